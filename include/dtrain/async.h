@@ -48,7 +48,8 @@ struct dt_gradient {
     const float *seen; /* (P) the weights that it was computed from; NULL without spec.keep_seen */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
-    uint64_t staleness; /* updates between the read of those weights and this gradient's own */
+    uint64_t staleness; /* updates between the read of those weights and this gradient's
+                           own; spec.staleness bounds something else, the gap of clocks */
     int worker;
 };
 

@@ -305,8 +305,8 @@ dt_status dt_stop_check(void);
 
 /* The third global: who watches over the process. Surveys, loads and saves, which may take long,
  * call dt_work_progress after each piece that is done, which calls `report` in the same thread. */
-typedef void dt_work_fn(void *arg);
-void dt_work_watch(dt_work_fn *report, void *arg); /* report NULL: nobody watches */
+typedef void dt_work_fn(void);
+void dt_work_watch(dt_work_fn *report); /* NULL: nobody watches */
 void dt_work_progress(void);
 
 #ifdef __cplusplus

@@ -72,6 +72,7 @@ enum dt_optimizer_kind {
     DT_OPT_LAMB
 };
 #define DT_WIDE_OPTIMIZER_WORDS "same|" DT_OPTIMIZER_WORDS /* enum dt_optimizer_kind + 1 */
+#define DT_WIDE(key) (DT_OPT_##key + 1)                    /* 0 is "same" */
 #define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step|plateau"
 enum dt_schedule_kind {
     DT_SCHED_CONSTANT,
@@ -144,8 +145,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "auto: continue from the newest checkpoint; never: an error if there is a "                  \
       "checkpoint; or the path of a checkpoint")                                                   \
     X(run, init, TEXT, "", 0, 0, NULL, FREE, "train",                                              \
-      "initial weights of a new run: a model, checkpoint or run directory; layers are "            \
-      "taken where they fit")                                                                      \
+      "initial weights of a new run: a model, a checkpoint, or a run directory (its newest "       \
+      "checkpoint); layers are taken where they fit")                                              \
     X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "train",                               \
       "checkpoint every so many steps; 0: off")                                                    \
     X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                              \
@@ -362,7 +363,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "numbers. The sender keeps the rounding error and adds it to its next message")              \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
-      "counted anew after each evaluation; -1: no limit; 0: runs sync")                           \
+      "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \

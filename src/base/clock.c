@@ -2,6 +2,7 @@
 #include "dtrain/base.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static double seconds_of(clockid_t clock)
@@ -34,18 +35,15 @@ void dt_sleep_secs(double secs)
         continue;
 }
 
-static struct {
-    dt_work_fn *report;
-    void *arg;
-} watcher;
+static _Atomic(dt_work_fn *) watcher;
 
-void dt_work_watch(dt_work_fn *report, void *arg)
+void dt_work_watch(dt_work_fn *report)
 {
-    watcher.arg = arg;
-    watcher.report = report;
+    atomic_store(&watcher, report);
 }
 
 void dt_work_progress(void)
 {
-    if (watcher.report) watcher.report(watcher.arg);
+    dt_work_fn *report = atomic_load(&watcher);
+    if (report) report();
 }

@@ -43,7 +43,7 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
     const char *normalise =
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
     /* The linear path's own rate, as a part of the other; ftrl's stays. */
-    const bool wide_rises = config->train.wide_optimizer != DT_OPT_FTRL + 1;
+    const bool wide_rises = config->train.wide_optimizer != DT_WIDE(FTRL);
     const double wide = wide_rises ? config->train.wide_lr / config->train.lr : 0;
     curve_draw(test);
     if (test->rises) {

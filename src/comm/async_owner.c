@@ -44,9 +44,9 @@ static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
 /* How many gradients may be applied now. */
 static uint64_t owner_room(const struct dt__slice *slice)
 {
-    const uint64_t waiting = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
+    const uint64_t unread = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
     if (dt__fetch(slice, WORD_HOLD)) return 0;
-    return slice->log_entries ? slice->log_entries - waiting : UINT64_MAX;
+    return slice->log_entries ? slice->log_entries - unread : UINT64_MAX;
 }
 
 static bool owner_has_waiting(const struct dt__slice *slice)
@@ -92,6 +92,7 @@ static struct dt_gradient owner_gradient(struct dt__slice *slice, int worker, ui
 {
     struct dt__slots_state *state = slice->state;
     const struct dt__slots_peer *peer = &state->peer[worker];
+    /* the last one rang with its slot; the one before is in the other */
     const int place = peer->served + depth + 1 == peer->rung ? peer->slot : !peer->slot;
     struct dt__slot *slot =
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
@@ -219,7 +220,7 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
         state->peer[gradient->worker].applied++;
         asks |= gradient->note->ask != 0;
     }
-    /* The bank sleeps through most of it, up to the last gradients of a span. */
+    /* The bank sleeps unless someone asks, the span is about to end, or half the log is unread. */
     const bool concerns_bank = asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
                                state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2;
     owner_publish(slice, state->target);
@@ -270,19 +271,25 @@ static void slice_combine(struct dt__slice *slice)
 
 /* ---- the owner: answers, in windows ---------------------------------------------------------- */
 
-/* Whether a worker waits for weights that it may have: its clock is within the staleness bound, and
- * a slot will be free for its next gradient. */
-static bool answer_is_due(struct dt__slice *slice, int worker)
+/* A worker that leaves, and whose gradients are all served, holds nobody back. */
+static void slice_retire(struct dt__slice *slice, int worker)
 {
     struct dt__slots_peer *peer = &slice->state->peer[worker];
-    const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, worker));
+    const bool leaves = dt__fetch(slice, dt__word(WORD_REQUEST, worker)) % 2;
     const uint64_t rung = dt__fetch(slice, dt__word(WORD_DOORBELL, worker)) / DT__SLOTS;
+    if (!leaves || !peer->active || rung != peer->served) return;
+    peer->active = false;
+    owner_raise_floor(slice, owner_lowest_clock(slice));
+}
+
+/* Whether a worker waits for weights that it may have: its clock is within the staleness bound, and
+ * a slot will be free for its next gradient; or it leaves, and nobody waits for what it asked. */
+static bool answer_is_due(struct dt__slice *slice, int worker)
+{
+    const struct dt__slots_peer *peer = &slice->state->peer[worker];
+    const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, worker));
     const int64_t staleness = slice->async->spec.staleness;
     const bool leaves = request % 2;
-    if (leaves && peer->active && rung == peer->served) {
-        peer->active = false;
-        owner_raise_floor(slice, owner_lowest_clock(slice));
-    }
     if (request / 2 == peer->answered) return false;
     const bool in_time = staleness < 0 || peer->answers <= slice->state->floor ||
                          peer->answers - slice->state->floor <= (uint64_t)staleness;
@@ -299,6 +306,7 @@ static void slice_answer(struct dt__slice *slice)
         if (!ops->sent(slice->remote, w)) continue;
         if (peer->pins) dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
         peer->pins = false;
+        slice_retire(slice, w);
         if (!answer_is_due(slice, w)) continue;
         peer->answered++;
         peer->answers++;

@@ -7,20 +7,20 @@
 #include "comm/shared.h"
 #include "comm/world.h"
 
-/* The bank wakes up this often to look for signals and clocks. */
+/* Who pauses wakes up this often to look for signals and clocks. */
 static const double SLEEP_SECS = 0.02;
 
 struct shared {
     struct dt__onesided remote; /* first: operations are given this */
     struct dt_world *world;
-    struct dt__shared shared;
+    struct dt__shared mapping;
     struct dt__event_count *news; /* (2), by enum dt__end; behind the protocol's memory */
     uint32_t seen;                /* news that this rank has looked into */
     bool waiting;
 };
 
-static uint64_t shared_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
-                                 uint64_t value)
+static uint64_t shared_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
+                                uint64_t value)
 {
     void *at = remote->memory + (size_t)word * DT__WORD_STRIDE;
     if (op == DT__NO_OP) return atomic_load((_Atomic uint64_t *)at);
@@ -64,12 +64,12 @@ static void shared_progress(struct dt__onesided *remote)
 
 static void shared_close(struct dt__onesided *remote)
 {
-    dt__shared_free(&((struct shared *)remote)->shared);
+    dt__shared_free(&((struct shared *)remote)->mapping);
     dt_free(remote);
 }
 
 static const struct dt__onesided_ops OPS = {
-    .fetch_and = shared_fetch_and,
+    .fetch_op = shared_fetch_op,
     .sync = shared_sync,
     .pause = shared_pause,
     .wake = shared_wake,
@@ -90,14 +90,14 @@ dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroe
     if (!status) status = dt_alloc(1, sizeof *shared, "async memory", &shared);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     DT_GUARD(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all},
-                               "async window", world->trainers, &shared->shared));
-    unsigned char *memory = shared->shared.memory;
+                               "async window", world->trainers, &shared->mapping));
+    unsigned char *memory = shared->mapping.memory;
     shared->remote = (struct dt__onesided){.ops = &OPS, .memory = memory};
     shared->world = world;
     shared->news = (struct dt__event_count *)(void *)(memory + bytes);
     if (world->is_bank) {
-        dt__shared_fill(&shared->shared, memory, zeroed);
-        memset(memory, 0, zeroed);
+        dt__shared_fill(&shared->mapping, memory, zeroed);
+        memset(memory, 0, zeroed); /* takes the pages */
         memset(shared->news, 0, all - bytes);
     }
     *out = &shared->remote;

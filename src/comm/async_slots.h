@@ -257,15 +257,15 @@ struct dt_async {
 
 static inline uint64_t dt__fetch(const struct dt__slice *slice, int word)
 {
-    return slice->remote->ops->fetch_and(slice->remote, word, DT__NO_OP, 0);
+    return slice->remote->ops->fetch_op(slice->remote, word, DT__NO_OP, 0);
 }
 static inline void dt__replace(struct dt__slice *slice, int word, uint64_t value)
 {
-    slice->remote->ops->fetch_and(slice->remote, word, DT__REPLACE, value);
+    slice->remote->ops->fetch_op(slice->remote, word, DT__REPLACE, value);
 }
 static inline uint64_t dt__add(struct dt__slice *slice, int word, uint64_t delta)
 {
-    return slice->remote->ops->fetch_and(slice->remote, word, DT__SUM, delta);
+    return slice->remote->ops->fetch_op(slice->remote, word, DT__SUM, delta);
 }
 static inline void dt__sync(struct dt__slice *slice)
 {

@@ -131,8 +131,8 @@ static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, 
     dt__watchdog_ask(window->world, false);
 }
 
-static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
-                                 uint64_t value)
+static uint64_t window_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
+                                uint64_t value)
 {
     struct window *window = target_of(remote)->window;
     uint64_t before = 0;
@@ -248,7 +248,7 @@ static void window_close(struct dt__onesided *remote)
 }
 
 static const struct dt__onesided_ops OPS = {
-    .fetch_and = window_fetch_and,
+    .fetch_op = window_fetch_op,
     .sync = window_sync,
     .pause = window_pause,
     .wake = window_wake,

@@ -28,7 +28,7 @@ struct dt__head {
 struct dt__onesided_ops {
     /* A control word: atomic, and done when the call returns; the value before. Orders nothing
      * else. */
-    uint64_t (*fetch_and)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value);
+    uint64_t (*fetch_op)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value);
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *remote);
@@ -50,7 +50,7 @@ struct dt__onesided_ops {
     void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
     /* All that was put has left this rank, and the owners are there: a flush will be short. */
     bool (*put_done)(struct dt__onesided *remote);
-    /* Begins fetch_and, with the value before in *before behind the next flush. before NULL: nobody
+    /* Begins fetch_op, with the value before in *before behind the next flush. before NULL: nobody
      * wants it, and the operation goes out at once. */
     void (*begin)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
                   uint64_t *before);

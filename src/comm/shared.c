@@ -125,6 +125,7 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
     if (!dt_size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
+    /* alone: memory as any; named: a file; neither: a mapping, whose holes take no pages */
     const bool alone = !bytes || (size == 1 && !room->holes && !room->dir);
     const bool named = !alone && (size > 1 || room->dir);
     if (!status && alone)

@@ -45,8 +45,8 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
 /* DT_EMEMORY: /dev/shm has less than that. */
 dt_status dt__shared_room(size_t bytes, const char *what);
 /* Bytes at `begin` will all be written, and read anywhere: at one rank, before they are. If they
- * are many the kernel gives huge pages where it can, for which nobody else may ask in shared
- * memory: a row at random of 256 MB took 28 ns instead of 45. */
+ * are many the kernel gives huge pages where it can: a row at random of 256 MB took 28 ns instead
+ * of 45. Writes a zero to each of these pages. */
 void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t bytes);
 void dt__shared_free(struct dt__shared *shared);
 

@@ -96,9 +96,10 @@ void dt__watchdog_ask(struct dt_world *world, bool asks)
 }
 
 /* Work that takes long shows that it makes progress, from whatever thread. */
-static void watchdog_work_progress(void *arg)
+static void watchdog_work_progress(void)
 {
-    struct dt_world *world = arg;
+    struct dt_world *world = atomic_load(&watched_world);
+    if (!world) return;
     store_relaxed(&atomic_load(&world->inside->watchdog.mine)->progress_us, now_us());
     if (pthread_equal(pthread_self(), world->inside->watchdog.main)) dt__heartbeat_exchange(world);
 }
@@ -108,7 +109,7 @@ static void watched_world_set(struct dt_world *world, bool is_it)
 {
     if (!is_it && atomic_load(&watched_world) != world) return;
     atomic_store(&watched_world, is_it ? world : NULL);
-    dt_work_watch(is_it ? watchdog_work_progress : NULL, is_it ? world : NULL);
+    dt_work_watch(is_it ? watchdog_work_progress : NULL);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -555,7 +556,7 @@ void dt__watchdog_stop(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->mine) return;
-    if (atomic_load(&watched_world) == world) dt_work_watch(NULL, NULL);
+    if (atomic_load(&watched_world) == world) dt_work_watch(NULL);
     if (!watchdog->started) return;
     pthread_mutex_lock(&watchdog->lock);
     watchdog->quit = true;

@@ -29,7 +29,7 @@
                                             "limit would cut the 0/1 features of categories")      \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
       "train.min_lr: expected at most train.lr")                                                   \
-    X(c->train.epsilon < 0 && c->train.epsilon > -1,                                               \
+    X(c->train.epsilon<0 && c->train.epsilon> - 1,                                                 \
       "train.epsilon: expected 0 and more, or -1 for the value that the optimizer usually has")    \
     X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \
       "train.l1: expected train.optimizer=ftrl or train.wide_optimizer=ftrl")                      \
@@ -145,9 +145,9 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool regresses = c->model.task == DT_TASK_REGRESS;
     bool classifies = c->model.task == DT_TASK_CLASSIFY;
     bool ftrl = c->train.optimizer == DT_OPT_FTRL;
-    bool wide_ftrl = c->train.wide_optimizer == DT_OPT_FTRL + 1;
+    bool wide_ftrl = c->train.wide_optimizer == DT_WIDE(FTRL);
     bool lamb = c->train.optimizer == DT_OPT_LAMB;
-    bool wide_lamb = c->train.wide_optimizer == DT_OPT_LAMB + 1;
+    bool wide_lamb = c->train.wide_optimizer == DT_WIDE(LAMB);
     bool wire = c->train.wire != DT_WIRE_F32;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
     const bool split = c->model.split > 0 || has_word(c->model.layers, "split");
@@ -160,15 +160,16 @@ dt_status dt_config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-/* By evaluations train.schedule=plateau sets the rate: their keys change the bits there. */
-static bool is_told(const struct dt_config *before, const struct dt_config *now, const char *key)
+/* With train.schedule=plateau evaluations set the rate, so that their keys change the bits. */
+static bool steers_plateau(const struct dt_config *before, const struct dt_config *now,
+                           const char *key)
 {
     static const char *const evaluations[] = {"data.eval", "data.eval_labels", "eval.steps",
                                               "eval.batches", "eval.metric"};
-    bool any = false;
+    bool is_one = false;
     for (size_t i = 0; i < sizeof evaluations / sizeof *evaluations; i++)
-        any |= !strcmp(key, evaluations[i]);
-    return any &&
+        is_one |= !strcmp(key, evaluations[i]);
+    return is_one &&
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
@@ -180,14 +181,16 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         const struct dt__option *option = &dt__options[i];
         char *was = NULL, *is = NULL;
-        const bool told = resume == DT__TOLD && is_told(before, now, option->name);
-        if (option->resume != resume && !told) continue;
+        const bool steers = resume == DT__TOLD && steers_plateau(before, now, option->name);
+        if (option->resume != resume && !steers) continue;
         status = dt__option_text(before, option, &was);
         if (!status) status = dt__option_text(now, option, &is);
-        bool any = !status && !strcmp(is, "0") &&
-                   (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "run.parts") ||
-                    !strcmp(option->name, "train.groups"));
-        if (!status && !any && strcmp(was, is)) status = tell(arg, option->name, was, is);
+        /* 0 takes what the run has */
+        bool takes_any =
+            !status && !strcmp(is, "0") &&
+            (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "run.parts") ||
+             !strcmp(option->name, "train.groups"));
+        if (!status && !takes_any && strcmp(was, is)) status = tell(arg, option->name, was, is);
         dt_free(was);
         dt_free(is);
     }
@@ -238,7 +241,7 @@ static dt_status refuse_ftrl_rate(void *arg, const char *key, const char *before
 {
     const struct dt_config *config = arg;
     const bool usual = config->train.optimizer == DT_OPT_FTRL, own = config->train.wide_lr > 0;
-    const bool wide = config->train.wide_optimizer == DT_OPT_FTRL + 1;
+    const bool wide = config->train.wide_optimizer == DT_WIDE(FTRL);
     const bool is_rate = (!strcmp(key, "train.lr") && (usual || (wide && !own))) ||
                          (!strcmp(key, "train.wide_lr") && wide) ||
                          (!strcmp(key, "train.epsilon") && usual);

@@ -1,4 +1,5 @@
-/* CSV: cells and rows, and files.
+/* CSV: cells and rows, and how the columns of several files go together. Separator and roles of
+ * one file: header.c.
  * Source: RFC 4180, section 2; other separators, byte order marks, blank lines and blanks in front
  * of a quote are taken as well. */
 #include "data/csv.h"
@@ -130,7 +131,7 @@ static dt_status csv_row(const struct dt__columns *columns, const uint32_t *word
 
 const struct dt__grammar dt__csv_grammar = {true, csv_parse, csv_row};
 
-/* ---- which column is what ------------------------------------------------------------------- */
+/* ---- columns of several files --------------------------------------------------------------- */
 
 /* The first file of the training data says what columns there are. */
 static dt_status columns_make(struct dt__survey *survey, const struct dt__header *header)

@@ -1,4 +1,4 @@
-/* Rows of JSON: the check of text, a cursor in it, and rows by place and by name.
+/* Rows of JSON: the check of a whole text, a cursor in it, and rows by place and by name.
  * Source: RFC 8259. */
 #include "data/json_rows.h"
 
@@ -30,8 +30,8 @@ static bool char_pass(struct dt__json *json, char c)
 
 /* What follows passes something over, and gives NULL, or what is wrong where it stands. */
 
-/* A text, from its quote. *escapes, *ascii: what is in it. */
-static const char *text_pass(struct dt__json *json, bool *escapes, bool *ascii)
+/* Passes a string, from its quote. *escapes, *ascii: what is in it. */
+static const char *string_pass(struct dt__json *json, bool *escapes, bool *ascii)
 {
     const char *from = ++json->at, *p = from;
     *escapes = false;
@@ -111,7 +111,7 @@ static const char *value_pass(struct dt__json *json, int depth, bool check)
     if (first == '{') return items_pass(json, '}', depth, check);
     if (first == '"') {
         bool escapes, ascii;
-        const char *wrong = text_pass(json, &escapes, &ascii);
+        const char *wrong = string_pass(json, &escapes, &ascii);
         if (wrong || !check || (ascii && !escapes)) return wrong;
         json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
         json_decref(text);
@@ -156,11 +156,11 @@ void dt__json_skip(struct dt__json *json)
     value_pass(json, 0, false);
 }
 
-dt_status dt__json_text(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out)
+dt_status dt__json_read_string(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out)
 {
     const char *from = json->at;
     bool escapes, ascii;
-    text_pass(json, &escapes, &ascii);
+    string_pass(json, &escapes, &ascii);
     *out = (struct dt__cell){(char *)(uintptr_t)from + 1, (size_t)(json->at - from) - 2};
     if (!escapes) return DT_OK;
     json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
@@ -183,7 +183,7 @@ dt_status dt__json_members(struct dt__json object, const char *const *names, siz
     object.at++;
     while (dt__json_peek(&object) != '}') {
         size_t i = 0;
-        DT_GUARD(dt__json_text(&object, &scratch, &name));
+        DT_GUARD(dt__json_read_string(&object, &scratch, &name));
         while (i < count && !dt__cell_is(name, names[i]))
             i++;
         if (i < count && out[i].at)
@@ -255,7 +255,7 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         return dt_fail(DT_EFORMAT, "not a number%s", number ? "" : " or a text");
     }
     if (first == '"') {
-        DT_TRY(dt__json_text(json, &rows->scratch, &cell));
+        DT_TRY(dt__json_read_string(json, &rows->scratch, &cell));
         if (number && !dt__text_is_missing(cell.text, cell.length))
             return dt_fail(DT_EFORMAT, "'%.*s' is not a number", dt__shown(cell.length), cell.text);
     } else {
@@ -316,7 +316,7 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     size_t keys = 0;
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (json->at++; dt__json_peek(json) != '}'; keys++) {
-        DT_TRY(dt__json_text(json, &rows->scratch, &name));
+        DT_TRY(dt__json_read_string(json, &rows->scratch, &name));
         if (!dt__dict_find(&rows->columns->names, name.text, name.length, &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_skip(json);

@@ -24,7 +24,8 @@ char dt__json_peek(struct dt__json *json);
 /* Passes a value, or a name, over. */
 void dt__json_skip(struct dt__json *json);
 /* Reads a text, which lies where it stood or in `scratch`, until that is used again. DT_EMEMORY. */
-dt_status dt__json_text(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out);
+dt_status dt__json_read_string(struct dt__json *json, struct dt_text *scratch,
+                               struct dt__cell *out);
 /* The values of some names of an object, each a cursor over that value alone, or {NULL, NULL}
  * without one. DT_EFORMAT: the value is no object ("expected a JSON object"), or has one of the
  * names twice. */

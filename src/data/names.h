@@ -1,5 +1,5 @@
-/* Lists of names: of columns, of classes, of files; and the files that a key of the configuration
- * lists. */
+/* Lists of names: of columns, of classes, of files; dictionaries that number texts and count them;
+ * and the files that a key of the configuration lists. */
 #ifndef DATA_NAMES_H
 #define DATA_NAMES_H
 

@@ -96,7 +96,7 @@ static dt_status json_keep(struct dt_rows *rows, struct dt__json json)
         if (!value.at) return dt_fail(DT_EFORMAT, "column '%s' of predict.keep is missing", name);
         const char first = dt__json_peek(&value);
         if (first == '"')
-            DT_TRY(dt__json_text(&value, &rows->json.scratch, &cell));
+            DT_TRY(dt__json_read_string(&value, &rows->json.scratch, &cell));
         else
             cell = (struct dt__cell){(char *)value.at, (size_t)(value.end - value.at)};
         DT_TRY(dt__names_add(&rows->kept, cell.text, cell.length));

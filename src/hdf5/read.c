@@ -119,7 +119,8 @@ static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *reque
         if (lives && answer.status) {
             answer.message[DT_ERROR_MAX - 1] = '\0';
             dt_fail((dt_status)answer.status, "%s", answer.message);
-            if (out) dt_fail_prefix(DT_EIO, "%s: ", file->items[request->item].path);
+            if (out)
+                dt_fail_prefix((dt_status)answer.status, "%s: ", file->items[request->item].path);
             return dt_fail_prefix((dt_status)answer.status, "%s: ", file->path);
         }
         if (lives && !out) {

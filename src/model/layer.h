@@ -49,7 +49,7 @@ struct dt__layer {
     double dropout;                          /* probability to drop a unit */
     uint64_t drop_number;                    /* of the first unit of a draw */
 
-    int size[8]; /* the kind's own numbers, from its words: widths, strides */
+    int size[8]; /* the kind's own numbers, from its words or from infer: widths, strides */
     double rate; /* likewise */
 };
 

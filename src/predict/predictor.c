@@ -1,6 +1,7 @@
 /* The predictor: a model file, the network that it describes, and room for a chunk of rows.
  *
- * Rows are computed in chunks of DT_EVAL_CHUNK, as evaluation does. What prediction and evaluation
+ * Rows are computed in chunks of at most DT_EVAL_CHUNK, as evaluation does; wide ones, as they
+ * stand in files, in smaller ones (rows_that_fit). What prediction and evaluation
  * say of a row agrees: both read the same logits. */
 #include "dtrain/predict.h"
 

@@ -141,7 +141,7 @@ static dt_status request_open_v1(struct dt__request *request, struct dt__json bo
     struct dt__json inputs = found[1];
     if (dt__json_peek(&inputs) != '{') return request_set_list(request, inputs);
     for (inputs.at++; dt__json_peek(&inputs) != '}'; count++) {
-        DT_TRY(dt__json_text(&inputs, &request->reader.scratch, &name));
+        DT_TRY(dt__json_read_string(&inputs, &request->reader.scratch, &name));
         DT_TRY(request_note_column(request, name, inputs));
         if (dt__cell_is(name, "input")) input = inputs;
         dt__json_skip(&inputs);
@@ -167,12 +167,12 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
     size_t t = 0;
     DT_TRY(dt__json_members(input, names, MEMBERS, members));
     if (members[DATATYPE].at && *members[DATATYPE].at == '"')
-        DT_TRY(dt__json_text(&members[DATATYPE], scratch, &type));
+        DT_TRY(dt__json_read_string(&members[DATATYPE], scratch, &type));
     while (t < count && !dt__cell_is(type, types[t]))
         t++;
     if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
     if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
-    DT_TRY(dt__json_text(&members[NAME], scratch, &name));
+    DT_TRY(dt__json_read_string(&members[NAME], scratch, &name));
     return request_note_column(request, name, members[DATA]);
 }
 
@@ -185,7 +185,7 @@ static dt_status request_open_v2(struct dt__request *request, struct dt__json bo
     DT_TRY(dt__json_members(body, names, 2, found));
     request->protocol = DT__INFER;
     if (found[1].at && *found[1].at == '"') {
-        DT_TRY(dt__json_text(&found[1], &request->reader.scratch, &id));
+        DT_TRY(dt__json_read_string(&found[1], &request->reader.scratch, &id));
         DT_TRY(dt_format(&request->id, "%.*s", (int)id.length, id.text));
     }
     struct dt__json inputs = found[0];

@@ -79,9 +79,10 @@ struct dt_server {
     atomic_bool stopping;
     atomic_int active; /* requests between headers and answer */
 
-    pthread_mutex_t lock;
-    struct dt__version *version;    /* that answers now */
-    struct dt__file_id refused;     /* the newest version, if it could not be loaded */
+    struct dt__file_id refused; /* the newest version, if it could not be loaded: polling alone */
+
+    pthread_mutex_t lock;           /* of all below */
+    struct dt__version *version;    /* that answers now; it changes while polling alone */
     struct connection *connections; /* (options.connections) */
     size_t bodies_bytes;            /* of all requests */
     struct counts counts;
@@ -285,7 +286,7 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
             if (dt_predictor_check(version->predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
-    exchange_free_body(exchange);
+    exchange_free_body(exchange); /* all rows are read */
     status = dt__answer_format(&request, version, server->name.data, out, classes, text);
 done:
     dt__request_free(&request);
@@ -320,6 +321,8 @@ struct target {
     uint64_t version;
 };
 
+/* *out is set as soon as the path's beginning fits, also if its end does not: the last such route
+ * says whether another model is meant. */
 static bool path_matches(const char *path, const char *url, const char *name, struct target *out)
 {
     static const char versions[] = "/versions/";
@@ -363,7 +366,7 @@ static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Conn
     return result;
 }
 
-/* Sets the status of the exchange; what is wrong with the request, or NULL and the answer. */
+/* Sets exchange->code. Returns what is wrong with the request; NULL: the answer is in `text`. */
 static const char *exchange_work(struct exchange *exchange, const struct dt__version *version,
                                  const char *url, const char *method, struct dt_text *text)
 {

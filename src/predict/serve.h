@@ -61,8 +61,8 @@ struct dt__request {
     struct dt_inputs inputs; /* (room) rows that were read last, */
     size_t room, count;      /* so many of them */
 };
-/* Opens the body of ":predict" (v2 false) or "/infer", which outlives the request; it is to be
- * freed in any case.
+/* Opens the body of ":predict" (v2 false) or "/infer", which is read until the last
+ * dt__request_read. It is to be freed in any case.
  * DT_EFORMAT: says what is wrong with it. */
 dt_status dt__request_open(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows,

@@ -1,4 +1,5 @@
-/* The tables of records. A new member of a checkpoint is a row here. */
+/* The tables of records: a new member of a checkpoint is a row here. And the order of its vectors:
+ * params, best, the optimizer's, then each group's own and its difference. */
 #include "state/checkpoint.h"
 
 #include <stddef.h>
@@ -104,27 +105,27 @@ size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpo
 
 bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
 {
-    const int states = index - 2, a_group = c->group_nstate + 1;
-    *out = (struct dt__vector){.group = "/model", .at = &c->params};
+    const int state = index - 2, per_group = c->group_nstate + 1;
+    *out = (struct dt__vector){.path = "/model", .at = &c->params};
     if (index == 0) return true;
-    *out = (struct dt__vector){.group = "/best", .at = &c->best_params, .optional = true};
+    *out = (struct dt__vector){.path = "/best", .at = &c->best_params, .optional = true};
     if (index == 1) return true;
-    if (states < c->nstate) {
-        *out = (struct dt__vector){.at = &c->state[states], .trained = true};
-        snprintf(out->group, sizeof out->group, "/optimizer/%s", c->state_name[states]);
+    if (state < c->nstate) {
+        *out = (struct dt__vector){.at = &c->state[state], .trained = true};
+        snprintf(out->path, sizeof out->path, "/optimizer/%s", c->state_name[state]);
         return true;
     }
-    const int group = (states - c->nstate) / a_group, i = (states - c->nstate) % a_group;
+    const int group = (state - c->nstate) / per_group, i = (state - c->nstate) % per_group;
     if (!c->group_state || group >= c->groups) return false;
     if (i < c->group_nstate) {
         *out = (struct dt__vector){.at = &c->group_state[group * c->group_nstate + i],
                                    .trained = true};
-        snprintf(out->group, sizeof out->group, "/groups/%d/%s", group, c->group_state_name[i]);
+        snprintf(out->path, sizeof out->path, "/groups/%d/%s", group, c->group_state_name[i]);
         return true;
     }
     /* Beside a group's optimizer; if any group has one, all have. */
     *out = (struct dt__vector){.at = c->group_difference ? &c->group_difference[group] : NULL};
-    snprintf(out->group, sizeof out->group, "/groups/%d/difference", group);
+    snprintf(out->path, sizeof out->path, "/groups/%d/difference", group);
     return true;
 }
 

@@ -29,7 +29,7 @@ size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpo
 
 /* A flat vector in the file: GROUP/<name of a tensor>, e.g. /optimizer/momentum/layers/0/bias. */
 struct dt__vector {
-    char group[160];
+    char path[160];
     float **at;    /* where its pointer is; NULL: there is none */
     bool trained;  /* of the trained tensors alone: an optimizer has nothing for the others, 0 */
     bool optional; /* a file may have none */

@@ -154,7 +154,7 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
         const struct dt_tensor *tensor = &model->tensor[i];
         const float *values = *vector->at + tensor->offset;
         if (is_left_out(tensor, vector)) continue;
-        snprintf(path, sizeof path, "%s/%s", vector->group, tensor->name);
+        snprintf(path, sizeof path, "%s/%s", vector->path, tensor->name);
         if (!sparse || !tensor->row_sparse || !put_rows(layout, path, tensor, values))
             put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values);
     }
@@ -226,12 +226,12 @@ static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *
 {
     for (int reads = 0; reads < 2; reads++) {
         if (reads)
-            DT_TRY(dt_alloc_backed(beside, model->params, sizeof **vector->at, vector->group,
+            DT_TRY(dt_alloc_backed(beside, model->params, sizeof **vector->at, vector->path,
                                    vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
             if (!is_left_out(tensor, vector))
-                DT_TRY(load_tensor(file, vector->group, tensor,
+                DT_TRY(load_tensor(file, vector->path, tensor,
                                    reads ? *vector->at + tensor->offset : NULL));
         }
     }
@@ -471,7 +471,7 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
         DT_GUARD(dt_alloc((size_t)to.groups, sizeof *to.group_difference, "groups",
                           &to.group_difference));
     for (int i = 0; i < vectors && dt__vector_at(&to, i, &vector); i++)
-        if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.group)))
+        if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.path)))
             DT_GUARD(load_vector(file, &vector, model, beside));
     *out = to;
     to = (struct dt_checkpoint){0};

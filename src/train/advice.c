@@ -36,7 +36,7 @@ void dt__advise_labels(const struct dt_job *job)
 
 void dt__advise_scale(const struct dt_job *job)
 {
-    static const double FAR = 30;
+    static const double LARGE = 30;
     enum { MOST_FEATURES = 1 << 16 };
     const struct dt_config *config = job->config;
     char *const *names = dt_source_schema(job->train)->feature_names;
@@ -56,7 +56,7 @@ void dt__advise_scale(const struct dt_job *job)
         }
         if (sum > most * batch.rows) at = f, most = sum / batch.rows;
     }
-    if (most > FAR * FAR)
+    if (most > LARGE * LARGE)
         dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
                 "data.normalize=standard, or data.scale, brings them there",
                 at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));

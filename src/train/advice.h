@@ -8,7 +8,7 @@
 
 /* Bank only: what the labels come to, where a user may take it for something else. */
 void dt__advise_labels(const struct dt_job *job);
-/* Bank only: a new run whose first rows have a feature that is far from 1 and not normalised; rows
+/* Bank only: a new run whose first rows have a feature of size 30 and more, not normalised; rows
  * that cannot be read are not this one's to tell. */
 void dt__advise_scale(const struct dt_job *job);
 /* Bank only: shares of single rows, of which batch normalisation makes nothing. */

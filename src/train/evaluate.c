@@ -207,9 +207,9 @@ static dt_status conclude(struct dt_bank *bank, const double *all, size_t words,
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* Measures this worker's chunks, into `out` (words) as conclude reads it. Where rows are dealt, all
- * ranks go from chunk to chunk together, and pull the rows that these read; with split layers the
- * bank's vectors have all of them. */
+/* Measures this worker's chunks, into `out` (words) as conclude reads it. Where rows of
+ * weights are dealt to owners, all ranks go from chunk to chunk together, and pull the weights that
+ * each chunk reads; with split layers the bank's vectors have them all. */
 static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chunks, double *out)
 {
     const struct dt_job *job = trainer->job;

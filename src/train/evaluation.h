@@ -22,7 +22,8 @@ size_t dt__confusion_cells(const struct dt_job *job);
 /* start: clock at the evaluation's start. */
 void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metrics *metrics,
                          double start, struct dt_evaluation *out);
-/* Updates the best so far and the state of early stopping.
+/* Updates the best so far, the state of early stopping, and with train.schedule=plateau how often
+ * the rate has fallen (best->drops).
  * DT_EUSAGE: eval.metric does not exist for this model. */
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better);

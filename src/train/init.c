@@ -91,12 +91,12 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     const float *s0 = before->target_std, *s1 = schema->target_std;
     const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
     const size_t outputs = (size_t)to->desc.nout;
-    const struct dt__layer *last = &to->layer[to->layers - 1];
-    /* the linear path is behind the output layer, with weights in the same units */
-    if (!last->last) last--;
+    /* the linear path, which is behind it, adds to the same outputs */
+    const size_t ends = to->layer[to->layers - 1].last ? 1 : 2;
+    const struct dt__layer *output = &to->layer[to->layers - ends];
     float *params_at = params + tensor->offset;
     memcpy(params_at, source, tensor->count * sizeof *params);
-    if ((!m0 && !m1) || tensor->layer < last->index || channels > outputs) return;
+    if ((!m0 && !m1) || tensor->layer < output->index || channels > outputs) return;
     /* several outputs of a target are no value each */
     if ((size_t)before->targets != outputs || (size_t)schema->targets != outputs) return;
     for (size_t i = 0; i < tensor->count && tensor->role != DT_TENSOR_STATE; i++) {

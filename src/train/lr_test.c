@@ -107,7 +107,7 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     dt_free(dir);
     /* The linear path's rate rises as well; ftrl's stays. */
     const double lr = config->train.lr, wide = config->train.wide_lr;
-    if (config->train.wide_optimizer == DT_OPT_FTRL + 1)
+    if (config->train.wide_optimizer == DT_WIDE(FTRL))
         config->train.wide_lr = wide > 0 ? wide : lr;
     else if (lr > 0)
         config->train.wide_lr = wide * LOWEST / lr;

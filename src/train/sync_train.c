@@ -38,9 +38,10 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         if (bank) ask |= dt__bank_asks(bank);
         asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : ask);
-        if (!(asked & DT_ASK_VOID)) dt__split_update(job);
+        const bool counts = !(asked & DT_ASK_VOID);
+        if (counts) dt__split_update(job);
         dt__advise_wire(job, worker, &look);
-        if (!(asked & DT_ASK_ERROR)) job->step++;
+        job->step += counts;
     }
     dt_exchange_settle(exchange);
     dt__budget_add(job, worker, dt_clock_secs() - start);
@@ -96,8 +97,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt_network_tile(job->network, matrix, factors, tile, out);
 }
 
-/* Where matrices are updated tile by tile, who updates a tile also writes the copy that products in
- * bf16 read; else each worker makes its own. With local steps gradients are whole. */
+/* The exchange of every step; or, with local steps, that of the rounds, where a group is a replica
+ * and gradients are whole. */
 static dt_status create_exchange(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
@@ -126,7 +127,7 @@ static dt_status create_exchange(struct dt_job *job)
         spec.measure = NULL;
         spec.update = dt__update_outer;
         spec.arg = job;
-    } else if (!spec.measures) {
+    } else if (!spec.measures) { /* who measures tensors needs whole gradients */
         status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     }
     if (!status) status = dt__list_factored(job);
@@ -141,6 +142,8 @@ static dt_status create_exchange(struct dt_job *job)
         const size_t most = (size_t)dt__most_inputs(job, job->eval, DT_EVAL_CHUNK);
         if (most > spec.most_inputs) spec.most_inputs = most;
     }
+    /* Where matrices are updated tile by tile, who updates a tile also writes the copy that bf16
+     * products read; else each worker makes its own. */
     spec.factored = job->factored;
     spec.matrices = job->matrices;
     for (int i = 0; i < job->matrices; i++)
@@ -193,33 +196,37 @@ dt_status dt__sync_open(const struct dt_trainer *trainer)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-dt_status dt__sync_train(const struct dt_trainer *trainer)
+/* From here on with local steps: another exchange, in which the optimizer's state is the groups',
+ * and other replicas may be a worker's. */
+static dt_status begin_local_steps(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
-    struct dt_bank *bank = trainer->bank;
-    if (bank) bank->span_start = dt_clock_secs();
+    dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
+    dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    dt_exchange_destroy(job->exchange);
+    job->exchange = NULL;
+    status = dt__deal_replicas(job);
+    if (worker && !status) {
+        const struct dt_worker before = *worker;
+        dt__worker_close(worker);
+        *worker = (struct dt_worker){.failed = DT_OK, .samples = before.samples};
+        memcpy(worker->budget, before.budget, sizeof worker->budget);
+        status = dt__worker_open(job, worker);
+    }
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    return open_exchange(trainer, dt__bank_refill);
+}
+
+dt_status dt__sync_train(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    if (trainer->bank) trainer->bank->span_start = dt_clock_secs();
     for (bool end = false; !end;) {
         int asked = span(trainer, dt__span_end(job));
         DT_TRY(dt__sync_point(trainer, asked, &end));
-        if (end || !dt__is_local(job) || job->local) continue;
-        /* From here on with local steps: another exchange, in which the optimizer's state is the
-         * groups', and other replicas may be a worker's. */
-        dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
-        dt_status status = bank ? dt__bank_set_aside(bank) : DT_OK;
-        DT_TRY(dt_ranks_agree(job->world->trainers, status));
-        dt_exchange_destroy(job->exchange);
-        job->exchange = NULL;
-        status = dt__deal_replicas(job);
-        if (worker && !status) {
-            const struct dt_worker before = *worker;
-            dt__worker_close(worker);
-            *worker = (struct dt_worker){.failed = DT_OK, .samples = before.samples};
-            memcpy(worker->budget, before.budget, sizeof worker->budget);
-            status = dt__worker_open(job, worker);
-        }
-        DT_TRY(dt_ranks_agree(job->world->trainers, status));
-        DT_TRY(open_exchange(trainer, dt__bank_refill));
+        if (!end && dt__is_local(job) && !job->local) DT_TRY(begin_local_steps(trainer));
     }
     return DT_OK;
 }

@@ -31,8 +31,7 @@ static dt_status write_traces(const struct dt_job *job)
     void *all = NULL;
     char *path = NULL, **names = NULL;
     dt_status status = DT_OK;
-    if (world->is_bank)
-        status = dt_alloc((size_t)ranks, length, "the ranks' traces", &all);
+    if (world->is_bank) status = dt_alloc((size_t)ranks, length, "the ranks' traces", &all);
     DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_ranks_gather(job->world->all, mine, length, all);
     if (!all) return DT_OK;
@@ -59,10 +58,10 @@ static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     const struct dt_trainer trainer = {job, run->worker, run->bank};
-    /* Ranks come from an agreement: their times begin together. */
+    /* All ranks have just agreed that the run begins: the times of their traces do, together. */
     if (job->config->report.trace)
         DT_TRY(dt_ranks_agree(job->world->all, dt_trace_create(&job->trace)));
-    const dt_status status = run->evaluator                ? dt__evaluator_run(run->evaluator)
+    const dt_status status = run->evaluator              ? dt__evaluator_run(run->evaluator)
                              : job->mode == DT_MODE_SYNC ? dt__sync_train(&trainer)
                                                          : dt__async_train(&trainer);
     if (run->bank) dt__link_dismiss(run->bank, status);
@@ -84,8 +83,7 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     fenv_t before;
     dt__floats_begin(&before);
     dt_status status = dt__run_open(&run, world, config, options, &done);
-    if (status == DT_STOPPED && world->is_bank)
-        dt_info("stopped on request before the first step");
+    if (status == DT_STOPPED && world->is_bank) dt_info("stopped on request before the first step");
     if (!status && !done) {
         /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of
          * a new run, or a checkpoint that was made elsewhere. */

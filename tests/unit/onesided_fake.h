@@ -252,7 +252,7 @@ static uint64_t *fake_word(struct dt__onesided *remote, int word)
     return &port->memory->word[word % FAKE_WORDS];
 }
 
-static uint64_t fake_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+static uint64_t fake_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
                                uint64_t value)
 {
     uint64_t *at = fake_word(remote, word), before = *at;
@@ -307,7 +307,7 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .sent = fake_sent,
         .expect = fake_expect,
         .come = fake_come,
-        .fetch_and = fake_fetch_and,
+        .fetch_op = fake_fetch_op,
         .sync = fake_sync,
         .pause = fake_pause,
         .wake = fake_wake,

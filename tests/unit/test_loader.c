@@ -380,9 +380,8 @@ END_TEST
 
 static int pieces_left;
 
-static void stop_after_pieces(void *arg)
+static void stop_after_pieces(void)
 {
-    (void)arg;
     if (--pieces_left == 0) dt_stop_request();
 }
 
@@ -402,12 +401,12 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
     streamed = open_loader(source, plan, 0, REPLICAS, 0);
     set("data.memory_mb=1024");
     pieces_left = cases[_i].pieces;
-    dt_work_watch(stop_after_pieces, NULL);
+    dt_work_watch(stop_after_pieces);
     dt_status status = cases[_i].load
                            ? dt_loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
                            : dt_source_survey(&config, DT_PART_TRAIN, NULL, &again);
     EXPECT_FAIL(status, DT_STOPPED, "stopped");
-    dt_work_watch(NULL, NULL);
+    dt_work_watch(NULL);
     read_share(streamed, plan, 60, 1);
     ck_assert(dt_stop_requested());
     dt_loader_destroy(streamed);

@@ -255,7 +255,7 @@ static uint64_t doorbells(const struct dt__onesided *remote, int worker)
 static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
 {
     int actor = actor_of(remote);
-    uint64_t value = fake_fetch_and(remote, word, DT__NO_OP, 0);
+    uint64_t value = fake_fetch_op(remote, word, DT__NO_OP, 0);
     if (actor > 0 && did[actor].leaving && fault == EARLY_LEAVE &&
         word == dt__word(WORD_ACK, actor - 1))
         return doorbells(remote, actor - 1);
@@ -274,14 +274,14 @@ static void faulty_replace(struct dt__onesided *remote, int word, uint64_t value
     int actor = actor_of(remote);
     struct dt__slice *slice = slice_of(remote);
     if (fault == STALE_FLOOR && word == WORD_PUBLISHED)
-        fake_fetch_and(remote, WORD_FLOOR, DT__REPLACE, owner_lowest_clock(slice));
+        fake_fetch_op(remote, WORD_FLOOR, DT__REPLACE, owner_lowest_clock(slice));
     for (int w = 0; w < scene.workers && fault == LOST_DOORBELL; w++)
         if (word == dt__word(WORD_ACK, w))
             value = slice->state->peer[w].served = doorbells(remote, w);
     for (int w = 0; w < scene.workers && fault == UNPINNED && !scene.end[0].shared; w++)
         if (word == dt__word(WORD_HAZARD, w)) value = 0;
     if (actor > 0 && word == dt__word(WORD_HAZARD, actor - 1)) did[actor].pinned = value > 0;
-    fake_fetch_and(remote, word, DT__REPLACE, value);
+    fake_fetch_op(remote, word, DT__REPLACE, value);
 }
 
 static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta)
@@ -289,14 +289,14 @@ static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta
     if (word == WORD_HOLD && delta != 1 && fault == HELD) return 0;
     if (word == WORD_LOCK && delta == 1 && fault == NO_LOCK) return 0;
     if (word == WORD_LOCK && delta == (uint64_t)-1 && fault == NO_LOCK) return 1;
-    uint64_t before = fake_fetch_and(remote, word, DT__SUM, delta);
+    uint64_t before = fake_fetch_op(remote, word, DT__SUM, delta);
     if (word != WORD_TICKET) return before;
-    if (delta > 1 && fault == DEAF_STOP) return fake_fetch_and(remote, WORD_STEP, DT__NO_OP, 0);
+    if (delta > 1 && fault == DEAF_STOP) return fake_fetch_op(remote, WORD_STEP, DT__NO_OP, 0);
     if (delta == 1) did[actor_of(remote)].leaving = before >= scene.until;
     return before;
 }
 
-static uint64_t faulty_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+static uint64_t faulty_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
                                  uint64_t value)
 {
     if (op == DT__NO_OP) return faulty_fetch(remote, word);
@@ -311,7 +311,7 @@ static void wrap_operations(struct fake *fake)
     ops = *fake->port[0][0].remote.ops;
     ops.put = faulty_put;
     ops.flush = faulty_flush;
-    ops.fetch_and = faulty_fetch_and;
+    ops.fetch_op = faulty_fetch_op;
     ops.come = faulty_come;
     memset(did, 0, sizeof did);
     for (int m = 0; m < fake->memories; m++)
@@ -352,11 +352,11 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
         slice++;
     if (offset % FLOATS || n != FLOATS) fake_fail(&scene.fake, "floats at %zu", offset);
     if (fault == EARLY_ACK)
-        fake_fetch_and(&scene.fake.port[slice][scene.fake.running].remote,
+        fake_fetch_op(&scene.fake.port[slice][scene.fake.running].remote,
                        dt__word(WORD_ACK, part->worker), DT__REPLACE, part->note->number + 1);
     const struct dt__slots_state *state = scene.slice[slice][slice].state;
     if (fault == EARLY_PUBLISH)
-        fake_fetch_and(&scene.fake.port[slice][scene.fake.running].remote, WORD_PUBLISHED,
+        fake_fetch_op(&scene.fake.port[slice][scene.fake.running].remote, WORD_PUBLISHED,
                        DT__REPLACE,
                        (state->publication + 1) * DT__MOST_BUFFERS + (uint64_t)state->target);
     expect_gradient(part, slice);

@@ -1,7 +1,7 @@
 /* Embedding: the first layer of a table with categories. A row's dense inputs go on as they are,
  * and behind them come the vectors of its categories, `width` numbers each, in the order of the
- * columns: y = (x, E[i1], E[i2], ...), weight (inputs that are not dense, width). Of the table a
- * batch reads, and its gradient has, the rows of the categories that are there.
+ * columns: y = (x, E[i1], E[i2], ...), weight E (inputs that are not dense, width). A batch reads
+ * only those rows of E whose categories occur in it, and its gradient has only these.
  *
  * Vectors begin normal with variance 1 / width, so that their length is about 1.
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
@@ -9,10 +9,12 @@
 
 #include "model/entries.h"
 
+enum { WIDTH, DENSE, CATEGORIES }; /* layer->size; the last two from the data */
+
 static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const struct dt_model_desc *desc = &model->desc;
-    const size_t inputs = dt__shape_size(layer->in), width = (size_t)layer->size[0];
+    const size_t inputs = dt__shape_size(layer->in), width = (size_t)layer->size[WIDTH];
     if (layer != model->layer)
         return dt_fail(DT_EUSAGE, "an embedding is the first layer: it takes a table's categories");
     if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= inputs)
@@ -32,28 +34,28 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
                                      .fan_in = (double)inputs,
                                      .fan_out = (double)width,
                                      .row_sparse = true};
-    layer->size[1] = desc->dense;
-    layer->size[2] = desc->categories;
+    layer->size[DENSE] = desc->dense;
+    layer->size[CATEGORIES] = desc->categories;
     return dt__layer_tensor(model, layer, "weight", &weight);
 }
 
 /* Every row has one entry a column, in their order. */
 static dt_status embedding_forward(const struct dt__layer_call *call)
 {
-    enum { AHEAD = 16 }; /* rows of the table lie anywhere in memory */
+    enum { AHEAD = 16 }; /* rows of E lie anywhere in memory */
     const struct dt_batch *batch = call->batch;
     const int *size = call->layer->size;
-    const size_t width = (size_t)size[0], dense = (size_t)size[1];
+    const size_t width = (size_t)size[WIDTH], dense = (size_t)size[DENSE];
     const float *x = call->x;
     float *y = call->y;
-    if (!batch->offsets || batch->ndense != size[1])
+    if (!batch->offsets || batch->ndense != size[DENSE])
         return dt_fail(DT_EMISMATCH, "%s: rows without categories", call->layer->text);
     const uint64_t end = batch->offsets[batch->rows];
     for (int r = 0; r < batch->rows; r++, x += dense) {
         const uint64_t count = batch->offsets[r + 1] - batch->offsets[r];
-        if (count != (uint64_t)size[2])
+        if (count != (uint64_t)size[CATEGORIES])
             return dt_fail(DT_EMISMATCH, "%s: a row of %llu categories, expected %d",
-                           call->layer->text, (unsigned long long)count, size[2]);
+                           call->layer->text, (unsigned long long)count, size[CATEGORIES]);
         if (dense) memcpy(y, x, dense * sizeof *y);
         y += dense;
         for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++, y += width) {
@@ -68,17 +70,18 @@ static dt_status embedding_forward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* Entry number p of the batch is column p - row * columns: its delta is in place at row * dense + p
- * * width. */
+/* A row of dy is dense + columns * width long, so that entry number p of the batch, which is column
+ * p - row * columns, has its delta at dy + dense + row * dense + p * width. */
 static dt_status embedding_backward(const struct dt__layer_call *call)
 {
     const int *size = call->layer->size;
-    const struct dt__input_rows rows = {.delta = call->dy + size[1],
-                                  .by_row = (size_t)size[1],
-                                  .by_place = (size_t)size[0],
-                                  .width = (size_t)size[0],
-                                  .rows = dt__shape_size(call->layer->in) - (size_t)size[1],
-                                  .first = (size_t)size[1]};
+    const struct dt__input_rows rows = {.delta = call->dy + size[DENSE],
+                                        .by_row = (size_t)size[DENSE],
+                                        .by_place = (size_t)size[WIDTH],
+                                        .width = (size_t)size[WIDTH],
+                                        .rows =
+                                            dt__shape_size(call->layer->in) - (size_t)size[DENSE],
+                                        .first = (size_t)size[DENSE]};
     dt__entries_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
     return DT_OK;
 }
