@@ -353,8 +353,9 @@ dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int 
 
 dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
-    static const char *const by_data[] = {"train.epochs",  "train.batch",           "eval.steps",
-                                          "eval.patience", "data.normalize_target", "model.layers"};
+    static const char *const by_data[] = {
+        "train.epochs",  "train.batch",           "eval.steps",  "run.checkpoint_steps",
+        "eval.patience", "data.normalize_target", "model.layers"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);
@@ -364,12 +365,14 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
     if (!dt_config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;
-    for (size_t i = 0; i < count - widths; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct dt__option *option = NULL;
         char *text = NULL;
         DT_TRY(
             dt__option_find(i < PRESET_COUNT ? PRESET[i][0] : by_data[i - PRESET_COUNT], &option));
         if (config->given[option - dt__options] == DT_GIVEN) continue;
+        if (widths && !strcmp(option->name, "model.layers")) continue;
+        if (!before->eval.dedicated && !strcmp(option->name, "run.checkpoint_steps")) continue;
         dt_status status = dt__option_text(before, option, &text);
         if (!status) status = dt__option_set(config, option, text);
         dt_free(text);

@@ -245,8 +245,8 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
     *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
     if (!dt_size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
         return dt_fail(DT_EMEMORY,
-                       "%zu rows of %d features take %zu MiB in memory, more than data.memory_mb",
-                       rows, layout->dense, (rows * (width >> 10)) >> 10);
+                       "%zu rows of %d features take %.0f MiB in memory, more than data.memory_mb",
+                       rows, layout->dense, (double)rows * (double)width / 1048576);
     assembly->layout.bytes = false;
     assembly->layout.weights |= source->class_weight != NULL;
     return dt__block_alloc(&assembly->layout, rows, dt_source_most_entries(source, rows),

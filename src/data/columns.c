@@ -292,7 +292,7 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
         dt_warn(
             "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
             "numbers, others are not, such as '%.40s' (write NA there to have a numeric column)",
-            index, column->name ? " (" : "", column->name ? column->name : "",
+            column->place, column->name ? " (" : "", column->name ? column->name : "",
             column->name ? ")" : "", numbers, dict->count, column_text(column));
     dt_status status = DT_OK;
     for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)

@@ -35,16 +35,23 @@ static bool days_of(int year, int month, int day, double *out)
 /* "12:30", "12:30:59.5", "1:30 PM", "12:30Z", "12:30:59+01:00". */
 static bool time_read(const char *text, int *slot)
 {
-    int hour, minute, read;
+    int hour, minute, second, read;
     if (sscanf(text, "%2d:%2d%n", &hour, &minute, &read) < 2) return false;
     text += read;
-    text += strspn(text, ":.0123456789");
+    if (*text == ':') {
+        if (sscanf(text, ":%2d%n", &second, &read) < 1 || second < 0 || second > 60) return false;
+        text += read;
+        if (*text == '.') text += 1 + strspn(text + 1, "0123456789");
+    }
     text += *text == ' ';
-    const bool half = (*text == 'A' || *text == 'P') && text[1] == 'M';
+    const bool half = strchr("AaPp", *text) && *text && (text[1] == 'M' || text[1] == 'm');
     if (half && (hour < 1 || hour > 12)) return false;
-    if (half) hour = hour % 12 + 12 * (*text == 'P');
+    if (half) hour = hour % 12 + 12 * ((*text | 32) == 'p');
     text += 2 * half;
-    if (strspn(text, "UTCZ+-:0123456789") < strlen(text)) return false;
+    const size_t zone = !strncmp(text, "UTC", 3) ? 3 : *text == 'Z';
+    const bool offset = !zone && *text && strchr("+-", *text);
+    if (text[zone] && !(offset && strspn(text + 1, ":0123456789") == strlen(text + 1)))
+        return false;
     *slot = (hour * 60 + minute) / SLOT_MINUTES;
     return hour >= 0 && hour < 24 && minute >= 0 && minute < 60;
 }
@@ -63,7 +70,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     struct date date = {0};
     int *const group = date.group;
     dt__text_trim(&text, &length);
-    if (length > DT__SHOWN) return false;
+    if (length > DT__SHOWN || memchr(text, 0, length)) return false;
     memcpy(copy, text, length);
     copy[length] = 0;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)

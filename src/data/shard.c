@@ -11,8 +11,9 @@
  * The HDF5 writer lays a shard out, with room for /x and /y; the rows then go to their place by
  * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
  * written out in full. */
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -233,15 +234,13 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 static dt_status dir_check(const char *dir, uint64_t bytes)
 {
     struct statvfs disk;
-    char *pattern;
-    glob_t found;
-    DT_TRY(dt_format(&pattern, "%s/shard-*.h5", dir));
-    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
-    dt_free(pattern);
-    if (!code) globfree(&found);
-    if (code != GLOB_NOMATCH)
-        return dt_fail(DT_EIO, code ? "%s: cannot be read" : "%s: there are shards in it already",
-                       dir);
+    DIR *names = opendir(dir);
+    bool has_shards = false;
+    if (!names) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
+    for (const struct dirent *entry; (entry = readdir(names));)
+        has_shards |= !fnmatch("shard-*.h5", entry->d_name, 0);
+    closedir(names);
+    if (has_shards) return dt_fail(DT_EIO, "%s: there are shards in it already", dir);
     if (statvfs(dir, &disk)) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     const unsigned long long left = (unsigned long long)disk.f_bavail * disk.f_frsize;
     if (left / 2 < bytes)

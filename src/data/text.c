@@ -25,8 +25,11 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     const int fd = fileno(lines->in);
     struct pollfd input = {.fd = fd, .events = POLLIN};
     ssize_t got;
-    while (fd >= 0 && poll(&input, 1, WAIT_MS) == 0)
-        DT_TRY(dt_stop_check());
+    for (int ready = 0; fd >= 0 && ready <= 0;) {
+        ready = poll(&input, 1, WAIT_MS);
+        if (ready < 0 && errno != EINTR) break; /* read says why */
+        if (ready <= 0) DT_TRY(dt_stop_check());
+    }
     do
         got = fd < 0 ? (ssize_t)fread(to, 1, size, lines->in) : read(fd, to, size);
     while (fd >= 0 && got < 0 && errno == EINTR);

@@ -132,9 +132,19 @@ dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct 
     if (!strcmp(shown->kind, "start") || !strcmp(shown->kind, "change")) return DT_OK;
     json_object_foreach(shown->record, key, value)
     {
-        if (json_is_number(value))
-            DT_TRY(set_gauge(prometheus, shown->kind, key, json_number_value(value)));
+        /* null: not finite */
+        if (json_is_number(value) || json_is_null(value))
+            DT_TRY(set_gauge(prometheus, shown->kind, key,
+                             json_is_null(value) ? (double)NAN : json_number_value(value)));
     }
     if (!strcmp(shown->kind, "final")) prometheus->running = 0;
     return write_gauges(prometheus);
+}
+
+/* A run that fails has no final record. */
+void dt__prometheus_end(struct dt__prometheus *prometheus)
+{
+    if (!prometheus || !prometheus->running) return;
+    prometheus->running = 0;
+    if (write_gauges(prometheus)) dt_warn("%s", dt_error_text());
 }

@@ -120,6 +120,7 @@ dt_status dt_report_close(struct dt_report *report)
     dt_json_free(&report->record);
     dt__run_status_remove(report);
     dt__tensorboard_close(report->tensorboard);
+    dt__prometheus_end(report->prometheus);
     dt__prometheus_free(report->prometheus);
     dt_free(report->status_path);
     dt_free(report->status_made);

@@ -17,6 +17,7 @@ void dt__tensorboard_close(struct dt__tensorboard *board);
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown);
 
 struct dt__prometheus;
+void dt__prometheus_end(struct dt__prometheus *prometheus); /* the run has ended */
 void dt__prometheus_free(struct dt__prometheus *prometheus);
 dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct dt__shown *shown);
 

@@ -73,7 +73,7 @@ dt_status dt__path_remove(const char *path)
     if (unlink(path) == 0 || errno == ENOENT) return DT_OK;
     int error = errno;
     if (dt_path_is_dir(path)) {
-        DT_TRY(dt__dir_clear(path, NULL));
+        if (dt__dir_clear(path, NULL)) dt_warn("%s", dt_error_text());
         error = rmdir(path) ? errno : 0;
     }
     if (error) dt_warn("%s: cannot remove: %s", path, strerror(error));

@@ -217,7 +217,8 @@ static void writer_catch_up(struct dt_writer *writer)
     if (!writer_export_best(writer)) return;
     writer->best_told = 1 + writer->best.checkpoint.step;
     if (writer->best_told != told)
-        dt_warn("export of the best model, of step %llu: %s; tried again with the next save",
+        dt_warn("export of the best model, of step %llu: %s; tried again within a minute, and with "
+                "the next save",
                 (unsigned long long)writer->best.checkpoint.step, dt_error_text());
 }
 
@@ -252,6 +253,7 @@ static void *writer_run(void *arg)
         pthread_mutex_lock(&writer->lock);
     }
     pthread_mutex_unlock(&writer->lock);
+    writer_catch_up(writer); /* nothing follows: the rest is over */
     return NULL;
 }
 

@@ -203,13 +203,21 @@ static const float *find_group_state(const struct dt_checkpoint *from, int group
     return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
+/* What a group's vector is of all groups': differences count by the replicas that gave them. */
+static float group_weight(const struct dt_job *job, int groups, int group, bool difference)
+{
+    const int64_t replicas = job->replicas, begin = replicas * group / groups;
+    const int64_t count = replicas * (group + 1) / groups - begin;
+    return difference ? (float)count / (float)replicas : 1 / (float)groups;
+}
+
 /* Fills one of the vectors of `to`, zeros so far, found by its name.
  *   group >= 0, as many groups as before   that group's vector
  *   a vector that all had in common        a copy of it, for each group
- *   group -1, or another number of groups  the mean of the groups' vectors
+ *   group -1, or another number of groups  the groups' vectors, times group_weight, summed
  * Rounding errors of other groups than now are not taken over: they begin at 0. */
-static void load_state(const struct dt_checkpoint *from, const struct dt_checkpoint *to,
-                       const char *name, int group, float *out)
+static void load_state(const struct dt_job *job, const struct dt_checkpoint *from,
+                       const struct dt_checkpoint *to, const char *name, int group, float *out)
 {
     const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
     const size_t n = (size_t)to->params_count;
@@ -218,8 +226,9 @@ static void load_state(const struct dt_checkpoint *from, const struct dt_checkpo
     if (one) memcpy(out, one, n * sizeof *out);
     for (int g = 0; g < from->groups && group < 0 && !one && !error; g++) {
         const float *more = find_group_state(from, g, name);
+        const float weight = group_weight(job, from->groups, g, !strcmp(name, DIFFERENCE));
         for (size_t i = 0; more && i < n; i++)
-            out[i] += more[i] / (float)from->groups;
+            out[i] += weight * more[i];
     }
 }
 
@@ -298,7 +307,7 @@ static dt_status apply_differences(struct dt_bank *bank)
     DT_TRY(dt_alloc(2 * n, sizeof *mean, "differences", &mean));
     float *const weights = bank->state.params;
     float *const vectors[] = {weights, outer ? outer : mean + n};
-    load_state(from, from, DIFFERENCE, -1, mean);
+    load_state(job, from, from, DIFFERENCE, -1, mean);
     job->pending = true;
     dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
@@ -311,6 +320,7 @@ static dt_status apply_differences(struct dt_bank *bank)
 /* All but the weights of a new run. Differences go to where the groups' exchange takes them up. */
 static dt_status load_vectors(struct dt_bank *bank)
 {
+    struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
     const struct dt_checkpoint *from = &bank->loaded;
     const bool same = from->groups == state->groups, differ = from->group_difference != NULL;
@@ -319,18 +329,18 @@ static dt_status load_vectors(struct dt_bank *bank)
         memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     if (differ && !bank->group_difference) DT_TRY(apply_differences(bank));
     if (differ && bank->group_difference) {
-        bank->job->pending = true;
+        job->pending = true;
         state->group_difference = bank->group_difference;
     }
     for (int i = 0; i < state->nstate; i++)
-        load_state(from, state, state->state_name[i], -1, state->state[i]);
+        load_state(job, from, state, state->state_name[i], -1, state->state[i]);
     for (int g = 0; g < state->groups; g++) {
         const int group = same ? g : -1;
         for (int i = 0; i < states; i++)
-            load_state(from, state, state->group_state_name[i], group,
+            load_state(job, from, state, state->group_state_name[i], group,
                        state->group_state[g * states + i]);
         if (state->group_difference)
-            load_state(from, state, DIFFERENCE, group, state->group_difference[g]);
+            load_state(job, from, state, DIFFERENCE, group, state->group_difference[g]);
     }
     return DT_OK;
 }
@@ -357,7 +367,9 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
-    return load_vectors(bank);
+    DT_TRY(load_vectors(bank));
+    dt_checkpoint_drop(&bank->loaded); /* they are copied */
+    return DT_OK;
 }
 
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)

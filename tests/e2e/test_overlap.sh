@@ -39,6 +39,12 @@ plain="$sgd run.replicas=4 train.batch=32 train.groups=2 train.outer_lr=1 train.
 good 1 long $plain train.max_steps=32 train.local_steps=16
 good 1 twice $plain train.max_steps=16 train.local_steps=8 train.overlap=yes
 good 1 once $plain train.max_steps=16 train.local_steps=16
+# Groups of one and of two replicas: what the first round has pending counts as the exchange would count it.
+uneven="$sgd run.replicas=3 train.batch=33 train.groups=2 train.outer_lr=1 train.outer_momentum=0 train.local_steps=8"
+good 1 uneven $uneven train.max_steps=8
+good 1 pending $uneven train.max_steps=12 train.overlap=yes run.checkpoint_steps=8
+good 1 taken $uneven train.max_steps=8 run.resume="$tmp/pending/ckpt/step-000000008.h5"
+near taken uneven || fail 'a pending round counts its groups otherwise'
 near twice once || fail 'two overlapping rounds are not one of twice the length'
 good 1 four $plain train.max_steps=32 train.local_steps=8 train.overlap=yes
 near four long && fail 'four overlapping rounds are two of twice the length: groups do not meet'

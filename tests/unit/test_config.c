@@ -885,6 +885,16 @@ START_TEST(a_resume_keeps_its_preset)
     ck_assert_double_eq(config.train.epochs, 55);
     ck_assert_double_eq(config.train.lr, 0.5);
     dt_config_free(&config);
+    EXPECT_OK(dt_config_set(&before, "eval.dedicated=yes"));
+    EXPECT_OK(dt_config_set(&before, "run.checkpoint_steps=84"));
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
+    EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_resume(&config, &before));
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert_int_eq(config.run.checkpoint_steps, 84);
+    dt_config_free(&config);
     dt_config_free(&before);
 }
 END_TEST

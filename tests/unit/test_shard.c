@@ -134,6 +134,8 @@ START_TEST(mistakes_are_named)
     EXPECT_OK(dt_shard_write(&config, "out", 1));
     EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
     EXPECT_FAIL(dt_shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
+    EXPECT_OK(dt_shard_write(&config, "out[1]", 1));
+    EXPECT_FAIL(dt_shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
     put_text("in.csv", "1,0\nx,1\n");
     EXPECT_FAIL(dt_shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
     ck_assert_int_eq(count_entries("new"), 0);

@@ -201,6 +201,21 @@ static void expect_export(const char *base, uint64_t step)
     dt_free(path);
 }
 
+/* Would catch a run that fails and leaves the best of its records unexported. */
+START_TEST(a_best_that_rests_is_exported_at_the_end)
+{
+    struct dt_writer *writer = create_exporter();
+    for (uint64_t step = 1; step <= 5; step++)
+        hand_over_best(writer, step);
+    while (!dt_path_exists(best_dir))
+        dt_sleep_secs(0.001);
+    hand_over_best(writer, 6);
+    hand_over_best(writer, 7);
+    dt_writer_destroy(writer);
+    expect_export(best_dir, 7);
+}
+END_TEST
+
 START_TEST(an_export_follows_the_save)
 {
     struct dt_writer *writer = create_exporter();
@@ -438,6 +453,7 @@ int main(void)
         an_error_reaches_the_caller,
         records_are_synced_before_the_checkpoint,
         an_export_follows_the_save,
+        a_best_that_rests_is_exported_at_the_end,
         a_failed_export_is_no_failed_save,
         the_best_needs_no_checkpoint,
         the_best_does_not_hold_up,
