@@ -13,8 +13,9 @@ run() {
 dir=$(printf 'caf\351') # Prometheus takes UTF-8 alone
 run 1 "$dir" report.prometheus="$tmp/latin.prom" run.log_steps=1000 train.epochs=1
 grep -q '^dtrain_final_samples_per_second{run=".*/caf\\\\xE9"}' "$tmp/latin.prom" || { cat -v "$tmp/latin.prom"; fail 'the label of a name that is not UTF-8'; }
-job 1 "$recipes/penguins.ini" run.dir="$tmp/fails" report.prometheus="$tmp/fails.prom" train.lr=1e9 train.optimizer=sgd run.preset=none \
-    data.normalize=standard >"$tmp/err" 2>&1 && fail 'a loss that is not finite: exit 0'
+"$recipes/exp-data.sh" "$tmp/data"
+job 1 "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" run.dir="$tmp/fails" report.prometheus="$tmp/fails.prom" \
+    train.optimizer=sgd train.lr=1e9 model.kind=linear >"$tmp/err" 2>&1 && fail 'a loss that is not finite: exit 0'
 grep -q '^dtrain_running{.*} 0$' "$tmp/fails.prom" || { cat "$tmp/err" "$tmp/fails.prom"; fail 'a run that failed goes on for Prometheus'; }
 run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
 grep -q '^dtrain_final_samples_per_second{run=' "$tmp/sync.prom" || fail 'no gauge of the speed'
