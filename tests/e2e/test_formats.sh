@@ -14,7 +14,7 @@ dir=$(printf 'caf\351') # Prometheus takes UTF-8 alone
 run 1 "$dir" report.prometheus="$tmp/latin.prom" run.log_steps=1000 train.epochs=1
 grep -q '^dtrain_final_samples_per_second{run=".*/caf\\\\xE9"}' "$tmp/latin.prom" || { cat -v "$tmp/latin.prom"; fail 'the label of a name that is not UTF-8'; }
 "$recipes/exp-data.sh" "$tmp/data"
-job 1 "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" run.dir="$tmp/fails" report.prometheus="$tmp/fails.prom" \
+job 1 "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" data.eval= run.dir="$tmp/fails" report.prometheus="$tmp/fails.prom" \
     train.optimizer=sgd train.lr=1e9 model.kind=linear >"$tmp/err" 2>&1 && fail 'a loss that is not finite: exit 0'
 grep -q '^dtrain_running{.*} 0$' "$tmp/fails.prom" || { cat "$tmp/err" "$tmp/fails.prom"; fail 'a run that failed goes on for Prometheus'; }
 run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
