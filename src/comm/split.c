@@ -3,6 +3,7 @@
  * other nodes lack goes straight from worker to worker, without waiting for one another's order. */
 #include "dtrain/split.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "comm/exchange.h"
@@ -59,10 +60,14 @@ static dt_status list_workers(struct dt_split *s)
 {
     const struct dt_world *world = s->x->world;
     const int workers = world->workers;
-    int size, mine[2] = {s->x->node, world->worker}, *all;
+    int size, mine[2] = {s->x->node, world->worker}, *all = NULL;
     DT_MPI(MPI_Comm_size(s->x->all.comm, &size));
-    const dt_status status = dt_alloc((size_t)size, sizeof mine, "worker table", &all);
-    DT_TRY(dt_ranks_agree(&s->x->all, status));
+    dt_status status = dt_alloc((size_t)size, sizeof mine, "worker table", &all);
+    status = dt_ranks_agree(&s->x->all, status);
+    if (status) {
+        dt_free(all);
+        return status;
+    }
     DT_MPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, s->x->all.comm));
     for (int rank = 0; rank < size; rank++) {
         const int w = all[2 * rank + 1];
@@ -327,6 +332,13 @@ static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
     MPI_Request *request = &s->request[s->requests];
     if (!n || (from != s->self && to != s->self)) return;
+    if (n > INT_MAX) {
+        (void)dt_fail(DT_EUSAGE,
+                      "%zu floats in a message of a split layer, expected at most %d: a "
+                      "smaller train.batch, or a larger run.parts",
+                      n, INT_MAX);
+        dt_world_abort(s->x->world, DT_EUSAGE);
+    }
     if (from == s->self)
         DT_MPI(MPI_Isend(floats, (int)n, MPI_FLOAT, s->worker[to].rank, 0, s->comm, request));
     else

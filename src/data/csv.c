@@ -115,6 +115,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
     for (size_t c = 0; c < columns->count && !parser->floats; c++)
         parser->floats = columns->items[c].kind == DT_COLUMN_DATE ||
                          (columns->items[c].kind != DT_COLUMN_CATEGORY &&
+                          columns->items[c].kind != DT__COLUMN_OPEN && /* gaps alone so far */
                           !dt__floats_are_bytes((const float *)&parser->words[c], 1));
     return DT_OK;
 }

@@ -96,7 +96,8 @@ const struct dt__grammar dt__libsvm_grammar = {false, libsvm_parse, libsvm_row};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The widest row says how many features there are, unless the model or data.features does. */
+/* The widest row of all these files says how many features there are, unless the model,
+ * data.features or a file of another format does. */
 static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines lines;
@@ -118,6 +119,10 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (survey->known) return DT_OK;
     if (features) parser.widest = (uint32_t)features;
     if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
+    for (const struct dt__file *f = survey->source->files; f < file; f++)
+        if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > survey->features)
+            return dt_fail(DT_EMISMATCH, "%s: %u features, the files before have %d", file->path,
+                           parser.widest, survey->features);
     if ((int)parser.widest > survey->features) survey->features = (int)parser.widest;
     return DT_OK;
 }

@@ -109,7 +109,7 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     copy[length] = 0;
     value = dt_real_read(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
-    if (!(fabs(value) <= FLT_MAX)) return DT__NUMBER_NOT_FINITE;
+    if (!isfinite((float)value)) return DT__NUMBER_NOT_FINITE;
     *out = value;
     return DT__NUMBER_GOOD;
 }

@@ -114,10 +114,11 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt__names *cells = &header->cells;
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
-    DT_TRY(dt__header_parse(header, &config, record, length));
-    DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
-    dt_status status = dt__header_decide(header, &config, table->lines.name);
     bool *insisted;
+    dt_status status = dt__header_parse(header, &config, record, length);
+    if (!status)
+        status = dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns);
+    if (!status) status = dt__header_decide(header, &config, table->lines.name);
     if (status) return dt_fail_prefix(status, "%s:1: ", table->lines.name);
     DT_TRY(dt_alloc(cells->count, sizeof *insisted, "columns", &insisted));
     status = dt__header_mark(header, "data.categories", config.data.categories, false, insisted);

@@ -158,6 +158,14 @@ static bool has_wide(const struct dt_model *model)
     return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
 }
 
+/* Behind the output layer stands the linear path alone, and behind that nothing. */
+static dt_status expect_open(const struct dt_model *model, bool is_wide)
+{
+    if (!has_wide(model) && (!has_output(model) || is_wide)) return DT_OK;
+    return dt_fail(DT_EUSAGE, "there is an item behind %s",
+                   has_wide(model) ? "'wide'" : "the output layer");
+}
+
 /* "dense 64 relu": a layer of its kind's words, with an activation at their end or not. "output
  * conv 1 3x3 pad same" stands in the stead of the task's own output layer. */
 static dt_status parse_item(struct dt_model *model, char *item)
@@ -166,9 +174,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     struct dt_text text = {0};
     int count = cut_words(item, word);
     if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
-    if (has_wide(model) || (has_output(model) && strcmp(word[0], dt__wide_layer.name)))
-        return dt_fail(DT_EUSAGE, "there is an item behind %s",
-                       has_wide(model) ? "'wide'" : "the output layer");
+    DT_TRY(expect_open(model, !strcmp(word[0], dt__wide_layer.name)));
     struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
     if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
     for (size_t i = 0; i < KIND_COUNT && !layer.kind; i++)
@@ -193,6 +199,8 @@ static dt_status parse_item(struct dt_model *model, char *item)
     const struct dt__words rest = {word + 1, count - 1 - (activation && !plain)};
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
     const bool beside = plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
+    /* behind these an activation is an item of its own */
+    if (activation && !plain && (beside || layer.kind == &dt__embedding_layer)) good = false;
     if (!good || (layer.last && (activation || beside))) {
         status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
                          layer.last ? ", without activation in the output layer" : "");
@@ -220,6 +228,7 @@ static dt_status parse_residual(struct dt_model *model, char *item, char *open, 
     *open = *close = '\0';
     if (cut_words(item, word) != 1 || strcmp(word[0], dt__residual_layer.name) != 0)
         return dt_fail(DT_EUSAGE, "'%.100s(': expected residual(ITEM, ...)", item);
+    DT_TRY(expect_open(model, false));
     const int begin = (int)model->layers;
     DT_TRY(dt_strdup("residual(", &begin_text));
     DT_TRY(push_layer(model, (struct dt__layer){.kind = &dt__residual_layer, .text = begin_text}));
@@ -249,7 +258,13 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth)
         next = *stop ? stop + 1 : NULL;
         *stop = '\0';
         /* Behind brackets an activation may stand. */
-        if (!status && (!brackets || item[strspn(item, " \t\n")])) status = parse_item(model, item);
+        const char *rest = item + strspn(item, " \t\n");
+        char word[16];
+        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, " \t\n"), rest);
+        if (!status && brackets && *rest && !dt__activation_find(word))
+            status =
+                dt_fail(DT_EUSAGE, "'%.100s': expected a comma or an activation behind ')'", rest);
+        if (!status && (!brackets || *rest)) status = parse_item(model, item);
         if (status) return dt_fail_prefix(status, "item %d: ", items);
     }
     return DT_OK;

@@ -399,11 +399,14 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
     const struct dt_predictor *predictor = version->predictor;
     const struct dt__columns *columns = &version->columns;
     const bool tensor = takes_tensor(columns);
+    size_t numbers = 0;
+    for (size_t c = 0; c < columns->count; c++)
+        numbers += is_number(columns, c);
     DT_TRY(dt_text_add(text,
                        "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
                        name, (unsigned long long)version->number));
     for (size_t c = 0; c < (tensor ? 1 : columns->count); c++) {
-        const bool number = is_number(columns, c) && (!tensor || !columns->entries);
+        const bool number = tensor ? numbers == columns->count : is_number(columns, c);
         DT_TRY(dt_text_add(text, "%s{\"name\":", c ? "," : ""));
         DT_TRY(dt_json_add_string(text, tensor ? "input" : columns->items[c].name));
         DT_TRY(dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES"));

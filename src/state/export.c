@@ -107,12 +107,18 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* The model of the highest version below `base`, if there is one. */
+/* Where the model of the highest version below `base` is; one that is being copied to, and has no
+ * model yet, counts if no other has one. */
 static dt_status highest_version(const char *base, struct dt__path *out)
 {
     struct dt__numbers versions;
     DT_TRY(dt__dir_numbers(base, parse_version, &versions));
-    if (versions.count) *out = model_path(base, versions.items[0]);
+    for (size_t i = 0; i < versions.count; i++) {
+        const struct dt__path model = model_path(base, versions.items[i]);
+        const bool is_there = dt_path_exists(model.text);
+        if (i == 0 || is_there) *out = model;
+        if (is_there) break;
+    }
     dt_free(versions.items);
     return DT_OK;
 }

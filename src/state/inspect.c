@@ -60,8 +60,8 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
             dt_config_word(DT_TASK_WORDS, from->desc.task, word));
     const char *quantiles = from->desc.quantiles;
     if (from->desc.loss)
-        fprintf(out, "loss          %s%s%s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
-                quantiles ? " of " : "", quantiles ? quantiles : "");
+        print(out, "loss          %s%s%s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
+              quantiles ? " of " : "", quantiles ? quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
             dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);

@@ -122,5 +122,7 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     dt_world_rest(world, status == DT_STOPPED);
     if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
         return status;
-    return dt_ranks_agree(world->all, bank ? dt_lr_test_judge(out) : DT_OK);
+    /* without a point it is no rate's fault */
+    if (bank && (!status || out->points > 0)) status = dt_lr_test_judge(out);
+    return dt_ranks_agree(world->all, bank ? status : DT_OK);
 }

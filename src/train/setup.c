@@ -236,6 +236,7 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
     DT_TRY(!strcmp(config->data.train, ARRAYS)
                ? share_arrays(job, options->train, NULL, &job->train)
                : share_files(job, DT_PART_TRAIN, known, &job->train));
+    if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* rows that rest */
     if (config->data.eval_fraction > 0)
         return dt_ranks_agree(job->world->all, dt_source_held_out(job->train, &job->eval));
     known = dt_source_schema(job->train);

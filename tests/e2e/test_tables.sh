@@ -208,6 +208,10 @@ sed 's/, /,/g' "$tmp/blank.csv" >"$tmp/plain.csv"
 for file in blank plain; do check_eq "accuracy on $file.csv" "$("$dtrain" eval "$tmp/texts" data.eval="$tmp/$file.csv" 2>/dev/null | json accuracy)" 1; done
 check_eq 'a text without its blank' "$(echo '{"age": 30, "work": "Private"}' | "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" ' >50K'
 grep -q 'taken as texts\|not UTF-8' "$tmp/log" && { cat "$tmp/log"; fail 'a warning of plain texts'; }
+printf 'Gr\366\337e,y\n1,0\n2,1\n3,0\n4,1\n' >"$tmp/latin.csv"
+rm -rf "$tmp/texts"
+job 1 data.train="$tmp/latin.csv" run.dir="$tmp/texts" train.max_steps=1 2>"$tmp/log" || fail latin
+grep -q 'is not UTF-8' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a name in Latin-1 above numbers'; }
 printf 'n,y\n-,a\n1,b\n2,a\n3,b\n' >"$tmp/dash.csv"
 texts data.train="$tmp/dash.csv"
 grep -q "column 0 (n): its values are taken as texts: 3 of 4 .*such as '-'" "$tmp/log" || { cat "$tmp/log"; fail 'numbers are taken as texts in silence'; }

@@ -310,6 +310,9 @@ START_TEST(files_must_agree)
     put_text("a.csv", "1,2,0\n");
     put_text("b.csv", "1,0\n");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the files before have 2");
+    put_text("b.svm", "1 1:2 3:7\n0 2:1\n");
+    set("data.train=a.csv,b.svm");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.svm: 3 features, the files before have 2");
 }
 END_TEST
 

@@ -103,6 +103,7 @@ START_TEST(what_is_no_number_is_refused)
         ck_assert_int_eq(dt__number_parse(beyond[i], strlen(beyond[i]), &value),
                          DT__NUMBER_NOT_FINITE);
     ck_assert(value == 7);
+    ck_assert_int_eq(dt__number_parse("3.4028235e+38", 13, &value), DT__NUMBER_GOOD); /* FLT_MAX */
 }
 END_TEST
 

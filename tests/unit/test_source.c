@@ -578,8 +578,30 @@ START_TEST(tables_are_the_same)
 }
 END_TEST
 
+/* Rows take as many bytes in a start and in its resume: their order follows from that. A column whose first cells are
+ * gaps is one of texts or of numbers only later. */
+START_TEST(gaps_in_front_are_what_the_column_is)
+{
+    static const struct {
+        const char *rows;
+        bool bytes;
+    } cases[] = {{"t,n,y\n,1,0\nred,2,1\nblue,3,0\nred,4,1\n", true},
+                 {"m,n,y\n,1,0\n1,2,1\n2,3,0\n3,4,1\n", false},
+                 {"m,n,y\n0,1,0\n1,2,1\n,3,0\n3,4,1\n", false}};
+    struct dt_source *again;
+    put_text("a.csv", cases[_i].rows);
+    set("data.train=a.csv"), set("data.missing=mean");
+    struct dt_source *source = survey();
+    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(source), &again));
+    ck_assert_int_eq(source->layout.bytes, cases[_i].bytes);
+    ck_assert_int_eq(again->layout.bytes, cases[_i].bytes);
+    dt_source_destroy(again);
+    dt_source_destroy(source);
+}
+END_TEST
+
 DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
-           {deviations_may_be_beyond_floats, 2}, {each_column_has_its_own_statistics, 2},
+           {deviations_may_be_beyond_floats, 2}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})

@@ -12,7 +12,7 @@
 
 /* layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
-enum { MAX_POINTS = 255 }; /* a point of a window is a byte in what maxpool keeps */
+enum { MAX_POINTS = 256 }; /* a point of a window is a byte in what maxpool keeps */
 
 static bool window_parse(struct dt__layer *layer, struct dt__words words)
 {
@@ -59,7 +59,7 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
     if (in.h < size[WINDOW_H] || in.w < size[WINDOW_W])
         return dt_fail(DT_EUSAGE, "a window of %d x %d does not fit", size[WINDOW_H],
                        size[WINDOW_W]);
-    if (size[WINDOW_H] > MAX_POINTS / size[WINDOW_W])
+    if (layer->kind == &dt__maxpool_layer && size[WINDOW_H] > MAX_POINTS / size[WINDOW_W])
         return dt_fail(DT_EUSAGE, "a window of %d x %d: expected at most %d places", size[WINDOW_H],
                        size[WINDOW_W], MAX_POINTS);
     layer->out = (struct dt__shape){(in.h - size[WINDOW_H]) / size[STRIDE_H] + 1,
