@@ -346,8 +346,8 @@ int dt_exchange_serve(struct dt_exchange *exchange, uint64_t from, uint64_t unti
                       void *arg, uint64_t *out_step);
 /* Worker: the last step's updates have all been made (before a synchronization point). */
 void dt_exchange_settle(struct dt_exchange *exchange);
-/* Worker, of a team: the ranks that share these weights wait for each other. Of them one is the
- * first, and may write the weights between two steps, and two barriers. */
+/* Worker, of a team: all its ranks wait for each other. On each node one of them is the first, and
+ * may write the node's weights between two steps, and two barriers. */
 void dt_exchange_barrier(struct dt_exchange *exchange);
 bool dt_exchange_is_first(const struct dt_exchange *exchange);
 

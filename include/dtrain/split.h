@@ -112,8 +112,8 @@ float *dt_split_inputs(const struct dt_split *split, int layer, size_t block);
 float *dt_split_outputs(const struct dt_split *split, int layer, int part);
 float *dt_split_sum(const struct dt_split *split, int layer, int index, size_t block);
 
-/* Collective over the workers, all in the same order. Behind it: all rows of the inputs are there
- * ... / */
+/* Collective over the workers, all in the same order. Behind it: all rows of the inputs are there;
+ * ... */
 void dt_split_give_inputs(struct dt_split *split, int layer);
 /* ... this worker's rows of all parts; ... */
 void dt_split_return_outputs(struct dt_split *split, int layer);

@@ -156,6 +156,7 @@ static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
     if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
+        /* a failed try leaves the wire f32: within a host nothing is rounded */
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
         memory = DT_ASYNC_WINDOW;
     }

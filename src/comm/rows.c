@@ -590,6 +590,7 @@ float *dt__rows_pulled_at(const struct dt_exchange *x, int i, const uint32_t *in
     const uint32_t rows = count_below(&list, (uint32_t)(range->first + range->rows)) - before;
     const size_t place = (size_t)(input - x->rows->pulled.row) + before;
     *out_floats = rows * range->width;
+    /* inputs in front of the range are dense, and always pulled: they fill places [0, first) */
     return rows ? x->vectors[0] + range->offset + (place - range->first) * range->width : NULL;
 }
 
@@ -614,7 +615,7 @@ static void rows_vectors(const struct dt_exchange *x, int range, float **out)
     const struct dt__floats own = dt__rows_own(x, range, (struct dt__floats){0});
     for (int v = 0; v < x->spec.vectors; v++) {
         float *table = dt__rows_are_dealt(x) ? dt__rows_table(x, range, v) : NULL;
-        out[v] = table ? table - own.begin : x->vectors[v]; /* NULL: this rank owns no row */
+        out[v] = table ? table - own.begin : x->vectors[v]; /* NULL: rows are not dealt */
     }
 }
 

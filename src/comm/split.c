@@ -8,8 +8,9 @@
 
 #include "comm/exchange.h"
 
-enum { MOST_DEPTH = 11 };                                          /* of a tree of parts */
-enum { SOFTMAX = sizeof(struct dt_softmax_part) / sizeof(float) }; /* outputs of a part */
+enum { MOST_DEPTH = 11 }; /* of a tree of parts */
+/* Floats that travel of a row and a part, in place of its outputs. */
+enum { SOFTMAX = sizeof(struct dt_softmax_part) / sizeof(float) };
 _Static_assert(DT_SPLIT_MOST_PARTS <= 1 << (MOST_DEPTH - 1), "a row a level");
 
 /* A worker: its rank in the exchange, its node, its replicas and parts. */
@@ -418,8 +419,8 @@ void dt_split_give_deltas(struct dt_split *s, int layer)
     move_outputs(s, layer, false);
 }
 
-/* n floats, from `at` on, of the sum over these parts; *out is theirs for it. Where the sum stands
- * already it is not copied. */
+/* n floats, from `at` on, of the sum over parts [first, end). Returns where they stand: in a place
+ * of sums if the whole sum is there, else in out (n). */
 static const float *sum_floats(const struct dt_split *s, int first, int end, size_t at, size_t n,
                                float *out, float (*level)[DT_SPLIT_DEPTH])
 {

@@ -125,8 +125,8 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
  * beyond counts as one at the fence.
  * Source: Winsor's way, Tukey 1962, The Future of Data Analysis, section 14. */
 
-/* Rows in the sample, from blocks all over the data, and values at most: 1 in 100 of them is
- * counted well. */
+/* Rows in the sample, from blocks all over the data, and values at most: enough for the outermost
+ * hundredth to set a percentile by. */
 enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
 
 struct sample_value {
@@ -327,8 +327,8 @@ static dt_status targets_check(const struct dt__survey *survey, const struct mom
         dt_status status = dt__target_check(survey->of, y[i].least);
         if (!status) status = dt__target_check(survey->of, y[i].greatest);
         if (status)
-            return dt_fail_prefix(status, "%s data: ",
-                                  survey->training ? "training" : "evaluation");
+            return dt_fail_prefix(status,
+                                  "%s data: ", survey->training ? "training" : "evaluation");
     }
     return DT_OK;
 }

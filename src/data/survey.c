@@ -19,7 +19,7 @@
  * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first
  * layers of 64 and 512; a linear model draws level at 1/12). Fewer inputs than these cost little
  * either way: an estimate. */
-enum { MOST_DENSE = 1024, LEAST_SPARSE = 8 };
+enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each that is set */ };
 
 /* ---- what readers report -------------------------------------------------------------------- */
 

@@ -181,8 +181,8 @@ static void commas_replace(struct dt__lines *lines, char *text, size_t length)
 
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
 {
-    size_t bytes = 0,
-           newlines = 0; /* of the record: up to its line end; ends within and behind it */
+    size_t bytes = 0;    /* of the record, without its last line end */
+    size_t newlines = 0; /* with that one */
     bool open = false, ended = false;
     *out = NULL;
     while (!ended) {

@@ -24,7 +24,8 @@ struct dt__lines {
     bool lent;               /* whoever opened it closes it */
     const char *name;        /* for messages; lent */
     char *data;
-    size_t capacity, start, begin, end; /* what is not yet handed out: data[begin..end) */
+    size_t capacity, start, begin, end; /* start: held for a rewind; not yet handed out:
+                                           data[begin..end) */
     uint64_t line;                      /* the line at which the last record began */
     uint64_t next_line;                 /* the line at which the next begins */
     uint64_t rewound; /* records that begin in lines before have been handed out once */

@@ -260,6 +260,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
         dnnl_memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
     DT_GUARD(dt_alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
+    /* the first piece is written to the total, the others are added */
     DT_GUARD(dt__dnnl_check(dnnl_memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
     DT_GUARD(dt_alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
@@ -345,7 +346,7 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, c
     for (int done = 0, piece; done < rows; done += PIECE_ROWS[piece]) {
         piece = rows - done >= MANY_ROWS ? 0 : 1;
         struct operand *pictures = product->pictures[piece];
-        dnnl_memory_t into = done ? c->gradient : product->weight.own;
+        dnnl_memory_t into = done ? c->gradient : product->weight.own; /* which is c->total */
         const float *own = points_take(c, PIECE_ROWS[piece], x + (size_t)done * c->floats[X]);
         DT_TRY(operand_move(&pictures[X], c->stream, own));
         DT_TRY(operand_move(&pictures[Y], c->stream, dy + (size_t)done * c->floats[Y]));

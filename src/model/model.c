@@ -68,8 +68,8 @@ static struct dt__layer *layer_of(struct dt_model *model, const struct dt_tensor
     return layer;
 }
 
-/* State tensors go behind all others, a bucket of their own, those of split layers behind them, in
- * no bucket; so does the list. */
+/* The list and the flat vector become: trained tensors of whole layers; state tensors, a bucket of
+ * their own; tensors of split layers, in no bucket. */
 static dt_status model_place_last(struct dt_model *model)
 {
     size_t trained = 0, states = 0, splits = model->tensors, last;

@@ -72,7 +72,7 @@ static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *
     return DT_OK;
 }
 
-/* Its outputs are never whole, but for who has no gradient in mind. */
+/* In training its outputs are there in parts alone; inference writes to the caller's memory. */
 static bool splits_output(const struct dt__layer *layer)
 {
     return layer->split && layer->last;

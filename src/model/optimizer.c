@@ -85,7 +85,8 @@ RULE(adamw)
 
 /* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A
  * weight that no gradient has reached stays as it is, as the paper's does; if it did not begin at
- * 0, z begins where the weight comes out of it.
+ * 0, z begins where the weight would come out of it without L1, which draws it to 0 from its
+ * first gradient on.
  * Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. */
 RULE(ftrl)
 {

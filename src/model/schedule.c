@@ -1,5 +1,5 @@
-/* Schedules: the learning rate over the steps. A row each: the rate as a function of t, the
- * intervals (whole schedules for linear and cosine) behind the warm-up. */
+/* Schedules: the learning rate over the steps, each a function of t, the steps behind the warm-up
+ * over decay_steps: linear and cosine end at t = 1, the others decay for each unit of t. */
 #include "dtrain/model.h"
 
 #include <math.h>

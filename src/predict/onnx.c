@@ -511,6 +511,7 @@ static const char *add_inputs(struct graph *graph, const struct dt_schema *schem
 {
     const size_t n = (size_t)schema->features;
     const char *x = "input";
+    /* with data.missing=error each column's fill is NaN, else none is */
     if (schema->columns && !isnan(schema->columns->fill)) x = add_gaps(graph, schema, x);
     /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
     if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));

@@ -105,7 +105,8 @@ struct dt_writer {
     bool tidy;       /* a file that was protected may go now */
     bool best_waits; /* next_best is to be exported */
 
-    struct snapshot snapshot, next_best;
+    struct snapshot snapshot;
+    struct snapshot next_best; /* the caller fills it and the thread swaps it, both locked */
     struct dt_saved saved;
     char file[DT_CHECKPOINT_NAME];
     char error[DT_ERROR_MAX], export_error[DT_ERROR_MAX];

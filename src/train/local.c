@@ -295,8 +295,8 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
         local->group[i].start = overlaps ? NULL : dt_exchange_weights(job->exchange);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
-        /* A stop waits only so long for the end of a round, which is done again after the resume:
-         * batch systems kill a job some time after they ask it to stop. */
+        /* A stop waits only so long for the end of a round (test.round_secs), which is done again
+         * after the resume: batch systems kill a job some time after they ask it to stop. */
         const int own = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         const bool stop = dt_exchange_consult(job->exchange, own) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();

@@ -308,7 +308,7 @@ static dt_status apply_differences(struct dt_bank *bank)
     float *const weights = bank->state.params;
     float *const vectors[] = {weights, outer ? outer : mean + n};
     load_state(job, from, from, DIFFERENCE, -1, mean);
-    job->pending = true;
+    job->pending = true; /* tells dt__update_outer that there are differences */
     dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
     dt_info("what the groups did in their last round, and were about to exchange, is applied "
@@ -317,7 +317,8 @@ static dt_status apply_differences(struct dt_bank *bank)
     return DT_OK;
 }
 
-/* All but the weights of a new run. Differences go to where the groups' exchange takes them up. */
+/* All but the weights of a new run. Differences go to where the groups' exchange takes them up,
+ * and job->pending says that there are some. */
 static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;

@@ -29,8 +29,8 @@ done:
     return status;
 }
 
-/* Rank 0's, checked. Rows in memory are named in it, so that every rank knows of them; those of an
- * earlier training with it are not. */
+/* Rank 0's, checked. Rows in memory are named in it as (arrays), so that every rank knows of them;
+ * a name that an earlier training left there is taken out. */
 static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
                                const struct dt_train_options *options)
 {

@@ -228,7 +228,7 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
         out[i] = weights[i] + constants->share * grad[i];
 }
 
-/* The first pass of rules over whole tensors; n <= DT_MEASURE_BLOCK. */
+/* The first pass of rules over whole tensors; floats of one block of DT_MEASURE_BLOCK. */
 static void measure_range(const struct dt_job *job, const struct dt_constants *constants,
                           size_t offset, size_t n, float *sum, const float *weights,
                           float *const *states, double *measures)
