@@ -144,7 +144,7 @@ dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct 
 /* A run that fails has no final record. */
 void dt__prometheus_end(struct dt__prometheus *prometheus)
 {
-    if (!prometheus || !prometheus->running) return;
+    if (!prometheus || prometheus->running == 0) return;
     prometheus->running = 0;
     if (write_gauges(prometheus)) dt_warn("%s", dt_error_text());
 }
