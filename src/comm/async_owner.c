@@ -275,19 +275,18 @@ static void slice_combine(struct dt__slice *slice)
 static void slice_retire(struct dt__slice *slice, int worker)
 {
     struct dt__slots_peer *peer = &slice->state->peer[worker];
-    const bool leaves = dt__fetch(slice, dt__word(WORD_REQUEST, worker)) % 2;
+    if (!peer->active) return;
     const uint64_t rung = dt__fetch(slice, dt__word(WORD_DOORBELL, worker)) / DT__SLOTS;
-    if (!leaves || !peer->active || rung != peer->served) return;
+    if (rung != peer->served) return;
     peer->active = false;
     owner_raise_floor(slice, owner_lowest_clock(slice));
 }
 
 /* Whether a worker waits for weights that it may have: its clock is within the staleness bound, and
  * a slot will be free for its next gradient; or it leaves, and nobody waits for what it asked. */
-static bool answer_is_due(struct dt__slice *slice, int worker)
+static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t request)
 {
     const struct dt__slots_peer *peer = &slice->state->peer[worker];
-    const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, worker));
     const int64_t staleness = slice->async->spec.staleness;
     const bool leaves = request % 2;
     if (request / 2 == peer->answered) return false;
@@ -306,8 +305,9 @@ static void slice_answer(struct dt__slice *slice)
         if (!ops->sent(slice->remote, w)) continue;
         if (peer->pins) dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
         peer->pins = false;
-        slice_retire(slice, w);
-        if (!answer_is_due(slice, w)) continue;
+        const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, w));
+        if (request % 2) slice_retire(slice, w);
+        if (!answer_is_due(slice, w, request)) continue;
         peer->answered++;
         peer->answers++;
         slice->heads[w] = (struct dt__head){.version = state->step, .floor = state->floor};
