@@ -26,7 +26,7 @@ static void curve_draw(const struct dt_lr_test *test)
         double up = (test->smooth[i] - low) / (high - low + 1e-12);
         int x = i * (WIDTH - 1) / (DT_LR_TEST_STEPS - 1);
         int y = HEIGHT - 1 - (int)((up < 1 ? up : 1) * (HEIGHT - 1));
-        cell[y][x] = i == test->least ? 'o' : '*';
+        if (cell[y][x] != 'o') cell[y][x] = i == test->least ? 'o' : '*';
     }
     for (int y = 0; y < HEIGHT; y++)
         printf("%10.4g |%s\n", high - (high - low) * y / (HEIGHT - 1), cell[y]);

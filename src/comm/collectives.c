@@ -15,12 +15,13 @@ void dt__world_die(int exit_code, const char *message)
     const double TELL_SECS = 2;
     char place[DT__PLACE];
     const bool tells = dt__error_claim(place);
-    if (tells) fprintf(stderr, "dtrain: error: %s%s\n", place, message);
-    fflush(NULL);
-    if (tells)
+    if (tells) {
+        dt_log_progress(NULL);
+        fprintf(stderr, "dtrain: error: %s%s\n", place, message);
         dt__error_told();
-    else
-        dt__error_await(TELL_SECS);
+    }
+    fflush(NULL);
+    if (!tells) dt__error_await(TELL_SECS);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     abort();
 }
@@ -123,7 +124,8 @@ dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
     if (lowest == size) return DT_OK;
     struct agreement agreement = {.status = (int)mine};
     char host[MPI_MAX_PROCESSOR_NAME] = "", place[DT__PLACE] = "";
-    if (mine != DT_EUSAGE && (world ? world->size : size) > 1) {
+    const bool has_place = !strncmp(dt_error_text(), "[rank ", 6); /* of an agreement before */
+    if (mine != DT_EUSAGE && !has_place && (world ? world->size : size) > 1) {
         DT_MPI(MPI_Get_processor_name(host, &length));
         snprintf(place, sizeof place, "[rank %d on %.*s] ", world ? world->rank : rank,
                  DT_HOST_NAME - 1, host);

@@ -130,6 +130,7 @@ static void heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *
     struct dt__heartbeat *before = watchdog->held;
     if (before == heartbeat) return;
     if (before) {
+        atomic_store(&before->awake_us, 0); /* who has ended is not stuck */
         atomic_store(&before->present, 0);
         pthread_mutex_unlock(&before->life);
     }
@@ -398,6 +399,7 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
         atomic_load(&watchdog->listened_us) >= now - QUIET_US - exchange_period_us(world);
     for (int i = 0; i < watchdog->peers && listens; i++) {
         const struct dt__peer *peer = &watchdog->peer[i];
+        if (atomic_load(&peer->parted)) continue;
         if (!is_too_silent(world, peer->heartbeat.rank, now - atomic_load(&peer->heard_us) - stall))
             continue;
         if (heartbeat_name(world, &peer->heartbeat, names)) return;

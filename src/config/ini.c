@@ -36,6 +36,10 @@ static size_t line_size(const char *text)
         while (last > size && isspace((unsigned char)text[last - 1]))
             last--;
         bool comma = last > size && text[last - 1] == ',';
+        size_t before = comma ? last - 1 : size;
+        while (before > size && isblank((unsigned char)text[before - 1]))
+            before--;
+        if (size == 0 && before > 0 && strchr("=:", text[before - 1])) comma = false; /* a value */
         for (size_t i = size; comma && i < end; i++)
             comment |= text[i] == ';' && (i == 0 || isspace((unsigned char)text[i - 1]));
         if (!comma || !isblank((unsigned char)text[end + 1]) || comment) return end + 1;
@@ -100,7 +104,8 @@ dt_status dt_config_read_text(struct dt_config *config, const char *name, const 
     int wrong = ini_parse_stream(read_line, &ini, on_value, &ini);
     if (ini.status) return dt_fail_prefix(ini.status, "%s:%d: ", name, ini.line);
     if (wrong > 0)
-        return dt_fail(DT_EUSAGE, "%s:%d: expected [section] or key = value", name, wrong);
+        return dt_fail(DT_EUSAGE, "%s:%d: expected [section] or key = value", name,
+                       &ini_stop_on_first_error ? ini.line : wrong);
     return wrong ? dt_fail(DT_EMEMORY, "%s: out of memory", name) : DT_OK;
 }
 

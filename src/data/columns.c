@@ -8,6 +8,7 @@
 #include "data/number.h"
 #include "data/source.h"
 #include "data/typed.h"
+#include "hdf5/read.h"
 
 /* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
 enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
@@ -261,6 +262,26 @@ static const char *column_text(const struct dt__column *column)
     return dt__dict_text(dict, i);
 }
 
+/* A checkpoint names each feature of a category by its column and its text. */
+static dt_status texts_check(const struct dt_schema *schema)
+{
+    size_t longest = 1;
+    for (int c = 0; c < schema->ncolumns; c++) {
+        const struct dt_column *column = &schema->columns[c];
+        const size_t name = column->name ? strlen(column->name) : 0;
+        for (int i = 0; i < column->ncategories; i++) {
+            const size_t length = name + strlen(column->categories[i]) + 2;
+            if (length > longest) longest = length;
+        }
+    }
+    if (longest <= DT__H5_TEXT_BYTES && (size_t)schema->features <= DT__H5_TEXTS_BYTES / longest)
+        return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   "%d features, with categories' texts of up to %zu bytes, are more than a "
+                   "checkpoint holds; see data.ignore, data.min_count and data.hash_bits",
+                   schema->features, longest);
+}
+
 /* The dictionary of a column: what comes often enough, by count. Texts that are nearly all
  * different are hardly categories. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
@@ -271,9 +292,10 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     struct ranked *ranked;
     struct dt__names kept = {0};
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
-        char place[64];
-        snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
-        if (!column->name) snprintf(place, sizeof place, "%zu", column->place);
+        char place[64]; /* as a list of columns takes it */
+        const bool named = column->name && strlen(column->name) < 60 && !strchr(column->name, ',');
+        snprintf(place, sizeof place, "%s", named ? column->name : "");
+        if (!named) snprintf(place, sizeof place, "%zu", column->place);
         return dt_fail(DT_EFORMAT,
                        "column %s: %zu different texts in %llu rows are too many for categories: "
                        "leave it out with data.ignore=%s, or keep it with data.categories=%s",
@@ -392,7 +414,7 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
                        DT__MAX_FEATURES);
     schema->dense = (int)placed.numbers;
     schema->features = (int)placed.features;
-    return DT_OK;
+    return texts_check(schema);
 }
 
 /* Names of all features, from those of the columns. */

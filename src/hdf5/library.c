@@ -15,8 +15,6 @@
 enum {
     MOST_ITEMS = 200000,
     MOST_DEPTH = 32,
-    MOST_NAME = 1 << 16,  /* bytes of a text in a list */
-    MOST_TEXTS = 1 << 28, /* bytes of a list */
     MOST_VALUE = 1 << 21, /* bytes of an attribute */
     MOST_CHUNK = 1 << 28, /* bytes, unpacked */
     DEFLATE_BEST = 1100   /* what deflate can shrink by */
@@ -155,7 +153,7 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
     bool any_length = H5Tis_variable_str(type) > 0;
     size_t size = any_length ? sizeof(char *) : H5Tget_size(type), bytes;
     char *table;
-    if (size > most || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
+    if (size > most || !dt_size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
         return dt_fail(DT_EFORMAT, "too much text");
     DT_TRY(dt_alloc(count, size, "texts", &table));
     herr_t got = H5Iget_type(object) == H5I_ATTR
@@ -167,7 +165,7 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
         const char *text = table + i * size;
         if (any_length) memcpy(&text, table + i * size, sizeof text);
         size_t length = text ? strnlen(text, any_length ? most : size) : 0;
-        if ((any_length && length == most) || out->length + length > MOST_TEXTS)
+        if ((any_length && length == most) || out->length + length > DT__H5_TEXTS_BYTES)
             status = dt_fail(DT_EFORMAT, "too much text");
         if (!status && length) status = dt_text_append(out, text, length);
         if (!status) status = dt_text_append(out, "", 1);
@@ -285,7 +283,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     else if (!item.count)
         why = "is empty";
     else if (item.type == DT__H5_TEXT)
-        status = item.rank == 1 ? texts_read(set, type, item.count, MOST_NAME, &texts) : DT_EFORMAT;
+        status = item.rank == 1 ? texts_read(set, type, item.count, DT__H5_TEXT_BYTES, &texts)
+                                : DT_EFORMAT;
     else if (!array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
         why = "is not all in the file";
     else if (H5Tequal(type, number_type(item.type).native) <= 0)

@@ -27,6 +27,8 @@ enum dt__h5_type {
     DT__H5_TEXT
 };
 enum { DT__H5_MAX_RANK = 4 };
+/* Bytes of a text in a list, and of the list, whose texts all take what the longest takes. */
+enum { DT__H5_TEXT_BYTES = 1 << 16, DT__H5_TEXTS_BYTES = 1 << 28 };
 
 enum dt__h5_kind { DT__H5_GROUP, DT__H5_ARRAY, DT__H5_ATTRIBUTE, DT__H5_REFUSED };
 

@@ -15,7 +15,6 @@
 #include "base/limits.h"
 #include "hdf5/library.h"
 
-enum { MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
 enum { TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
 
 struct extent {
@@ -289,7 +288,7 @@ void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *cons
     if (layout->status) return;
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
-    if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
+    if (size > DT__H5_TEXT_BYTES || !dt_size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
         dt__h5_layout_fail(layout,
                            dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much",
                                    path, count, size));

@@ -68,8 +68,13 @@ static dt_status openblas_open(void)
     if (!blas.library) return dt_fail(DT_EIO, "cannot load OpenBLAS: %s", dlerror());
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(blas.library, functions[i].name);
-        if (!function)
-            return dt_fail(DT_EIO, "OpenBLAS has no %s: %s", functions[i].name, dlerror());
+        if (!function) {
+            const dt_status status =
+                dt_fail(DT_EIO, "OpenBLAS has no %s: %s", functions[i].name, dlerror());
+            dlclose(blas.library);
+            blas.library = NULL;
+            return status;
+        }
         memcpy(functions[i].place, &function, sizeof function);
     }
     return DT_OK;

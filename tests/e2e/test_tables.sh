@@ -197,6 +197,7 @@ wrong 'train.loss=mae: model.task=classify has no such loss; expected auto' 'a,y
 wrong 'data.normalize_target=yes: train.loss=poisson' 'a,y\n1,0\n2,1\n' model.task=regress train.loss=poisson data.normalize_target=yes
 wrong 'data.clip: expected 0, or at least 1' 'a,y\n1,0\n2,1\n' data.clip=0.5
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
+wrong 'more than a checkpoint holds' "t,y\n$(printf '%070000d' 1 | tr 0 x),0\na,1\n$(printf '%070000d' 1 | tr 0 x),0\na,1\n"
 
 # ---- texts as they come --------------------------------------------------------------------------------
 # "a, b" for "a,b": names and texts are found with and without the blank, and ' ?' is no number.

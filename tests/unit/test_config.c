@@ -249,6 +249,9 @@ START_TEST(a_file_is_read_over_what_is_set)
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.train.batch, 5);
     ck_assert_str_eq(config.data.train, "a.csv , b;c.csv");
+    /* A comma that is a value, not a list that goes on. */
+    EXPECT_OK(dt_config_read_text(&config, "r.ini", "[data]\n  decimal = ,\n  label = y\n"));
+    ck_assert_str_eq(config.data.label, "y");
     dt_config_free(&config);
 }
 END_TEST
@@ -322,13 +325,13 @@ START_TEST(a_list_goes_on_in_the_next_line)
     ck_assert_str_eq(config.data.train, "a,   b, \tc");
     ck_assert_str_eq(config.data.eval, "d,");
     ck_assert_int_eq(config.run.seed, 7);
-    at = stpcpy(text, "[data]\ntrain = ");
+    at = stpcpy(text, "[data]\ntrain = y");
     for (int i = 0; i < LINES; i++)
         at = stpcpy(at, ",\n ");
     stpcpy(at, "x\nfoo = 1\n");
     EXPECT_USAGE(dt_config_read_text(&config, "f.ini", text),
                  "f.ini:250003: data.foo: unknown key");
-    ck_assert_uint_eq(strlen(config.data.train), 3 * LINES + 1);
+    ck_assert_uint_eq(strlen(config.data.train), 3 * LINES + 2);
     dt_config_free(&config);
 }
 END_TEST
