@@ -29,7 +29,7 @@
                                             "limit would cut the 0/1 features of categories")      \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
       "train.min_lr: expected at most train.lr")                                                   \
-    X(c->train.epsilon<0 && c->train.epsilon> - 1,                                                 \
+    X(c->train.epsilon > -1 && c->train.epsilon < 0,                                               \
       "train.epsilon: expected 0 and more, or -1 for the value that the optimizer usually has")    \
     X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \
       "train.l1: expected train.optimizer=ftrl or train.wide_optimizer=ftrl")                      \

@@ -36,10 +36,12 @@ static size_t line_size(const char *text)
         while (last > size && isspace((unsigned char)text[last - 1]))
             last--;
         bool comma = last > size && text[last - 1] == ',';
-        size_t before = comma ? last - 1 : size;
-        while (before > size && isblank((unsigned char)text[before - 1]))
-            before--;
-        if (size == 0 && before > 0 && strchr("=:", text[before - 1])) comma = false; /* a value */
+        if (comma && size == 0) { /* not where it is all of the value */
+            size_t before = last - 1;
+            while (before > 0 && isblank((unsigned char)text[before - 1]))
+                before--;
+            comma = before == 0 || !strchr("=:", text[before - 1]);
+        }
         for (size_t i = size; comma && i < end; i++)
             comment |= text[i] == ';' && (i == 0 || isspace((unsigned char)text[i - 1]));
         if (!comma || !isblank((unsigned char)text[end + 1]) || comment) return end + 1;

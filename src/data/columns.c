@@ -8,7 +8,6 @@
 #include "data/number.h"
 #include "data/source.h"
 #include "data/typed.h"
-#include "hdf5/read.h"
 
 /* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
 enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
@@ -262,24 +261,25 @@ static const char *column_text(const struct dt__column *column)
     return dt__dict_text(dict, i);
 }
 
-/* A checkpoint names each feature of a category by its column and its text. */
+/* A checkpoint lists the categories' texts, and the features' names, which have them too. */
 static dt_status texts_check(const struct dt_schema *schema)
 {
-    size_t longest = 1;
+    size_t count = 0, longest = 0, longest_name = 0;
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
-        const size_t name = column->name ? strlen(column->name) : 0;
-        for (int i = 0; i < column->ncategories; i++) {
-            const size_t length = name + strlen(column->categories[i]) + 2;
+        const size_t name = column->name ? strlen(column->name) + 1 : 0; /* NAME=text */
+        for (int i = 0; i < column->ncategories; i++, count++) {
+            const size_t length = strlen(column->categories[i]);
             if (length > longest) longest = length;
+            if (name + length > longest_name) longest_name = name + length;
         }
     }
-    if (longest <= DT__H5_TEXT_BYTES && (size_t)schema->features <= DT__H5_TEXTS_BYTES / longest)
-        return DT_OK;
+    const size_t features = schema->features <= NAMED_FEATURES ? (size_t)schema->features : 0;
+    if (dt__h5_names_fit(count, longest) && dt__h5_names_fit(features, longest_name)) return DT_OK;
     return dt_fail(DT_EFORMAT,
-                   "%d features, with categories' texts of up to %zu bytes, are more than a "
-                   "checkpoint holds; see data.ignore, data.min_count and data.hash_bits",
-                   schema->features, longest);
+                   "%zu categories, with texts of up to %zu bytes, are more than a checkpoint "
+                   "holds; see data.ignore, data.min_count and data.hash_bits",
+                   count, longest);
 }
 
 /* The dictionary of a column: what comes often enough, by count. Texts that are nearly all

@@ -44,9 +44,10 @@ static bool time_read(const char *text, int *slot)
         if (*text == '.') text += 1 + strspn(text + 1, "0123456789");
     }
     text += *text == ' ';
-    const bool half = strchr("AaPp", *text) && *text && (text[1] == 'M' || text[1] == 'm');
+    const char letter = (char)(*text | 32);
+    const bool half = (letter == 'a' || letter == 'p') && (text[1] | 32) == 'm';
     if (half && (hour < 1 || hour > 12)) return false;
-    if (half) hour = hour % 12 + 12 * ((*text | 32) == 'p');
+    if (half) hour = hour % 12 + 12 * (letter == 'p');
     text += 2 * half;
     const size_t zone = !strncmp(text, "UTC", 3) ? 3 : *text == 'Z';
     const bool offset = !zone && *text && strchr("+-", *text);

@@ -323,7 +323,7 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
     /* a gap is no byte, also one in front of a column's first number */
-    for (size_t c = 0; table && c < source->columns.count; c++)
+    for (size_t c = 0; c < source->columns.count; c++)
         survey->floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&
                           source->columns.items[c].missing > 0;
     if (table) DT_TRY(dt__columns_settle(&source->columns, survey->config, schema));
@@ -363,7 +363,7 @@ static void warn_of_encoding(const struct dt_schema *schema)
 {
     const char *odd = NULL;
     names_find_odd(schema->label_names, schema->classes, &odd);
-    names_find_odd(schema->feature_names, schema->features, &odd);
+    if (!schema->columns) names_find_odd(schema->feature_names, schema->features, &odd);
     for (int c = 0; c < schema->ncolumns; c++) {
         names_find_odd(schema->columns[c].categories, schema->columns[c].ncategories, &odd);
         names_find_odd(&schema->columns[c].name, 1, &odd);

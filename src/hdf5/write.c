@@ -281,14 +281,21 @@ void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, ui
     if (!good) layout_fail_library(layout, path);
 }
 
+bool dt__h5_names_fit(size_t count, size_t longest)
+{
+    size_t bytes;
+    return longest < DT__H5_TEXT_BYTES && dt_size_mul(count, longest + 1, &bytes) &&
+           bytes <= DT__H5_TEXTS_BYTES;
+}
+
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count)
 {
-    size_t size = 1, bytes;
+    size_t size = 1;
     if (layout->status) return;
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
-    if (size > DT__H5_TEXT_BYTES || !dt_size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
+    if (!dt__h5_names_fit(count, size - 1))
         dt__h5_layout_fail(layout,
                            dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much",
                                    path, count, size));

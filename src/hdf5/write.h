@@ -25,6 +25,8 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path); /* unless
  * been streamed; NULL: room alone. The place of its bytes in the file is *out_offset (may be
  * NULL). */
 void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, uint64_t *out_offset);
+/* Whether a list of so many texts, the longest of so many bytes, can be written. */
+bool dt__h5_names_fit(size_t count, size_t longest);
 /* An array of texts of rank 1, of one fixed size; copied. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count);

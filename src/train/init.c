@@ -83,9 +83,9 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model,
 
 /* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so
  * that the same values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
-static void copy_tensor(const struct dt_model *to, const struct dt_schema *schema, float *params,
+static void copy_floats(const struct dt_model *to, const struct dt_schema *schema, float *params,
                         const struct dt_schema *before, const float *source,
-                        const struct dt_tensor *tensor)
+                        const struct dt_tensor *tensor, size_t at, size_t n)
 {
     const float *m0 = before->target_mean, *m1 = schema->target_mean;
     const float *s0 = before->target_std, *s1 = schema->target_std;
@@ -94,12 +94,12 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     /* the linear path, which is behind it, adds to the same outputs */
     const size_t ends = to->layer[to->layers - 1].last ? 1 : 2;
     const struct dt__layer *output = &to->layer[to->layers - ends];
-    float *params_at = params + tensor->offset;
-    memcpy(params_at, source, tensor->count * sizeof *params);
+    float *params_at = params + tensor->offset + at;
+    memcpy(params_at, source, n * sizeof *params);
     if ((!m0 && !m1) || tensor->layer < output->index || channels > outputs) return;
     /* several outputs of a target are no value each */
     if ((size_t)before->targets != outputs || (size_t)schema->targets != outputs) return;
-    for (size_t i = 0; i < tensor->count && tensor->role != DT_TENSOR_STATE; i++) {
+    for (size_t i = 0; i < n && tensor->role != DT_TENSOR_STATE; i++) {
         const size_t c = i % channels;
         const double factor = (s0 ? (double)s0[c] : 1) / (s1 ? (double)s1[c] : 1);
         double offset = ((m0 ? (double)m0[c] : 0) - (m1 ? (double)m1[c] : 0));
@@ -109,36 +109,26 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
 }
 
 /* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others
- * stay as they are, fresh, also where the output's units change. */
-static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
-                              const uint32_t *match, const struct dt_checkpoint *file,
-                              const struct dt_tensor *source, float *params)
+ * stay as they are. */
+static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
+                         const uint32_t *match, const struct dt_checkpoint *file,
+                         const struct dt_tensor *source, float *params)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
     const size_t first = (size_t)schema->features - tensor->shape[0];
     const size_t first_before = (size_t)file->schema.features - source->shape[0];
     const size_t width = tensor->count / tensor->shape[0];
+    const float *from = file->params + source->offset;
     size_t copied = 0;
-    float *rows;
-    DT_TRY(dt_alloc(tensor->count, sizeof *rows, tensor->name, &rows));
-    memcpy(rows, params + tensor->offset, tensor->count * sizeof *rows);
     for (size_t r = 0; r < tensor->shape[0]; r++) {
         const uint32_t input = match[first + r];
         if (input == UINT32_MAX || input < first_before) continue;
-        memcpy(rows + r * width, file->params + source->offset + (input - first_before) * width,
-               width * sizeof *rows);
+        copy_floats(job->model, schema, params, &file->schema,
+                    from + (input - first_before) * width, tensor, r * width, width);
         copied++;
     }
-    copy_tensor(job->model, schema, params, &file->schema, rows, tensor);
-    for (size_t r = 0; r < tensor->shape[0]; r++) {
-        const uint32_t input = match[first + r];
-        if (input == UINT32_MAX || input < first_before)
-            memcpy(params + tensor->offset + r * width, rows + r * width, width * sizeof *rows);
-    }
-    dt_free(rows);
     dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
             tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
-    return DT_OK;
 }
 
 /* What does not fit keeps the weights that it has, which are new; that is said. */
@@ -168,9 +158,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
         if (source && match && tensor->row_sparse)
-            status = copy_by_name(job, tensor, match, file, source, params);
+            copy_by_name(job, tensor, match, file, source, params);
         else if (source)
-            copy_tensor(to, schema, params, &file->schema, file->params + source->offset, tensor);
+            copy_floats(to, schema, params, &file->schema, file->params + source->offset, tensor, 0,
+                        tensor->count);
         else
             dt_info("run.init: %s starts fresh: %s", tensor->name,
                     named ? "it has another shape there" : "it is not there");

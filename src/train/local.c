@@ -14,7 +14,7 @@
 /* ---- who has what --------------------------------------------------------------------------- */
 
 /* Where part `index` of `parts` of n things in a row begins. */
-static int part_begin(int n, int parts, int index)
+int dt__part_begin(int n, int parts, int index)
 {
     return (int)((int64_t)n * index / parts);
 }
@@ -35,7 +35,7 @@ dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
 
 int dt__group_begin(const struct dt_job *job, int group)
 {
-    return part_begin(job->replicas, job->groups, group);
+    return dt__part_begin(job->replicas, job->groups, group);
 }
 
 dt_status dt__deal_replicas(struct dt_job *job)
@@ -47,14 +47,14 @@ dt_status dt__deal_replicas(struct dt_job *job)
     job->all = (struct dt_group){.job = job, .count = replicas};
     DT_TRY(dt_alloc((size_t)replicas, sizeof(int), "replica table", &job->worker_of));
     for (int g = 0, worker = 0; g < groups; g++) {
-        const int begin = part_begin(replicas, groups, g);
-        const int count = part_begin(replicas, groups, g + 1) - begin;
+        const int begin = dt__part_begin(replicas, groups, g);
+        const int count = dt__part_begin(replicas, groups, g + 1) - begin;
         int members = 1;
         if (workers >= groups) {
-            worker = part_begin(workers, groups, g);
-            members = part_begin(workers, groups, g + 1) - worker;
+            worker = dt__part_begin(workers, groups, g);
+            members = dt__part_begin(workers, groups, g + 1) - worker;
         } else { /* each has whole groups */
-            worker += part_begin(groups, workers, worker + 1) <= g;
+            worker += dt__part_begin(groups, workers, worker + 1) <= g;
         }
         for (int m = 0, first, some; m < members; m++) {
             dt_deal_replicas(members, m, count, &first, &some);

@@ -28,6 +28,8 @@ struct dt_local {
 dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
 /* The first replica of a group; of `groups`: behind the last one. */
 int dt__group_begin(const struct dt_job *job, int group);
+/* The first of n things that part `index` of `parts` has. */
+int dt__part_begin(int n, int parts, int index);
 /* Whose each replica is, to job->worker_of; where groups matter, none is dealt to more workers than
  * it must. Once, and again as local steps begin. DT_EMEMORY. */
 dt_status dt__deal_replicas(struct dt_job *job);

@@ -206,9 +206,9 @@ static const float *find_group_state(const struct dt_checkpoint *from, int group
 /* What a group's vector is of all groups': differences count by the replicas that gave them. */
 static float group_weight(const struct dt_job *job, int groups, int group, bool difference)
 {
-    const int64_t replicas = job->replicas, begin = replicas * group / groups;
-    const int64_t count = replicas * (group + 1) / groups - begin;
-    return difference ? (float)count / (float)replicas : 1 / (float)groups;
+    const int begin = dt__part_begin(job->replicas, groups, group);
+    const int count = dt__part_begin(job->replicas, groups, group + 1) - begin;
+    return difference ? (float)count / (float)job->replicas : 1 / (float)groups;
 }
 
 /* Fills one of the vectors of `to`, zeros so far, found by its name.

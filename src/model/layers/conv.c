@@ -183,12 +183,15 @@ static dt_status conv_backward(const struct dt__layer_call *call)
 }
 
 #define CONVOLUTION(own_name, sizes)                                                               \
-    {                                                                                              \
-        .name = (own_name),                                                                        \
-        .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",    \
-        .epilogue = true, .parse = conv_parse, .infer = conv_infer, .open = conv_open,             \
-        .close = dt__convolution_destroy, .forward = conv_forward, .backward = conv_backward       \
-    }
+    {.name = (own_name),                                                                           \
+     .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",       \
+     .epilogue = true,                                                                             \
+     .parse = conv_parse,                                                                          \
+     .infer = conv_infer,                                                                          \
+     .open = conv_open,                                                                            \
+     .close = dt__convolution_destroy,                                                             \
+     .forward = conv_forward,                                                                      \
+     .backward = conv_backward}
 
 const struct dt__layer_kind dt__conv_layer = CONVOLUTION("conv", "HEIGHTxWIDTH");
 const struct dt__layer_kind dt__conv1d_layer = CONVOLUTION("conv1d", "LENGTH");
