@@ -153,10 +153,11 @@ curves() {
 }
 
 train_loss() { curves "$1" 3 train lines; }
-dots='linespoints pt 7 ps 0.6'
+dots='linespoints pt 7 ps 0.6' line=lines
+[ "$(wc -l <"$tables/1.train")" -ne 1 ] || line=$dots # a point alone makes no line
 room='set offsets graph 0, graph 0.05, 0, 0'
 if [ $runs -eq 1 ]; then
-    both="'$tables/1.train' using 1:3 with lines lc 1 title 'training'"
+    both="'$tables/1.train' using 1:3 with $line lc 1 title 'training'"
     ! has eval 3 || both="$both, '$tables/1.eval' using 1:3 with $dots lc 2 title 'held-out'"
     ! has train 3 || panel 'Loss' step 'loss (mean over samples)' "set key top right; $(scale 1 3 train eval)" "$both"
     if has eval 4 && [ "$metric" != loss ]; then
@@ -170,7 +171,7 @@ if [ $runs -eq 1 ]; then
     [ "$(awk '{ print $4 }' "$tables/1.train" | sort -u | wc -l)" -le 1 ] ||
         panel 'Learning rate' step 'learning rate' 'set yrange [0:*]' "'$tables/1.train' using 1:4 with lines lc 3"
     ! has train 5 || panel 'Speed' step 'samples/s' "set yrange [0:*]; set format y '%.1s%c'" \
-        "'$tables/1.train' using 1:5 with lines lc 4"
+        "'$tables/1.train' using 1:5 with $line lc 4"
     title=$(quoted "$tables/1.name")
 else
     ! has train 3 || panel 'Training loss by step' step 'loss (mean over samples)' "$(scale 1 3 train); $room" "$(train_loss 1)"
@@ -190,13 +191,19 @@ tics=$(cat "$tables"/*.staleness 2>/dev/null | awk '$1 > 20 {many = 1} END {if (
 panel 'Staleness' 'updates between read and use' 'gradients' \
     "set style fill solid 0.4; set boxwidth 0.9; set yrange [0:*]; set xrange [-0.5:*]; $tics" "$(curves 1 2 staleness boxes)"
 
-# Regression: what the best model says of the held-out rows. Without the program, or their files, no panel.
+# Regression: what the best model says of the held-out rows' first target, each quantile if it says several. Without
+# the program, or their files, no panel. Of many points as many as a prime number says: no quantile falls out.
 if [ $runs -eq 1 ] && [ "$(option "$1" model task)" = regress ]; then
     program=$(dirname "$0")/../dtrain
     [ -f "$program" ] || program=$(command -v dtrain) || program=:
     "$program" predict "$1" predict.held_out=yes predict.target=yes 2>/dev/null |
-        sed -n 's/.*"values*":\[*\([-0-9.e+]*\).*"target":\[*\([-0-9.e+]*\).*/\2 \1/p' |
-        awk '{ line[NR] = $0 } END { for (i = 1; i <= NR; i += 1 + int(NR / 3000)) print line[i] }' >"$tables/truth" || true
+        tr -d '[]}' | awk -F '"values*":|,"target":' 'NF == 3 {
+            n = split($2, v, ",") / split($3, w, ",")
+            for (i = 1; i <= n; i++) print w[1], v[i]
+        }' |
+        awk '{ line[NR] = $0 } END {
+            for (i = 0; int(i) < NR; i += NR > 2999 ? NR / 2999 : 1) print line[int(i) + 1]
+        }' >"$tables/truth" || true
     [ ! -s "$tables/truth" ] || panel 'Held-out rows' true predicted 'set xrange [*:*]' \
         "'$tables/truth' using 1:2 with points pt 7 ps 0.3 lc 1, x with lines lc rgb '#808080' dt 2"
 fi

@@ -57,10 +57,15 @@ kind=$(awk -v t="$tables" -v points=$((height * width)) '
     }
     /"value":/ { print number("target"), number("value") >(t "/truth"); next }
     /"values":/ {
-        n = list("values", v); list("target", w)
+        n = list("values", v); m = list("target", w)
+        if (!m) { m = 1; w[1] = number("target") }
         error = 0
-        for (i = 1; i <= n; i++) { error += (v[i] - w[i]) ^ 2; if (n != points) print w[i], v[i] >(t "/truth") }
-        if (n == points) {
+        one = n == points && m == n
+        for (i = 1; i <= n; i++) {
+            error += (v[i] - w[i]) ^ 2
+            if (!one) print w[int((i - 1) * m / n) + 1], v[i] >(t "/truth") # of quantiles there are several a target
+        }
+        if (one) {
             field = 1
             printf "0 %.9g %d\n", -sqrt(error / n), NR >(t "/order")
         }
@@ -74,6 +79,8 @@ kind=$(awk -v t="$tables" -v points=$((height * width)) '
         }
         print field ? "fields" : last ? "classes" : "numbers"
     }' "$tables/said")
+[ -f "$tables/order" ] || [ -f "$tables/truth" ] ||
+    { echo "plot: $run: labels that a row may have several of have no picture" >&2; exit 1; }
 [ "$kind" != fields ] || most=8 across=4
 [ ! -f "$tables/order" ] || sort -n -k1,1 -k2,2 -k3,3 "$tables/order" | head -n $most >"$tables/shown"
 pictures=0
@@ -186,7 +193,10 @@ confusion() {
 
 points() {
     place $((grid_width + 10)) 40 $right $((right - 40))
-    awk '{ line[NR] = $0 } END { for (i = 1; i <= NR; i += 1 + int(NR / 5000)) print line[i] }' "$tables/truth" >"$tables/points"
+    # A prime number of them: no target falls out.
+    awk '{ line[NR] = $0 } END {
+        for (i = 0; int(i) < NR; i += NR > 4999 ? NR / 4999 : 1) print line[int(i) + 1]
+    }' "$tables/truth" >"$tables/points"
     echo "set margins 10,3,4,3; set border 3 lc rgb '#000000'; set tics nomirror; unset key; set grid lt 1 lw 0.7 lc rgb '#c8c8c8'"
     echo "set title 'Held-out rows' offset 0,0 font ',12'; set xlabel 'true'; set ylabel 'predicted'; set xrange [*:*]; set yrange [*:*]"
     echo "plot '$tables/points' using 1:2 with points pt 7 ps 0.35 lc rgb '#1f6fb4', x with lines lc rgb '#808080' dt 2"

@@ -45,7 +45,8 @@ run judged 0.1 '{"kind":"start","step":30,"metric":"mae"}' '{"kind":"eval","step
     '{"kind":"eval","step":20,"loss":2,"rmse":2,"mae":2}'
 run below 0.1 '{"kind":"eval","step":10,"loss":-5,"rmse":-5}' '{"kind":"eval","step":20,"loss":-5,"rmse":-5}'
 mkdir "$tmp/bin"
-printf '#!/bin/sh\ncp "$1" "%s"\nexec %s "$1"\n' "$tmp/script" "$(command -v gnuplot)" >"$tmp/bin/gnuplot"
+printf '#!/bin/sh\ncp "$1" "%s"\ncp "${1%%/*}/truth" "%s" 2>/dev/null\nexec %s "$1"\n' "$tmp/script" "$tmp/truth" \
+    "$(command -v gnuplot)" >"$tmp/bin/gnuplot"
 chmod +x "$tmp/bin/gnuplot"
 PATH="$tmp/bin:$PATH"
 drawn 1280x880 "$tmp/judged"
@@ -107,6 +108,24 @@ for row in $(sed -n '3s/.*"features":\[\([^]]*\).*/\1/p' "$tmp/held"); do
 done
 drawn 1524x820 --examples "$tmp/pictures"
 drawn 660x660 --examples "$tmp/values"
+# Each quantile stands over its row's target, also of the rows that many are thinned out to.
+awk 'BEGIN { print "a,y"; for (i = 0; i < 2500; i++) print i % 89 "," i }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/quantiles" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" model.task=regress train.loss=quantile \
+    train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+drawn 1280x880 "$tmp/quantiles"
+grep -q "1.train' using 1:5 with linespoints" "$tmp/script" || fail 'one record alone is not seen'
+for quantiles in "1280x880 $tmp/quantiles" "660x660 --examples $tmp/quantiles"; do
+    drawn $quantiles
+    "$dtrain" -q predict "$tmp/quantiles" predict.held_out=yes |
+        awk -F '[][, ]' 'NR == FNR { for (i = 2; i < 5; i++) said[FNR - 1, $i] = i; next }
+            { at[said[$1, $2]]++ } END { print (at[2] > 900), (at[3] > 900), (at[4] > 900), at[""] + 0 }' - "$tmp/truth" >"$tmp/out"
+    check_eq "points of three quantiles, and others, of ${quantiles%% *}" "$(cat "$tmp/out")" '1 1 1 0'
+done
+awk 'BEGIN { print "a,b,c"; for (i = 0; i < 200; i++) print i "," i % 2 "," (i > 99) }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/labels" data.train="$tmp/rows.csv" data.eval_fraction=0.1 data.label=b,c model.task=multilabel \
+    train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+scripts/plot.sh --examples "$tmp/labels" 2>"$tmp/err" && fail 'a picture of several labels'
+grep -q 'have no picture' "$tmp/err" || fail "$(cat "$tmp/err")"
 "$dtrain" predict "$tmp/values" predict.features=yes </dev/null 2>"$tmp/err"
 check_eq 'exit code of features of standard input' $? 2
 job 2 run.dir="$tmp/unseen" data.train="$tmp/pictures.csv" data.eval_fraction=0 train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
