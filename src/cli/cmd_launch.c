@@ -72,6 +72,7 @@ static bool begins_job(const char *argument)
     int fd;
     uint64_t size;
     if (argument[0] == '-') return false;
+    if (!strncmp(argument, "/dev/fd/", 8)) return true; /* <(command), which is refused */
     if (argument[equals] == '=') return memchr(argument, '.', equals) != NULL;
     if (length > 4 && !strcmp(argument + length - 4, ".ini")) return true;
     FILE *file = dt_file_open(argument, &fd, &size) ? NULL : fdopen(fd, "r");
@@ -107,6 +108,15 @@ static dt_status take_count(const char *option, const char *text, double least, 
         return dt_fail(DT_EUSAGE, "launch %s: '%s' is not a whole number", option, text);
     *out = (int)number;
     return DT_OK;
+}
+
+static dt_status files_expect(const char *key, const char *path)
+{
+    if (!dt__path_is_pipe(path) && strcmp(path, "/dev/stdin")) return DT_OK;
+    return dt_fail(DT_EUSAGE,
+                   "launch: %s%s: a pipe is gone once it is read, and a restart reads again: "
+                   "expected files",
+                   key, path);
 }
 
 static dt_status parse(struct launch *launch, int argc, char **argv)
@@ -150,14 +160,12 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
                                   "(--hostfile) or of an allocation of Slurm's: there is none");
     ssize_t length = readlink("/proc/self/exe", launch->self, sizeof launch->self - 1);
     if (length < 0) return dt_fail(DT_EIO, "/proc/self/exe: %s", strerror(errno));
+    for (i = 0; i < launch->arguments; i++)
+        DT_TRY(files_expect("", launch->argument[i]));
     DT_TRY(dt_config_init(&launch->config));
     DT_TRY(cli_configure(&launch->config, "train", launch->arguments, launch->argument));
-    const char *train = launch->config.data.train;
-    if (!dt__path_is_pipe(train) && strcmp(train, "/dev/stdin")) return DT_OK;
-    return dt_fail(DT_EUSAGE,
-                   "launch: data.train=%s: a pipe is gone once it is read, and a restart reads "
-                   "again: expected files",
-                   train);
+    DT_TRY(files_expect("data.train=", launch->config.data.train));
+    return files_expect("data.eval=", launch->config.data.eval);
 }
 
 /* ---- a start -------------------------------------------------------------------------------- */

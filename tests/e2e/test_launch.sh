@@ -104,8 +104,12 @@ for wrong in '-np 2.5' '-np 1e12' '--restarts x' '-np 2 --grow 5'; do
     check_eq "exit of launch $wrong" $? 2
 done
 # What is read once cannot be read again.
-printf 'a,y\n1,0\n2,1\n' | "$dtrain" launch -np 2 data.train=/dev/stdin run.dir="$tmp/pipe" 2>"$tmp/err" && fail 'a pipe: exit 0'
-grep -q '^dtrain: error: launch: data.train=/dev/stdin: a pipe is gone' "$tmp/err" || { cat "$tmp/err"; fail 'no word of a pipe'; }
+mkfifo "$tmp/fifo"
+for pipe in data.train=/dev/stdin "data.eval=$tmp/fifo" /dev/fd/0; do
+    printf 'a,y\n1,0\n2,1\n' | "$dtrain" launch -np 2 "$pipe" run.dir="$tmp/pipe" 2>"$tmp/err"
+    check_eq "exit of launch with $pipe" $? 2
+    grep -q "^dtrain: error: launch: $pipe: a pipe is gone" "$tmp/err" || { cat "$tmp/err"; fail 'no word of a pipe'; }
+done
 
 # A job that saves once, and then dies at every start without a word: launch gives up, and says so.
 as_mpirun "$tmp/dying" <<END
