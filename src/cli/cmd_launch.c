@@ -175,7 +175,7 @@ struct tail {
     char line[CLI_LINE], error[CLI_LINE];
     size_t length;
     bool few_slots; /* mpirun has said so, at length */
-    bool said;      /* a rank has said something */
+    bool said;      /* a rank has said something, or may go on for long without a word */
 };
 
 static enum outcome outcome_of(const struct launch *launch, int code, const struct tail *tail)
@@ -278,7 +278,7 @@ static void children_look(pid_t pid, struct children *children)
 }
 
 /* Whether mpirun has something to wait for. Ranks of other hosts alone, whose daemons are on their
- * own, are not seen here, but heard. */
+ * own, are not seen here, but heard, once they have read their data; or never (-q). */
 static bool mpirun_waits(pid_t pid, const struct tail *tail, struct children *children)
 {
     if (tail->error[0]) return false;
@@ -360,7 +360,7 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     dt_status status = cli_start(command, STDERR_FILENO, &from, &pid);
     dt_free(command);
     DT_TRY(status);
-    struct tail tail = {.length = 0};
+    struct tail tail = {.said = launch->hosts.elsewhere || dt_log_get_level() < DT_LOG_INFO};
     launch->starts++;
     launch->slots = slots;
     launch->growing = false;

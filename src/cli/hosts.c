@@ -187,6 +187,7 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
     int fd = mkstemp(hosts->chosen);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool known = true;
+    hosts->elsewhere = true;
     for (int i = 0; file && i < hosts->count; i++) {
         const struct cli_host *host = &hosts->host[i];
         if (!host->answers) continue;
@@ -195,6 +196,7 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
         else
             fprintf(file, "%s\n", host->line);
         known &= host->slots > 0;
+        hosts->elsewhere &= !is_this_host(host->name);
         *out_slots += host->slots;
     }
     if (!known) *out_slots = 0;

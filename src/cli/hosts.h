@@ -28,6 +28,7 @@ struct cli_hosts {
     const char *from;
     struct cli_host *host;
     int count, answering; /* answering: of those that were chosen */
+    bool elsewhere;       /* none of these is this host; false: mpirun alone knows them */
     double asked_at;
     char chosen[512]; /* a file of those that answer, to be removed at the end; "": there is none */
 };

@@ -1,7 +1,8 @@
 #!/bin/sh
 # `dtrain launch` on three hosts: one of them goes, its network and all its processes; the job ends by itself
 # on the two that answer, with the bits of three; and a host that is added to the file is taken in at a
-# checkpoint. Would catch a launcher that waits for a dead host, or never looks for new ones.
+# checkpoint. Would catch a launcher that waits for a dead host, or never looks for new ones, or ends a job on
+# other hosts that says nothing for long.
 # seconds: 90
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -19,6 +20,22 @@ launch() { # launch NAME OPTION...
     on_host 1 "$dtrain" launch $options --hostfile "$hostfile" --mca plm rsh --mca plm_rsh_agent "$bed/agent" \
         $common run.stall_secs=3 test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$name" "$@"
 }
+
+# All ranks are on another host, and their daemon is no child of mpirun's: one that reads its data for 25 s before
+# it says anything, and one that never says anything.
+printf '#!/bin/sh\n"%s" "$@" && sleep 0.5\n' "$bed/agent" >"$tmp/agent"
+chmod +x "$tmp/agent"
+far() { # far NAME HOSTS ARGUMENT...
+    name=$1 options=$2
+    shift 2
+    on_host 1 "$dtrain" launch -np 2 $options --mca plm rsh --mca plm_rsh_agent "$tmp/agent" \
+        --mca plm_rsh_no_tree_spawn 1 $common data.eval= run.dir="$tmp/$name" run.stall_secs=60 "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" &
+}
+echo "$(host_name 2) slots=2" >"$tmp/second"
+far reading "--hostfile $tmp/second" test.slow_rank=0 test.slow_secs=25 train.max_steps=1
+reading=$!
+far silent "-q --host $(host_name 2):2" test.slow_rank=1 test.slow_secs=0.15
+silent=$!
 
 cp "$hostfile" "$tmp/three"
 head -n 2 "$tmp/three" >"$hostfile"
@@ -49,3 +66,5 @@ wait $job || { cat "$tmp/err"; fail 'a lost host'; }
 check_eq 'bits on two hosts' "$(crc "$tmp/lost")" "$want"
 check_ge restarts "$(records "$tmp/lost" launch event | grep -c restart)" 1
 check_eq hosts "$(record "$tmp/lost" start hosts)" 2
+wait $reading && wait $silent || { cat "$tmp/reading.err" "$tmp/silent.err"; fail 'a job far away'; }
+! grep launch "$tmp/reading/metrics.jsonl" "$tmp/silent/metrics.jsonl" || fail 'a job far away is ended'
