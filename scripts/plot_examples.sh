@@ -32,6 +32,9 @@ read -r height width channels <<END
 ${shape:-0 0 0}
 END
 
+# The classes' names, also of those that are never said: what is no row gives the names of CSV's columns as well.
+echo '[]' | "$program" -q predict "$run" predict.format=csv 2>/dev/null | head -n 1 >"$tables/columns"
+
 # What the records say: `classes` (N), or `fields` or `numbers`; the order in which rows are shown.
 #   cells      true class, said class, rows        names     the classes' names
 #   truth      true, predicted                     shown     row, title: the first $most that are to be drawn
@@ -42,9 +45,17 @@ kind=$(awk -v t="$tables" -v points=$((height * width)) '
         if (!match($0, "\"" key "\":\\[[^]]*")) return 0
         return split(substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4), into, ",")
     }
+    BEGIN {
+        getline line <(t "/columns")
+        while (match(line, /^("([^"]|"")*"|[^,"]+),?/)) {
+            title = substr(line, 1, RLENGTH)
+            line = substr(line, RLENGTH + 1)
+            gsub(/^"|"?,?$/, "", title)
+            if (sub(/^probabilities /, "", title)) name[names++] = title
+        }
+    }
     /"class":/ {
         said = number("class") + 0; is = number("target") + 0
-        if (match($0, /"label":"([^"\\]|\\.)*"/)) name[said] = substr($0, RSTART + 9, RLENGTH - 10)
         if (said > last) last = said
         if (is > last) last = is
         cell[is, said]++

@@ -126,6 +126,11 @@ job 2 run.dir="$tmp/labels" data.train="$tmp/rows.csv" data.eval_fraction=0.1 da
     train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 scripts/plot.sh --examples "$tmp/labels" 2>"$tmp/err" && fail 'a picture of several labels'
 grep -q 'have no picture' "$tmp/err" || fail "$(cat "$tmp/err")"
+# A class that is never said has its name as well.
+awk 'BEGIN { for (i = 0; i < 400; i++) print i % 3 "," (i % 40 == 7 ? "rare" : i % 3 ? "down" : "up") }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/rare" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" train.epochs=3 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+drawn 500x500 --examples "$tmp/rare"
+grep -q "'down' 0, 'rare' 1, 'up' 2" "$tmp/script" || fail 'names of classes'
 "$dtrain" predict "$tmp/values" predict.features=yes </dev/null 2>"$tmp/err"
 check_eq 'exit code of features of standard input' $? 2
 job 2 run.dir="$tmp/unseen" data.train="$tmp/pictures.csv" data.eval_fraction=0 train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
