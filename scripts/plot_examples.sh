@@ -108,7 +108,8 @@ pick() {
             for (y = 0; y < h; y++) for (x = 0; x < w; x++) {
                 i = (y * w + x) * channels
                 printf "%d %d", x, y >file
-                if (channels == 3) for (k = 1; k <= 3; k++) printf " %d", high > low ? 255 * (v[i + k] - low) / (high - low) : 0 >file
+                # in awk a bare > behind printf begins the name of a file
+                if (channels == 3) for (k = 1; k <= 3; k++) printf " %d", (high > low ? 255 * (v[i + k] - low) / (high - low) : 0) >file
                 else { sum = 0; for (k = 1; k <= channels; k++) sum += v[i + k]; printf " %.6g", sum / channels >file }
                 print "" >file
             }
@@ -167,7 +168,7 @@ grid() {
         if [ "$kind" = fields ]; then
             picture "$tables/row.$i" "$channels" "row $row" black
             # Truth and prediction have one scale.
-            awk '{ if (!n++ || $3 < l) l = $3; if (n == 1 || $3 > h) h = $3 } END { printf "set cbrange [%g:%g]\n", l, h > l ? h : l + 1 }' \
+            awk '{ if (!n++ || $3 < l) l = $3; if (n == 1 || $3 > h) h = $3 } END { printf "set cbrange [%g:%g]\n", l, (h > l ? h : l + 1) }' \
                 "$tables/target.$i" "$tables/values.$i"
             place $((x + side)) $y $side $((side + 20)); picture "$tables/target.$i" 1 'true' black
             place $((x + 2 * side)) $y $side $((side + 20)); picture "$tables/values.$i" 1 'predicted' '#1f6fb4'

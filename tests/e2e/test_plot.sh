@@ -126,6 +126,17 @@ job 2 run.dir="$tmp/labels" data.train="$tmp/rows.csv" data.eval_fraction=0.1 da
     train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 scripts/plot.sh --examples "$tmp/labels" 2>"$tmp/err" && fail 'a picture of several labels'
 grep -q 'have no picture' "$tmp/err" || fail "$(cat "$tmp/err")"
+# Pictures in colour; fields, of which truth and prediction have one scale.
+awk 'BEGIN { srand(5); for (i = 0; i < 100; i++) { for (k = 0; k < 12; k++) printf "%.2f,", rand(); print i % 2 } }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/colours" data.train="$tmp/rows.csv" data.eval_fraction=0.2 data.shape=2x2x3 \
+    model.layers='conv 2 1x1 relu, flatten' train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+drawn 1524x516 --examples "$tmp/colours"
+awk 'BEGIN { srand(6); print "a,b,c,d,p,q,r,s"; for (i = 0; i < 100; i++) {
+    for (k = 0; k < 7; k++) printf "%.2f,", 9 * rand(); print k } }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/fields" data.train="$tmp/rows.csv" data.label=p,q,r,s data.eval_fraction=0.2 data.shape=2x2x1 \
+    model.task=regress model.layers='output conv 1 1x1' train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+drawn 1820x408 --examples "$tmp/fields"
+check_eq 'scales' "$(grep -c 'set cbrange \[-*[0-9]' "$tmp/script")" 8
 # A class that is never said has its name as well.
 awk 'BEGIN { for (i = 0; i < 400; i++) print i % 3 "," (i % 40 == 7 ? "rare" : i % 3 ? "down" : "up") }' >"$tmp/rows.csv"
 job 2 run.dir="$tmp/rare" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" train.epochs=3 2>"$tmp/err" || fail "$(cat "$tmp/err")"
