@@ -106,6 +106,8 @@ for run; do
     runs=$((runs + 1))
     [ $short = yes ] && name=$(basename "$run") || name=${run%/}
     tabulate $runs "$name" "$run/metrics.jsonl" "$asked"
+    # The first one that was evaluated says which; who has no such number has no curve of it.
+    case $asked in '' | auto) asked=$(cat "$tables/$runs.metric") ;; esac
 done
 metric=$(sort -u "$tables"/*.metric | grep . | head -n 1) || metric=
 quoted() { sed "s/'/''/g" "$1"; }

@@ -51,6 +51,11 @@ chmod +x "$tmp/bin/gnuplot"
 PATH="$tmp/bin:$PATH"
 drawn 1280x880 "$tmp/judged"
 grep -q "title 'best 1 at step 10'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best by mae is not marked'; }
+# A number of another metric is no accuracy.
+run distance 0.1 '{"kind":"eval","step":30,"loss":0.3,"rmse":9,"wall_secs":31}'
+drawn 1920x1300 "$tmp/plain" "$tmp/rate" "$tmp/distance"
+grep -q "set title 'Held-out accuracy by time'" "$tmp/script" && grep -q "/2.eval' using 1:4" "$tmp/script" &&
+    ! grep -q "/3.eval' using 1:4" "$tmp/script" || fail 'accuracy beside rmse'
 # Evaluations before other rows were held out do not count; a run that has none since then has no best.
 era='{"kind":"start","step":20,"best_era":5}'
 run era 0.1 '{"kind":"eval","step":10,"loss":1,"accuracy":0.9}' "$era" \
