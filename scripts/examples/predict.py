@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Answers one row of numbers with a model that dtrain has trained, through the C library:
-    LIBRARY=/usr/local/lib/libdtrain.so.0.3 predict.py RUN_DIR 0.5 0.25 ...
+    LIBRARY=/usr/local/lib/libdtrain.so.0.3 python3 predict.py RUN_DIR 0.5 0.25 ...
 Needs Python alone; with numpy, pass array.ctypes.data_as(FLOATS) instead of the two arrays."""
 import ctypes
 import os
