@@ -56,6 +56,7 @@ struct launch {
     int asked;      /* signals that asked for a stop */
     bool has_error; /* the last start has printed an error line */
     bool growing;   /* the job was stopped to take hosts in */
+    bool saved;     /* the job has saved a checkpoint: it goes on from there, wherever it began */
     int starts;
 };
 
@@ -343,7 +344,7 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     pid_t pid;
     char **command;
     static char *const levels[] = {"--log=error", "--log=warn", "--log=info", "--log=debug"};
-    size_t most = (size_t)launch->options + (size_t)launch->arguments + 9;
+    size_t most = (size_t)launch->options + (size_t)launch->arguments + 10;
     DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
@@ -357,6 +358,7 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     command[n++] = "train";
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
+    if (launch->saved) command[n++] = "run.resume=auto";
     dt_status status = cli_start(command, STDERR_FILENO, &from, &pid);
     dt_free(command);
     DT_TRY(status);
@@ -439,13 +441,14 @@ static dt_status keep_alive(struct launch *launch)
             snprintf(reason, sizeof reason, "%s", dt_error_text());
         }
         if (outcome == DONE) return DT_OK;
+        const long long now = saved_step(launch);
+        launch->saved |= now != step;
         if (outcome == STOPPED && launch->growing && !launch->asked) {
             launch->growing = false;
-            tell(launch, "grow", saved_step(launch), "hosts have come");
+            tell(launch, "grow", now, "hosts have come");
             continue;
         }
         if (outcome == STOPPED) return DT_STOPPED;
-        long long now = saved_step(launch);
         failures = now > step ? 1 : failures + 1;
         step = now;
         const bool last = outcome != LOST || failures > launch->restarts;

@@ -55,7 +55,7 @@ believed=$job
 PATH=$true_path
 launch quiet
 quiet=$job
-launch killed test.slow_secs=0.1
+launch killed test.slow_secs=0.1 run.resume=never # what the job has saved itself is gone on with
 settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" || { cat "$dir.err"; fail 'no checkpoint'; }
 kill -KILL "$(pid "$dir" dtrain 1)" || fail 'the run ends before a rank is killed'
 killed=$job
