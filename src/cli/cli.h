@@ -38,9 +38,7 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
 /* What `dtrain eval` and `dtrain predict` work with. */
 struct cli_model {
     struct dt_predictor *predictor;
-    const char *path;                 /* of the file that the argument led to */
-    const struct dt_checkpoint *file; /* params, schema, step */
-    struct dt_config config;          /* as the model was made, and the arguments over it */
+    struct dt_config config; /* as the model was made, and the arguments over it */
 };
 /* From argv[1], as dt_predictor_open has it, and options behind it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
