@@ -86,6 +86,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         if (sscanf(line, "%255s", host.name) != 1) continue;
         for (const char *at = line + 1; (at = strstr(at, "slots")); at++) /* not max_slots */
             if (strchr(" \t", at[-1])) sscanf(at, "slots = %9d", &host.slots);
+        for (const char *at = line + 1; (at = strstr(at, "user")); at++) /* username, user-name */
+            if (strchr(" \t", at[-1])) sscanf(at, "user%*[-_n]ame = %255s", host.user);
         memcpy(host.line, line, sizeof line);
         char *colon = hosts->hydra ? strchr(host.name, ':') : NULL;
         if (colon) {
@@ -126,7 +128,7 @@ static bool is_this_host(const char *name)
 
 dt_status cli_hosts_ask(struct cli_hosts *hosts)
 {
-    char words[CLI_LINE];
+    char words[CLI_LINE], login[2 * CLI_HOST_NAME];
     int come;
     const char *agent = hosts->agent ? hosts->agent : "ssh -o BatchMode=yes -o ConnectTimeout=10";
     const bool slurm = !hosts->agent && getenv("SLURM_JOB_NODELIST");
@@ -137,9 +139,10 @@ dt_status cli_hosts_ask(struct cli_hosts *hosts)
              hosts->agent_args ? hosts->agent_args : "");
     for (int i = 0; i < hosts->count; i++) {
         struct cli_host *host = &hosts->host[i];
-        char *const by_agent[] = {"sh", "-c", words, host->name, NULL};
+        char *const by_agent[] = {"sh", "-c", words, login, NULL};
         char *const by_slurm[] = {"srun", "--overlap", "-N1",  "-n1",
                                   "-w",   host->name,  "true", NULL};
+        snprintf(login, sizeof login, "%s%s%s", host->user, *host->user ? "@" : "", host->name);
         host->check = -1;
         host->answers = is_this_host(host->name);
         if (!host->answers) cli_start(slurm ? by_slurm : by_agent, 0, NULL, &host->check);

@@ -11,9 +11,10 @@ enum { CLI_HOST_NAME = 256, CLI_LINE = 4096 };
 
 struct cli_host {
     char name[CLI_HOST_NAME];
-    char line[CLI_LINE]; /* of the host file */
-    int slots;           /* 0: the line does not say */
-    pid_t check; /* asks it; -1: has ended */
+    char user[CLI_HOST_NAME]; /* who logs in there; "": who calls */
+    char line[CLI_LINE];      /* of the host file */
+    int slots;                /* 0: the line does not say */
+    pid_t check;              /* asks it; -1: has ended */
     bool answers;
 };
 
