@@ -60,6 +60,21 @@ static int slurm_tasks(const char **list, int *left)
     return tasks;
 }
 
+/* A host that is named again, as by the list of PBS, has a slot more for each line that says no
+ * number: whether it was there. */
+static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
+{
+    for (int i = 0; i < hosts->count; i++) {
+        struct cli_host *host = &hosts->host[i];
+        if (strcmp(host->name, again->name)) continue;
+        host->slots = (host->slots ? host->slots : 1) + (again->slots ? again->slots : 1);
+        snprintf(host->line, sizeof host->line, "%s slots=%d%s%s", host->name, host->slots,
+                 *host->user ? " username=" : "", host->user);
+        return true;
+    }
+    return false;
+}
+
 /* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name
  * alone. */
 static dt_status hosts_read(struct cli_hosts *hosts)
@@ -84,10 +99,13 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         struct cli_host host = {0};
         line[strcspn(line, "#\n")] = '\0';
         if (sscanf(line, "%255s", host.name) != 1) continue;
-        for (const char *at = line + 1; (at = strstr(at, "slots")); at++) /* not max_slots */
-            if (strchr(" \t", at[-1])) sscanf(at, "slots = %9d", &host.slots);
-        for (const char *at = line + 1; (at = strstr(at, "user")); at++) /* username, user-name */
-            if (strchr(" \t", at[-1])) sscanf(at, "user%*[-_n]ame = %255s", host.user);
+        for (const char *at = line + 1; *at; at++) { /* words; not max_slots */
+            if (!strchr(" \t", at[-1])) continue;
+            sscanf(at, "slots = %9d", &host.slots);
+            sscanf(at, "cpu = %9d", &host.slots);
+            sscanf(at, "count = %9d", &host.slots);
+            sscanf(at, "user%*[-_n]ame = %255s", host.user); /* username, user-name */
+        }
         memcpy(host.line, line, sizeof line);
         char *colon = hosts->hydra ? strchr(host.name, ':') : NULL;
         if (colon) {
@@ -98,6 +116,7 @@ static dt_status hosts_read(struct cli_hosts *hosts)
             host.slots = slurm_tasks(&tasks, &left);
             snprintf(host.line, sizeof host.line, "%s slots=%d", host.name, host.slots);
         }
+        if (host_is_known(hosts, &host)) continue;
         status = dt_grow(&hosts->host, &capacity, (size_t)hosts->count + 1, sizeof host, "hosts");
         if (!status) hosts->host[hosts->count++] = host;
     }

@@ -203,6 +203,7 @@ known='# all\n\na slots=2\nb slots=1 max_slots=9 # not slots=7\naway slots=4\nc 
 if [ $mpi = openmpi ]; then
     check_eq 'room that is known' "$(hosts_of "$known")" 'np 6 a slots=2 b slots=1 max_slots=9  c max_slots=4 slots=3 '
     check_eq 'room that is not' "$(hosts_of 'a slots=2\nb\n')" 'np 8 a slots=2 b '
+    check_eq 'room by names, a line a slot' "$(hosts_of 'a\na\naway\naway\nb cpu=3\na # again\n')" 'np 6 a slots=3 b cpu=3 '
     check_eq "a host of another's login" "$(hosts_of 'bobs slots=1 username=bob\n')" 'np 1 bobs slots=1 username=bob '
     check_eq 'room that has a limit alone' "$(hosts_of 'a slots=2\nb max_slots=4\n')" 'np 8 a slots=2 b max_slots=4 '
 else
