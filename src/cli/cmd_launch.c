@@ -52,6 +52,7 @@ struct launch {
 
     struct cli_hosts hosts;
     int slots;      /* of the hosts of this start; 0: not known */
+    int few;        /* hosts that had fewer slots than np, as mpirun said; 0: none */
     int signals;    /* signalfd */
     int asked;      /* signals that asked for a stop */
     bool has_error; /* the last start has printed an error line */
@@ -350,6 +351,8 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     for (int i = 0; i < launch->options; i++)
         command[n++] = launch->option[i];
     if (slots && (!np || np > slots)) np = slots;
+    if (launch->few && !slots && launch->hosts.answering <= launch->few)
+        np = 0; /* a rank a slot, as mpirun counts them */
     snprintf(ranks, sizeof ranks, "%d", np);
     if (np) command[n++] = "-np", command[n++] = ranks;
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
@@ -375,6 +378,10 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
             DT_EUSAGE,
             "launch: mpirun has fewer slots than ranks: --oversubscribe lets ranks share "
             "cores, a host file (--hostfile) says how many a host takes");
+    if (tail.few_slots && !slots && launch->hosts.answering > launch->few) {
+        launch->few = launch->hosts.answering;
+        return run_job(launch, slots, out, reason);
+    }
     *out = outcome_of(launch, code, &tail);
     launch->has_error = tail.error[0];
     if (launch->has_error)

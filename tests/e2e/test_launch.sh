@@ -216,6 +216,18 @@ OWN=$(hostname -I | tr ' ' '\n' | grep -m 1 '^[0-9.]*$')
 export OWN
 [ -z "$OWN" ] || check_eq 'with an address of this host' "$(hosts_of "away slots=4\n$OWN slots=2\n" | tr : ' ')" \
     "$([ $mpi = openmpi ] && echo "np 2 $OWN slots=2 " || echo "np 2 $OWN 2 ")"
+# Lines that do not say their room: where the hosts that are left have too little, each of its slots gets a rank.
+as_mpirun "$tmp/filling" <<END
+echo "\$*" | grep -oe '-np [0-9]*' >>"$tmp/fills" || echo all >>"$tmp/fills"
+case \$(wc -l <"$tmp/fills") in
+1) kill -KILL \$\$ ;;
+2) echo 'There are not enough slots available in the system' >&2; exit 1 ;;
+esac
+exit 75
+END
+hosts_of 'a\nb\n' >"$tmp/out"
+check_eq 'ranks of three starts' "$(paste -s -d ' ' "$tmp/fills")" '-np 8 -np 8 all'
+PATH=$true_path
 # A configuration may have any name.
 printf '# mine\n\n[train]\nlr = fast\n' >"$tmp/my.conf"
 "$dtrain" launch -np 2 "$tmp/my.conf" run.dir="$tmp/none" 2>"$tmp/err"
