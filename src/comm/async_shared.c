@@ -39,7 +39,8 @@ static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
     struct dt__event_count *news = &shared->news[shared->world->is_bank ? DT__BANK : DT__WORKERS];
-    if (!shared->waiting) dt__watchdog_wait(shared->world, what);
+    if (!shared->waiting || !dt__watchdog_waits(shared->world))
+        dt__watchdog_wait(shared->world, what);
     shared->waiting = true;
     dt__event_wait_for(news, shared->seen + 1, SLEEP_SECS);
     shared->seen = atomic_load(&news->count);

@@ -65,7 +65,7 @@ enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_ROU
 void dt__wait_pause(struct dt__wait *wait)
 {
     unsigned round = wait->round++;
-    if (round == 0) dt__watchdog_wait(wait->world, wait->what);
+    if (round == 0 || !dt__watchdog_waits(wait->world)) dt__watchdog_wait(wait->world, wait->what);
     if (wait->nap_secs <= 0 && wait->world->inside->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
     us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;

@@ -76,6 +76,11 @@ void dt__watchdog_wait(struct dt_world *world, const char *what)
     store_relaxed(&own_heartbeat(world)->progress_us, now_us());
 }
 
+bool dt__watchdog_waits(const struct dt_world *world)
+{
+    return atomic_load_explicit(&own_heartbeat(world)->wait.word[0], memory_order_relaxed) != 0;
+}
+
 void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share)
 {
     struct dt__heartbeat *heartbeat = own_heartbeat(world);

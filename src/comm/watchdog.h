@@ -107,6 +107,8 @@ void dt__watchdog_free(struct dt_world *world);
 
 /* This rank begins to wait for something. */
 void dt__watchdog_wait(struct dt_world *world, const char *what);
+/* Whether it shows that it waits: who does something for others meanwhile, has to say so anew. */
+bool dt__watchdog_waits(const struct dt_world *world);
 /* This rank made progress; it waits no longer. */
 void dt__watchdog_progress(struct dt_world *world);
 /* Now and then in a wait: messages between hosts. */
