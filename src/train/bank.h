@@ -12,6 +12,7 @@
 /* The bank's end of the link to a dedicated evaluator. */
 struct dt_evaluator_link {
     bool waits;         /* `message` is a result that the next synchronization point takes */
+    bool dismissed;     /* its last message is still to come, or has */
     uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
     double heard_at;         /* clock of the last message */
     struct dt_message message;
@@ -155,5 +156,6 @@ dt_status dt__link_collect(struct dt_bank *bank); /* takes results that have com
  * over bank and workers. */
 dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs);
 void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* the job is over */
+void dt__link_close(struct dt_bank *bank); /* waits for the last message of who was dismissed */
 
 #endif

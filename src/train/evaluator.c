@@ -182,6 +182,7 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
         dt_free(path);
         evaluator_listen(evaluator);
     }
+    evaluator_say(evaluator, &(const struct dt_message){.kind = DT__LAST});
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, niceness))
         dt_debug("the evaluator stays nice: only a privileged process may take that back");
     return (dt_status)evaluator->order.status;
@@ -273,4 +274,19 @@ void dt__link_dismiss(struct dt_bank *bank, dt_status status)
     struct dt_world *world = bank->job->world;
     if (world->evaluator < 0) return;
     link_order(bank, (struct order){.kind = DISMISS, .status = (int)status});
+    bank->link.dismissed = true;
+}
+
+/* What the evaluator said before it knew: the program's next run must not take it for its own. */
+void dt__link_close(struct dt_bank *bank)
+{
+    struct dt_evaluator_link *link = &bank->link;
+    while (link->dismissed && link->message.kind != DT__LAST) {
+        struct dt_world *world = bank->job->world;
+        if (dt_world_try_recv(world, world->evaluator, TAG_MESSAGE, &link->message,
+                              sizeof link->message))
+            continue;
+        dt_world_idle(world, "the evaluator");
+        dt_sleep_secs(PAUSE_SECS);
+    }
 }

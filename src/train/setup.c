@@ -416,4 +416,5 @@ void dt__run_close(struct dt_run *run)
     dt_source_destroy(job->eval);
     dt_source_destroy(job->train);
     dt_trace_destroy(job->trace);
+    if (run->bank) dt__link_close(run->bank);
 }

@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dtrain/dtrain.h"
@@ -116,11 +117,48 @@ static void expect_long_step(struct dt_world *world, const char *dir)
     dt_config_free(&config);
 }
 
+static bool saves_late; /* this rank's files take long to reach the disk */
+
+int fsync(int fd)
+{
+    if (saves_late) sleep(1);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void count_evaluations(void *arg, const char *json)
+{
+    *(int *)arg += strstr(json, "\"kind\":\"eval\"") != NULL;
+}
+
+/* A run fails while its evaluator exports step 0: that result is none of the next run, whose evaluator measures its last
+ * step alone. */
+static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const struct dt_arrays *rows)
+{
+    static const char *const FAILS = "train.lr=1e9\ntrain.weight_decay=1e9\ntest.slow_rank=1\ntest.slow_secs=0.3\n",
+                             *const ENDS = "eval.start_delay_secs=1000\ntrain.epochs=1\n";
+    int evaluations = 0;
+    for (int i = 0; i < 2; i++) {
+        struct dt_train_options options = {.train = rows, .record = count_evaluations, .arg = &evaluations};
+        struct dt_config config;
+        char settings[400];
+        snprintf(settings, sizeof settings,
+                 "run.dir=%s\nrun.preset=none\neval.dedicated=yes\ndata.eval_fraction=0.2\ntrain.optimizer=sgd\n%s",
+                 dir[i], i ? ENDS : FAILS);
+        EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        evaluations = 0;
+        saves_late = world->rank == 2 && i == 0;
+        const dt_status status = dt_train(world, &config, &options);
+        EXPECT(status == (i ? DT_OK : DT_ENUMERIC), "%s", dt_error_text());
+        dt_config_free(&config);
+    }
+    EXPECT(evaluations == (world->rank == 0), "%d evaluations", evaluations);
+}
+
 int main(int argc, char **argv)
 {
     static float x[ROWS];
     static int32_t label[ROWS];
-    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[5][80], command[100];
+    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[7][80], command[100];
     struct dt_world *world;
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank, total = 0;
@@ -128,7 +166,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     if (rank == 0 && !mkdtemp(top)) MPI_Abort(comm, 1);
     MPI_Bcast(top, sizeof top, MPI_CHAR, 0, comm);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 7; i++)
         snprintf(dir[i], sizeof dir[i], "%s/%d", top, i);
     for (int i = 0; i < ROWS; i++) {
         x[i] = (float)(i % 17) - 8;
@@ -144,6 +182,8 @@ int main(int argc, char **argv)
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
     expect_long_step(world, dir[4]);
+    rows.rows = ROWS;
+    expect_own_evaluation(world, dir + 5, &rows);
     dt_world_destroy(world);
     expect_refusal_on_hosts(dir[3]);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
