@@ -59,6 +59,16 @@ static bool columns_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
+/* Whether equally many classes are the same ones in the same order, or not known by names. */
+static bool classes_match(const struct dt_schema *to, const struct dt_schema *from)
+{
+    bool same = true;
+    if (!to->label_names || !from->label_names || to->classes != from->classes) return true;
+    for (int c = 0; c < to->classes; c++)
+        same &= strcmp(to->label_names[c], from->label_names[c]) == 0;
+    return same;
+}
+
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 /* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name.
@@ -152,6 +162,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     const bool known = schema->feature_names || file->schema.feature_names;
     if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
         dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
+                path);
+    if (!status && !classes_match(schema, &file->schema))
+        dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
+                "outputs are matched by position",
                 path);
     for (size_t i = 0; i < tensors && !status; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];

@@ -72,6 +72,10 @@ expect_error 2 train.schedule=plateau 3 run.dir="$tmp/none" data.train="$tmp/dat
 good same run.init="$tmp/first" train.max_steps=0
 check_eq 'weights of the run that it starts from' "$(crc "$tmp/same")" "$(crc "$tmp/first")"
 check_eq 'its step' "$(record "$tmp/same" final step)" 0
+! grep -q 'warning: run.init' "$tmp/err" || { cat "$tmp/err"; fail 'a warning of the same classes'; }
+sed 's/east$/south/' "$tmp/data.csv" >"$tmp/classes.csv" # which is not the first of the three
+good classes run.init="$tmp/first" data.train="$tmp/classes.csv" train.max_steps=0
+grep -q 'warning: run.init: .* other classes' "$tmp/err" || { cat "$tmp/err"; fail 'other classes in silence'; }
 { cat "$tmp/data.csv"; for i in 1 2 3 4 5 6 7 8 9; do echo "0.$i,0.2,0.3,0.$i,south"; done; } >"$tmp/more.csv"
 good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=20
 grep -q 'run.init: layers/1/weight starts fresh' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say what is new'; }
