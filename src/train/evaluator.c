@@ -236,6 +236,16 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt_world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
+/* It says that it is busy between chunks alone: what it loads and exports shows as progress. */
+static bool evaluator_is_stuck(const struct dt_bank *bank, double stall)
+{
+    const struct dt_world *world = bank->job->world;
+    struct dt_rank_status status;
+    if (stall <= 0 || dt_clock_secs() - bank->link.heard_at < stall + GRACE_SECS) return false;
+    dt_world_rank_status(world, world->evaluator, &status);
+    return !status.known || status.idle_secs >= stall;
+}
+
 /* In rounds, so that the workers hear from the bank and know that it is alive. */
 dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs)
 {
@@ -255,8 +265,7 @@ dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double m
             dt_sleep_secs(PAUSE_SECS);
             status = dt__link_collect(bank);
         }
-        if (bank && !status && stall > 0 &&
-            dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
+        if (bank && !status && evaluator_is_stuck(bank, stall))
             dt_world_abort(job->world,
                            dt_fail(DT_ECOMM,
                                    "no progress for %g s (run.stall_secs) while waiting for the "
