@@ -55,7 +55,7 @@ struct dt_gradient {
 
 /* How workers reach the memory of owners. */
 enum dt_async_memory {
-    DT_ASYNC_AUTO,   /* shared if the trainers have one host, else windows */
+    DT_ASYNC_AUTO,   /* shared if all ranks have one host, an evaluator too; else windows */
     DT_ASYNC_SHARED, /* shared memory: no copies */
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
