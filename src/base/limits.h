@@ -71,6 +71,8 @@ enum {
     DT__CHUNK                 = DT__LIMIT(15 << 10, 250), /* floats: below TCP's eager limit */
     DT__SLICE_CHUNKS          = DT__LIMIT(64, 3), /* of a slice at most */
     DT__LEAST_SLICE           = DT__LIMIT(1024, 16), /* floats: fewer are not dealt out to all */
+    DT__LEAST_NODE_SLICE      = DT__LIMIT(256, 32), /* floats: the same for nodes */
+    DT__ASKS_RADIX            = DT__LIMIT(16, 2), /* comm/exchange.h: 15 messages a round */
     DT__STREAM_CHUNKS         = DT__LIMIT(16, 1), /* under way at once */
     DT__ASYNC_BLOCK           = DT__LIMIT(8192, 256), /* floats: stay in the second cache */
     DT__ASYNC_PROGRESS_BLOCKS = DT__LIMIT(32, 1), /* between two looks for messages */

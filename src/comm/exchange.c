@@ -53,6 +53,26 @@ static void number_nodes(struct dt_exchange *x, int ranks, int rank)
         if (x->agent_rank[first + a] == rank) x->agent = a;
 }
 
+static void connect_asks(struct dt_exchange *x)
+{
+    struct dt__asks *asks = &x->asks;
+    int at = 0;
+    DT_MPI(MPI_Comm_dup(x->firsts.comm, &asks->comm));
+    for (int64_t stride = 1; stride < x->nodes; stride *= DT__ASKS_RADIX) {
+        const int round = asks->rounds++;
+        for (int64_t far = stride; far < x->nodes && far < DT__ASKS_RADIX * stride; far += stride) {
+            const int to = (int)((x->node + far) % x->nodes);
+            const int from = (int)((x->node + x->nodes - far) % x->nodes);
+            DT_MPI(MPI_Send_init(&asks->out[round], 1, MPI_INT, to, round, asks->comm,
+                                 &asks->request[at++]));
+            DT_MPI(MPI_Recv_init(&asks->in[at], 1, MPI_INT, from, round, asks->comm,
+                                 &asks->request[at]));
+            at++;
+        }
+        asks->begin[asks->rounds] = at;
+    }
+}
+
 /* grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
@@ -70,7 +90,7 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
     number_nodes(x, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
-    if (x->agent == 0) DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->asks_comm));
+    if (x->agent == 0) connect_asks(x);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -146,7 +166,10 @@ static void dissolve_nodes(struct dt_exchange *x)
     dt__shared_free(&x->books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
-    if (x->asks_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks_comm));
+    for (int i = 0; i < x->asks.begin[x->asks.rounds]; i++)
+        DT_MPI(MPI_Request_free(&x->asks.request[i]));
+    if (x->asks.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks.comm));
+    x->asks = (struct dt__asks){.comm = MPI_COMM_NULL};
 }
 
 /* Nodes, tables and memory. Fails on all ranks or on none. */
@@ -246,7 +269,6 @@ static dt_status allocate(struct dt_exchange *x)
                   {&x->agent_rank, ranks, sizeof *x->agent_rank},
                   {&x->subtrees_of, ranks, sizeof *x->subtrees_of},
                   {&x->cut, ranks + 1, sizeof *x->cut},
-                  {&x->asks, ranks, sizeof *x->asks},
                   {&x->node_of, replicas, sizeof *x->node_of},
                   {&x->subtree_at, replicas, sizeof *x->subtree_at},
                   {&x->subtree, replicas + 1, sizeof *x->subtree},
@@ -302,8 +324,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
-                                  .asks_comm = MPI_COMM_NULL,
-                                  .asks_request = MPI_REQUEST_NULL,
+                                  .asks = {.comm = MPI_COMM_NULL},
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL}};
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
@@ -506,23 +527,29 @@ static int node_asks(struct dt_exchange *x)
     return atomic_exchange(&x->control->asks[x->tick & 1], 0) | atomic_load(&x->control->bank_ask);
 }
 
-/* Each node tells each: MPI_Iallgather's messages go straight, where a tree's, of MPI_Iallreduce,
- * would each stand behind the gradients in its connection. */
 bool dt__asks_advance(struct dt_exchange *x)
 {
-    int done = 0, asked = 0;
+    struct dt__asks *asks = &x->asks;
+    int ended;
     if (dt__event_reached(&x->control->agreed, x->tick)) return false;
-    if (x->asks_request == MPI_REQUEST_NULL) {
+    const int begin = asks->begin[asks->round], end = asks->begin[asks->round + 1];
+    if (!asks->open) {
         if (!dt__event_reached(&x->control->ended, x->all_done)) return false;
-        x->asks[x->node] = node_asks(x);
-        DT_MPI(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_INT, x->asks, 1, MPI_INT, x->asks_comm,
-                              &x->asks_request));
+        if (!asks->round) asks->asked = node_asks(x);
+        asks->out[asks->round] = asks->asked;
+        DT_MPI(MPI_Startall(end - begin, &asks->request[begin]));
+        asks->open = end - begin;
     }
-    DT_MPI(MPI_Test(&x->asks_request, &done, MPI_STATUS_IGNORE));
-    for (int n = 0; n < x->nodes; n++)
-        asked |= x->asks[n];
-    if (done) publish_asks(x, asked);
-    return done;
+    DT_MPI(MPI_Testsome(end - begin, &asks->request[begin], &ended, asks->index,
+                        MPI_STATUSES_IGNORE));
+    if (ended == MPI_UNDEFINED || !ended) return false;
+    if (asks->open -= ended) return true;
+    for (int i = begin + 1; i < end; i += 2)
+        asks->asked |= asks->in[i];
+    if (++asks->round < asks->rounds) return true;
+    asks->round = 0;
+    publish_asks(x, asks->asked);
+    return true;
 }
 
 void dt_exchange_begin(struct dt_exchange *x, uint64_t step)

@@ -173,6 +173,22 @@ struct dt__way {
 };
 extern const struct dt__way dt__way_owners, dt__way_reduce;
 
+/* First agents: what each node asks for comes to all in rounds. In round i a node tells those that
+ * are k * stride ahead of it, 0 < k < DT__ASKS_RADIX, what it and the stride - 1 nodes before it ask
+ * for; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each tells each: a tree's
+ * messages would each stand behind the gradients in its connection. 512 take three, with 33
+ * messages in place of 511. */
+enum { DT__ASKS_ROUNDS = 31, DT__ASKS_REQUESTS = 2 * 128 };
+struct dt__asks {
+    MPI_Comm comm;
+    MPI_Request request[DT__ASKS_REQUESTS]; /* sends and receives by turns, by round */
+    int in[DT__ASKS_REQUESTS], out[DT__ASKS_ROUNDS], index[DT__ASKS_REQUESTS];
+    int begin[DT__ASKS_ROUNDS + 1]; /* where a round's requests begin */
+    int rounds;
+    int round, open; /* of this step: rounds done; requests of this one that are under way */
+    int asked;       /* so far */
+};
+
 struct dt__rows;
 struct dt__rows_exchange;
 struct dt__messages;
@@ -189,14 +205,13 @@ struct dt_exchange {
     /* Nodes: index, and agents, of which the first ones talk for their nodes. */
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
-    MPI_Comm asks_comm;     /* the same, for what they ask for */
+    struct dt__asks asks;
     int nodes, node;
     int workers, agents; /* of this node */
     int agent;           /* this one's number among them; -1: a bank that has workers */
     int *node_at;        /* (ranks) which is whose */
     int *agents_of;      /* (nodes + 1) where a node's begin in: */
     int *agent_rank;     /* (agents of all nodes) their ranks in `all` */
-    int *asks;           /* (nodes) what each asks for in this step */
 
     /* Layout. */
     struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
@@ -263,8 +278,7 @@ struct dt_exchange {
     int started; /* buckets of which this agent's work has begun */
     int summed;  /* own chunks whose sum is there */
     enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_KNOWN } norm;
-    MPI_Request asks_request; /* MPI_REQUEST_NULL: asks are not sent, or all are there */
-    uint32_t spans;           /* synchronization points held */
+    uint32_t spans; /* synchronization points held */
     struct dt_exchange_times times;
 };
 

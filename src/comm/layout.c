@@ -205,14 +205,25 @@ static int agents_of(const struct dt_exchange *x, int node)
     return x->agents_of[node + 1] - x->agents_of[node];
 }
 
+/* Where slices of a segment may begin. A short one is not cut for all nodes: with many of them a
+ * message costs more than its bytes. With the norm slices are cut out of the whole vector, for a
+ * block of the norm needs one owner. */
+static size_t slice_grain(const struct dt_exchange *x, struct dt__floats segment)
+{
+    const size_t node_floats = (segment.end - segment.begin) / (size_t)x->nodes;
+    if (x->spec.norm) return DT__TREE_BLOCK;
+    return x->nodes > 1 && node_floats < DT__LEAST_NODE_SLICE && x->grain < DT__LEAST_NODE_SLICE
+               ? DT__LEAST_NODE_SLICE
+               : x->grain;
+}
+
 /* What agent `index` of a node owns of a segment. A short segment is not cut for all agents of the
- * node: only *used of them get a slice (cut_chunk turns which ones). With the norm slices are cut
- * out of the whole vector, for a block of the norm needs one owner. */
+ * node: only *used of them get a slice (cut_chunk turns which ones). */
 static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats segment, int node,
                                   int index, int *used)
 {
     const struct dt__floats all = {0, x->spec.params};
-    const size_t grain = x->spec.norm ? DT__TREE_BLOCK : x->grain;
+    const size_t grain = slice_grain(x, segment);
     const struct dt__floats nodes =
         cut_floats(x->spec.norm ? all : segment, x->cut[node], x->cut[node + 1], grain);
     const size_t most = (nodes.end - nodes.begin) / DT__LEAST_SLICE + 1;
