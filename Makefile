@@ -174,9 +174,12 @@ sim:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sim MPICC='$(CC)' \
 	  CPPFLAGS='$(CPPFLAGS) -I/usr/include/smpi -include $(CURDIR)/scripts/sim/sim.h' sim-program
 
-SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient
-sim-program: $(CLIOBJ) $(BUILD)/scripts/sim/sim.o $(LIB)
-	$(call say,link)$(CC) -shared $(SANITIZE) $(LDFLAGS) -o $(BUILD)/dtrain $^ $(LDLIBS) -lsimgrid -Wl,-z,defs \
+SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient dt_ranks_move
+$(BUILD)/scripts/sim/links.o: scripts/sim/links.cpp scripts/sim/links.h
+	@mkdir -p $(@D)
+	$(call say,c++ )$(CXX) -std=c++17 -O1 -fPIC -Wall -Wextra -c -o $@ $<
+sim-program: $(CLIOBJ) $(BUILD)/scripts/sim/sim.o $(BUILD)/scripts/sim/links.o $(LIB)
+	$(call say,link)$(CC) -shared $(SANITIZE) $(LDFLAGS) -o $(BUILD)/dtrain $^ $(LDLIBS) -lsimgrid -lstdc++ -Wl,-z,defs \
 	  $(SIMULATED:%=-Wl,--wrap=%)
 
 valgrind:
@@ -268,4 +271,4 @@ help:
 	man install uninstall installcheck dist deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ) $(BENCH:=.o)
--include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+-include $(BUILD)/scripts/sim/sim.d $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

@@ -16,6 +16,7 @@
 # sparse    a linear model of sparse rows, against liblinear
 # clicks    wide and deep on a click log, against PyTorch with sparse gradients
 # scale     the exchange on 2 to 16 hosts (network namespaces: needs root), its cost model, up to 1,024
+# sim       the exchange on 2 to 512 simulated hosts (SimGrid), beside its bound and the cost model
 # QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
 # With make: make bench QUICK=1 SECTIONS="speed hosts".
 set -eu
@@ -23,7 +24,7 @@ set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
-sections='speed precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale'
+sections='speed precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale sim'
 
 check() {
     for name; do

@@ -19,6 +19,7 @@
 # that a link carries (N - 1) rows (width + 1) * 4 bytes more each way (src/comm/rows.h).
 #
 #   awk -f cost_model.awk -v cores=N MEASURED     lines of MEASURED: NET BIT/S HOSTS MS [WIRE]; f32, bf16 or q8
+#   awk -f cost_model.awk -v given="LATENCY BYTE MESSAGE" [-v sizes_given="2 4 ..."]    seconds: instead of what is fitted
 # prints   fit LATENCY_US BYTE_NS MESSAGE_US
 #          predicted NET BIT/S HOSTS MEASURED_MS PREDICTED_MS BOUND_MS WIRE
 #          project NET BIT/S HOSTS H MS WIRE     a step, of the exchange alone; f32 and q8 (bf16 lies between)
@@ -30,7 +31,7 @@ BEGIN {
     split("1e9 1e10 1e11", rates, " ")
     split("1 32 500", rounds, " ")
     split("f32 q8", wires, " ")
-    split("2 4 8 16 64 256 1024", sizes, " ")
+    split(sizes_given ? sizes_given : "2 4 8 16 64 256 1024", sizes, " ")
 }
 NF == 4 || NF == 5 {
     net[++n] = $1; rate[n] = $2 + 0; hosts[n] = $3 + 0; ms[n] = $4 + 0
@@ -38,8 +39,13 @@ NF == 4 || NF == 5 {
     if (!(wire_of[n] in SIZE)) { print "cost_model.awk: no wire " $5 >"/dev/stderr"; bad = 1; exit 1 }
 }
 END {
-    if (!n || bad) exit 1
-    fit()
+    if ((!n && !given) || bad) exit 1
+    if (given) {
+        split(given, constant, " ")
+        latency = constant[1] + 0; byte = constant[2] + 0; message = constant[3] + 0
+    } else {
+        fit()
+    }
     printf "fit %.4g %.4g %.4g\n", latency * 1e6, byte * 1e9, message * 1e6
     for (i = 1; i <= n; i++)
         print "predicted", net[i], rate[i], hosts[i], ms[i], 1e3 * step(net[i], rate[i], hosts[i], cores, wire_of[i]),

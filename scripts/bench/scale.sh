@@ -1,8 +1,9 @@
 #!/bin/sh
-# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats and with
-# train.wire=q8; the cost model that is fitted to it (cost_model.awk has the formula), and what it says of up to
-# 1,024 hosts.
+# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats and with fewer bits
+# on the wire, beside the same on simulated hosts (scripts/sim); the cost model that is fitted to it (cost_model.awk has
+# the formula), and what it says of up to 1,024 hosts.
 . "$(dirname "$0")/lib.sh"
+. "$bench/simulated.sh"
 speed=$root/$BUILD/scripts/bench/exchange_speed
 measured=$tmp/measured
 : >"$measured"
@@ -26,6 +27,10 @@ measure() {
         echo "$net $(rate_bits "$rate") $hosts $ms $wire" >>"$measured"
     done
     round=
+    [ -n "$simulator" ] || return 0
+    crowd=$(calc "$hosts > $(nproc) ? $hosts / $(nproc) : 1")
+    note "$hosts hosts" simulated_ms \
+        "$(simulate "$net" $hosts "$(calc "$(rate_bits "$rate") / 1e9")" train.wire=$wire | awk '{ print $3 }')"
 }
 
 # bed HOSTS RATE: a bed of its own, and the networks on it.
@@ -42,11 +47,13 @@ bed() (
     hosts_slots 2 $(yes 1 | head -n $((hosts - 1)))
     steps=6
     [ "$2" = 1gbit ] && steps=15 && measure 784-32-10 "$2" 100 f32
-    measure 784-512-256-10 "$2" $steps f32
-    measure 784-512-256-10 "$2" $steps q8
+    for wire in f32 bf16 q8; do measure 784-512-256-10 "$2" $steps $wire; done
 )
 
 if [ "$ROUNDS" -gt 1 ]; then spans=5; else spans=3; fi
+case=machine
+simulator=
+if have_simulator; then simulator=yes; fi
 for hosts in 2 4 8 16; do
     for rate in 200mbit 1gbit; do bed $hosts $rate; done
 done

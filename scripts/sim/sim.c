@@ -6,13 +6,15 @@
  * takes no simulated time but what is told by the environment:
  *   SIM_FLOPS   a worker's multiply-adds a second: layers take their share of simulated time
  *   SIM_ROWS    a worker's rows a step, for that
- *   SIM_FOLD    bytes: memory blocks of so many and more lie on the same pages, and gradients are
- *               not computed. For clusters that one machine cannot hold: times are right, values
- *               are not
+ *   SIM_FOLD    bytes: memory blocks of so many and more lie on the same pages, gradients are not
+ *               computed, and the optimizer's state stays where it is. For clusters that one
+ *               machine cannot hold: times are right, values are not
  *   SIM_BUCKETS for that, the network's layers with weights
  *   SIM_JITTER  seconds: each layer takes up to so many more, drawn by SIM_SEED and the rank
+ *   SIM_MESSAGE seconds of a processor to send or to receive one message
+ *   SIM_BYTE    the same for a byte of it
  *   SIM_BLOCK   1: ranks that wait sleep until a message comes. Where workers share a host they
- *               wait for each other too, and have to look again and again */
+ *               wait for each other too, and have to look again and again; in async they serve */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -24,6 +26,7 @@
 #include <sys/mman.h>
 
 #include "comm/exchange.h"
+#include "links.h"
 #include "dtrain/model.h"
 
 #undef clock_gettime
@@ -36,8 +39,10 @@
 #undef MPI_Send_init
 #undef MPI_Recv_init
 #undef MPI_Start
+#undef MPI_Startall
 #undef MPI_Request_free
 #undef MPI_Test
+#undef MPI_Testall
 #undef MPI_Testsome
 #undef MPI_Iallreduce
 #undef MPI_Ireduce
@@ -49,6 +54,8 @@ static bool is_rank(void)
     return syscall(SYS_gettid) == getpid();
 }
 
+static bool blocks; /* SIM_BLOCK */
+
 static double setting(const char *name)
 {
     const char *text = getenv(name);
@@ -57,181 +64,184 @@ static double setting(const char *name)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* What is known of requests, by where they stand. SMPI's MPI_Testsome reports persistent ones that
- * were never started, and its MPI_Testany never reports small sends. */
-enum state { NONE, IDLE, STARTED, ENDED };
-struct known {
-    MPI_Request *request;
-    enum state state;
-    unsigned awaited; /* at which sleep it was last awaited */
+/* Persistent requests are ours: they go over the links of links.h. (SMPI's MPI_Testsome reports those
+ * that were never started; and it keeps each that was tested in a list, which each wait walks.) */
+struct persistent {
+    struct message message; /* owner: where the request stands */
 };
-static struct known *known;
-static size_t room, used;
+static int rank;
 
-static struct known *known_of(const MPI_Request *request)
+static struct persistent *persistent_of(MPI_Request request)
 {
-    size_t at = (uintptr_t)request * UINT64_C(0x9E3779B97F4A7C15) >> 20 & (room - 1);
-    while (known[at].request && known[at].request != request)
-        at = (at + 1) & (room - 1);
-    return &known[at];
+    const uintptr_t bits = (uintptr_t)request;
+    return bits & 1 ? (struct persistent *)(bits - 1) : NULL;
 }
 
-static enum state state_of(const MPI_Request *request)
+static double message_secs, byte_secs; /* SIM_MESSAGE, SIM_BYTE */
+static double debt; /* seconds that messages took of the processor, and that are not yet slept */
+static bool ours, others; /* such requests, or SMPI's, were looked at in vain */
+static const MPI_Request *last; /* of SMPI's, if nothing else was looked at behind it */
+static int looks; /* in vain */
+
+static void owe(const struct persistent *p)
 {
-    return room ? known_of(request)->state : NONE;
+    debt += message_secs + byte_secs * (double)p->message.length;
 }
 
-static void set_state(MPI_Request *request, enum state state)
+static void pay_debt(void)
 {
-    if (2 * used >= room) {
-        const size_t before = room;
-        struct known *old = known;
-        room = room ? 2 * room : 1024;
-        known = calloc(room, sizeof *known);
-        for (size_t i = 0; i < before; i++)
-            if (old[i].request) *known_of(old[i].request) = old[i];
-        free(old);
-    }
-    struct known *at = known_of(request);
-    used += !at->request;
-    at->request = request;
-    at->state = state;
+    if (debt > 0) sg_actor_sleep_for(debt);
+    debt = 0;
 }
 
-static bool blocks; /* SIM_BLOCK */
-
-/* Requests that were looked at in vain since this rank last slept or got on, each once; how many
- * times it looked. */
-static struct awaited {
-    MPI_Request **request;
-    size_t count, room;
-    unsigned sleep;
-    int looks;
-} awaited = {.sleep = 1};
-
-static void await(MPI_Request *request)
+static void look_anew(void)
 {
-    if (state_of(request) == NONE) set_state(request, NONE); /* it has a place */
-    struct known *at = known_of(request);
-    if (at->awaited == awaited.sleep) return;
-    at->awaited = awaited.sleep;
-    if (awaited.count == awaited.room) {
-        awaited.room = awaited.room ? 2 * awaited.room : 64;
-        awaited.request = realloc(awaited.request, awaited.room * sizeof(MPI_Request *));
-    }
-    awaited.request[awaited.count++] = request;
+    looks = 0;
+    ours = others = false;
+    last = NULL;
 }
 
-static void await_nothing(void)
-{
-    awaited.count = 0;
-    awaited.looks = 0;
-    awaited.sleep++;
-}
-
-/* A rank that has looked in vain sleeps until one of what it awaits has ended. SMPI's MPI_Waitany
- * does so for messages alone: while a collective is under way, the rank naps. */
+/* Who waits for anything else than ours looks again and again. */
 static void sleep_until_message(double secs)
 {
-    const size_t count = awaited.count;
-    size_t persistent = 0;
-    for (size_t i = 0; i < count; i++)
-        persistent += state_of(awaited.request[i]) != NONE;
-    await_nothing();
-    if (!count || !blocks || persistent < count) {
-        sg_actor_sleep_for(secs);
-        return;
-    }
-    MPI_Request *all = calloc(count, sizeof(MPI_Request));
-    int ended;
-    for (size_t i = 0; i < count; i++)
-        all[i] = *awaited.request[i];
-    MPI_Waitany((int)count, all, &ended, MPI_STATUS_IGNORE);
-    if (ended != MPI_UNDEFINED) {
-        *awaited.request[ended] = all[ended];
-        set_state(awaited.request[ended], ENDED);
-    }
-    free(all);
-}
-
-/* Whether a request has ended; it is awaited if not. */
-static int look(MPI_Request *request, int *done)
-{
-    const enum state state = state_of(request);
-    *done = state == ENDED || *request == MPI_REQUEST_NULL;
-    if (!*done) {
-        const int code = MPI_Test(request, done, MPI_STATUS_IGNORE);
-        if (code != MPI_SUCCESS) return code;
-    }
-    if (!*done)
-        await(request);
-    else if (state != NONE)
-        set_state(request, *request == MPI_REQUEST_NULL ? NONE : IDLE);
-    return MPI_SUCCESS;
+    const bool until = blocks && ours && !others;
+    look_anew();
+    pay_debt();
+    links_sleep(rank, until ? -1 : secs);
 }
 
 static bool busy; /* the rank computes, and looks by the way */
 
-/* The program looks some hundred times before it sleeps: here the second time does. */
+/* The program looks some hundred times before it sleeps: here it sleeps as soon as it has looked at
+ * all that it waits for. */
 static void looked(bool in_vain)
 {
+    enum { MOST_LOOKS = 6 }; /* of one turn of a loop that waits */
     static const double NAP_SECS = 20e-6;
     if (!in_vain)
-        await_nothing();
-    else if (!busy && ++awaited.looks > 1)
+        looks = 0;
+    else if (!busy && ++looks > MOST_LOOKS)
         sleep_until_message(NAP_SECS);
 }
 
-/* The status of nothing is asked for by who calls these. */
+/* The status of nothing is asked for by who calls these. Who looks at one of SMPI's requests, and at
+ * nothing else, twice, waits for it alone: SMPI does so without naps, each of which takes the time of
+ * a message. */
 int sim_test(MPI_Request *request, int *done, MPI_Status *status)
 {
     (void)status;
-    const int code = look(request, done);
+    *done = *request == MPI_REQUEST_NULL;
+    int code = *done ? MPI_SUCCESS : MPI_Test(request, done, MPI_STATUS_IGNORE);
+    if (!*done && blocks && !busy && last == request) {
+        pay_debt();
+        code = MPI_Wait(request, MPI_STATUS_IGNORE);
+        *done = true;
+    }
+    last = *done ? NULL : request;
+    others |= !*done;
     looked(!*done);
     return code;
 }
 
-int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status)
+/* The program goes on with other work between two of these. */
+int sim_testall(int count, MPI_Request *request, int *done, MPI_Status *status)
 {
-    int open = 0, done, code = MPI_SUCCESS;
-    (void)status;
-    *ended = 0;
-    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
-        const enum state state = state_of(&request[i]);
-        if (state == IDLE || (request[i] == MPI_REQUEST_NULL && state != ENDED)) continue;
-        open++;
-        code = look(&request[i], &done);
-        if (done) index[(*ended)++] = i;
-    }
-    if (!open) *ended = MPI_UNDEFINED;
-    if (open) looked(!*ended);
+    const int code = MPI_Testall(count, request, done, status);
+    last = NULL;
+    others |= !*done;
     return code;
 }
 
-int sim_send_init(const void *bytes, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                  MPI_Request *request)
+static void take_ended(int count, const MPI_Request *request, int *ended, int *index)
 {
-    set_state(request, IDLE);
-    return MPI_Send_init(bytes, count, type, rank, tag, comm, request);
+    struct persistent *p;
+    while ((p = (struct persistent *)links_take(rank, request, request + count))) {
+        if (!p->message.is_send) owe(p);
+        index[(*ended)++] = (int)((MPI_Request *)p->message.owner - request);
+    }
 }
 
-int sim_recv_init(void *bytes, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status)
+{
+    int done, open = 0, code = MPI_SUCCESS;
+    (void)status;
+    *ended = 0;
+    last = NULL;
+    if (count && persistent_of(request[0])) {
+        take_ended(count, request, ended, index);
+        ours |= !*ended;
+        looked(!*ended);
+        return code;
+    }
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+        if (request[i] == MPI_REQUEST_NULL) continue;
+        open++;
+        code = MPI_Test(&request[i], &done, MPI_STATUS_IGNORE);
+        if (done) index[(*ended)++] = i;
+    }
+    if (!open) *ended = MPI_UNDEFINED;
+    if (open) {
+        others |= !*ended;
+        looked(!*ended);
+    }
+    return code;
+}
+
+static int init(bool is_send, void *bytes, int count, MPI_Datatype type, int peer, int tag,
+                MPI_Comm comm, MPI_Request *request)
+{
+    MPI_Group here, all;
+    int size, comm_size, other;
+    struct persistent *p = calloc(1, sizeof *p);
+    MPI_Type_size(type, &size);
+    MPI_Comm_size(comm, &comm_size);
+    MPI_Comm_group(comm, &here);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_translate_ranks(here, 1, &peer, all, &other);
+    *p = (struct persistent){{.is_send = is_send,
+                              .from = is_send ? rank : other,
+                              .to = is_send ? other : rank,
+                              .tag = tag,
+                              .comm = comm_size,
+                              .bytes = bytes,
+                              .length = (size_t)count * (size_t)size,
+                              .owner = request}};
+    *request = (MPI_Request)((uintptr_t)p | 1);
+    return MPI_SUCCESS;
+}
+
+int sim_send_init(const void *bytes, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                   MPI_Request *request)
 {
-    set_state(request, IDLE);
-    return MPI_Recv_init(bytes, count, type, rank, tag, comm, request);
+    return init(true, (void *)(uintptr_t)bytes, count, type, peer, tag, comm, request);
+}
+
+int sim_recv_init(void *bytes, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+                  MPI_Request *request)
+{
+    return init(false, bytes, count, type, peer, tag, comm, request);
 }
 
 int sim_start(MPI_Request *request)
 {
-    set_state(request, STARTED);
-    return MPI_Start(request);
+    struct persistent *p = persistent_of(*request);
+    if (p->message.is_send) owe(p);
+    links_start(&p->message);
+    return MPI_SUCCESS;
+}
+
+int sim_startall(int count, MPI_Request *request)
+{
+    for (int i = 0; i < count; i++)
+        sim_start(&request[i]);
+    return MPI_SUCCESS;
 }
 
 int sim_request_free(MPI_Request *request)
 {
-    set_state(request, NONE);
-    return MPI_Request_free(request);
+    free(persistent_of(*request));
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
 }
 
 /* SMPI's collectives that do not block never end where a rank is alone. */
@@ -243,11 +253,15 @@ static bool is_alone(MPI_Comm comm, MPI_Request *request)
     return size == 1;
 }
 
+/* SMPI's own ones that do not block go from one to all, or from each to each. Who agrees, or waits for
+ * bytes or a barrier, has nothing else to do, and may as well block. */
 int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request *request)
 {
-    return is_alone(comm, request) ? MPI_Allreduce(from, to, count, type, op, comm)
-                                   : MPI_Iallreduce(from, to, count, type, op, comm, request);
+    if (!is_alone(comm, request) && (!blocks || from != MPI_IN_PLACE)) /* within a step: the norm */
+        return MPI_Iallreduce(from, to, count, type, op, comm, request);
+    *request = MPI_REQUEST_NULL;
+    return MPI_Allreduce(from, to, count, type, op, comm);
 }
 
 int sim_ireduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, int root,
@@ -260,13 +274,24 @@ int sim_ireduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op
 int sim_ibcast(void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm,
                MPI_Request *request)
 {
-    return is_alone(comm, request) ? MPI_SUCCESS
-                                   : MPI_Ibcast(bytes, count, type, root, comm, request);
+    enum { PIECE = 1 << 20 }; /* SMPI's time goes with the square of a broadcast's length */
+    if (is_alone(comm, request)) return MPI_SUCCESS;
+    if (!blocks || type != MPI_BYTE) /* within a step: weights */
+        return MPI_Ibcast(bytes, count, type, root, comm, request);
+    *request = MPI_REQUEST_NULL;
+    int code = MPI_SUCCESS;
+    for (int begin = 0; begin < count && code == MPI_SUCCESS; begin += PIECE)
+        code = MPI_Bcast((char *)bytes + begin, count - begin < PIECE ? count - begin : PIECE, type,
+                         root, comm);
+    return code;
 }
 
 int sim_ibarrier(MPI_Comm comm, MPI_Request *request)
 {
-    return is_alone(comm, request) ? MPI_SUCCESS : MPI_Ibarrier(comm, request);
+    if (is_alone(comm, request)) return MPI_SUCCESS;
+    if (!blocks) return MPI_Ibarrier(comm, request);
+    *request = MPI_REQUEST_NULL;
+    return MPI_Barrier(comm);
 }
 
 /* SMPI gives level 0; threads that do not call it do no harm. */
@@ -274,7 +299,12 @@ int sim_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     *provided = required;
     blocks = setting("SIM_BLOCK") > 0;
-    return MPI_Init(argc, argv);
+    message_secs = setting("SIM_MESSAGE");
+    byte_secs = setting("SIM_BYTE");
+    const int code = MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    links_join(rank);
+    return code;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -294,26 +324,27 @@ int sim_clock_gettime(clockid_t clock, struct timespec *out)
 
 int sim_nanosleep(const struct timespec *span, struct timespec *left)
 {
+    static const double LONG_SECS = 1e-3; /* no wait for a message has such naps */
     if (!is_rank()) return nanosleep(span, left);
-    sleep_until_message(secs_of(span));
+    if (secs_of(span) < LONG_SECS)
+        sleep_until_message(secs_of(span));
+    else
+        sg_actor_sleep_for(secs_of(span));
     return 0;
 }
 
-/* Who waits for another rank of its host lets it run. */
 long sim_futex(long number, void *address, int operation, ...)
 {
-    static const double NAP_SECS = 20e-6;
     va_list rest;
     va_start(rest, operation);
     const uint32_t value = va_arg(rest, uint32_t);
     const struct timespec *span = va_arg(rest, const struct timespec *);
     va_end(rest);
     if (!is_rank()) return syscall(number, address, operation, value, span, NULL, 0);
-    if (operation != FUTEX_WAIT) return 0;
-    const double end = simgrid_get_clock() + secs_of(span);
-    while (__atomic_load_n((uint32_t *)address, __ATOMIC_SEQ_CST) == value &&
-           simgrid_get_clock() < end)
-        sg_actor_sleep_for(NAP_SECS);
+    if (operation != FUTEX_WAIT)
+        links_wake_here(rank);
+    else if (__atomic_load_n((uint32_t *)address, __ATOMIC_SEQ_CST) == value)
+        links_wait_here(rank, secs_of(span));
     return 0;
 }
 
@@ -351,7 +382,8 @@ static void compute(const struct dt_exchange *x, int bucket, int products)
     if (!draws)
         late = dt_rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT, (uint64_t)x->world->rank, 0);
     secs += setting("SIM_JITTER") * dt_rng_uniform(&late, draws++);
-    await_nothing();
+    look_anew();
+    pay_debt();
     if (secs > 0) sg_actor_sleep_for(secs);
 }
 
@@ -391,6 +423,18 @@ dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *pa
     for (int b = buckets - 1; b >= 0 && hooks && hooks->after_backward; b--)
         hooks->after_backward(hooks->arg, b);
     return DT_OK;
+}
+
+void __real_dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes,
+                          size_t length);
+void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes,
+                          size_t length);
+
+/* The state that owners and errors have: before the first step and behind the last. */
+void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes,
+                          size_t length)
+{
+    if (!setting("SIM_FOLD")) __real_dt_ranks_move(ranks, from, to, bytes, length);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */

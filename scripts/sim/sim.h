@@ -21,9 +21,11 @@ int sim_send_init(const void *bytes, int count, MPI_Datatype type, int rank, int
                   MPI_Request *request);
 int sim_recv_init(void *bytes, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                   MPI_Request *request);
+int sim_startall(int count, MPI_Request *request);
 int sim_start(MPI_Request *request);
 int sim_request_free(MPI_Request *request);
 int sim_test(MPI_Request *request, int *done, MPI_Status *status);
+int sim_testall(int count, MPI_Request *request, int *done, MPI_Status *status);
 int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status);
 int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request *request);
@@ -43,8 +45,10 @@ int sim_ibarrier(MPI_Comm comm, MPI_Request *request);
 #define MPI_Send_init sim_send_init
 #define MPI_Recv_init sim_recv_init
 #define MPI_Start sim_start
+#define MPI_Startall sim_startall
 #define MPI_Request_free sim_request_free
 #define MPI_Test sim_test
+#define MPI_Testall sim_testall
 #define MPI_Testsome sim_testsome
 #define MPI_Iallreduce sim_iallreduce
 #define MPI_Ireduce sim_ireduce

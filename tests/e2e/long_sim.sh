@@ -1,7 +1,8 @@
 #!/bin/sh
 # On clusters that SimGrid simulates, with links and ranks that are late by seed, runs end, and have the bits of the
 # same run under mpirun; a step takes what the link's speed asks for. Would catch a message that nobody waits for, sums
-# that depend on who comes first, ranks that wait for each other, traffic that passes one link twice.
+# that depend on who comes first, ranks that wait for each other, traffic that passes one link twice. Two planted faults
+# of the exchange, one of each of the first kinds, are found.
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
 need smpirun python3
@@ -11,7 +12,7 @@ keys="data.train=$tmp/data/train.csv data.label=y model.task=regress model.hidde
 train.optimizer=adam train.epochs=90 train.max_steps=12 run.log_steps=12 run.replicas=4 run.kernel=Haswell \
 run.checkpoint_secs=0 export.latest=no export.best=no"
 
-# same NAME KEYS...
+# same NAME KEYS...: on $hosts hosts
 same() {
     name=$1
     shift
@@ -19,18 +20,38 @@ same() {
     job 5 $keys "$@" run.dir="$tmp/$name" >"$tmp/$name.out" 2>&1 || { cat "$tmp/$name.out"; fail "$name under mpirun"; }
     want=$(grep -o '"params_crc32c": *"[0-9a-f]*"' "$tmp/$name/metrics.jsonl" | tail -n 1 | grep -o '[0-9a-f]\{8\}')
     # shellcheck disable=SC2086
-    python3 scripts/sim/sim.py schedules --hosts 4 --count 4 --seed 7 $keys "$@" >"$tmp/$name.sim" 2>&1 ||
+    python3 scripts/sim/sim.py schedules --hosts "$hosts" --count 4 --seed 7 $keys "$@" >"$tmp/$name.sim" 2>&1 ||
         { tail -n 20 "$tmp/$name.sim"; fail "$name, simulated"; }
     check_eq "$name" "$(grep -o 'params_crc32c [0-9a-f]*' "$tmp/$name.sim" | cut -d ' ' -f 2)" "$want"
 }
+hosts=4
 same plain
 same norm train.clip_norm=0.5
 same q8 train.wire=q8 train.groups=4
 same local train.local_steps=4 train.groups=2
 same overlap train.local_steps=4 train.groups=4 train.overlap=yes train.wire=bf16
+hosts=20 # what they ask for comes to all in two rounds; short slices have few owners
+same many train.batch=40 run.replicas=20
 
 # shellcheck disable=SC2086
 python3 scripts/sim/sim.py table --hosts 2,4,8 --gbit 1 $keys run.replicas=8 model.hidden=512,256 >"$tmp/table" 2>&1 ||
     { cat "$tmp/table"; fail 'the table'; }
 cat "$tmp/table"
 awk 'NR > 1 {n++; bad += $3 < $4 || $3 > 1.25 * $4} END {exit bad || n != 3}' "$tmp/table" || fail 'a step is far from its bound'
+
+# planted NAME SED TEXT: with that change of the exchange the schedules fail, and say so.
+planted() {
+    rm -rf "$tmp/copy"
+    mkdir -p "$tmp/copy/build" "$tmp/copy/tests"
+    cp -a "$root/Makefile" "$root/src" "$root/include" "$root/scripts" "$tmp/copy"
+    cp -a "$root/build/sim" "$tmp/copy/build/sim"
+    sed -i "$2" "$tmp/copy/src/comm/step.c"
+    ! cmp -s "$root/src/comm/step.c" "$tmp/copy/src/comm/step.c" || fail "$1: no such line"
+    make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail "$1: make sim"; }
+    # shellcheck disable=SC2086
+    (cd "$tmp/copy" && ! PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
+        >"$tmp/$1" 2>&1 || fail "$1 is not found"
+    grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
+}
+planted race 's/if (--chunk->missing > 0) return;/if (--chunk->missing != 1) return;/' 'ends otherwise'
+planted deadlock 's/m->done += count;/m->done++;/' 'sim: deadlock'
