@@ -118,7 +118,8 @@ def cmd_table(args):
             batch = int(dict(key.split('=', 1) for key in keys).get('train.batch', 128))
             _, text, cpu = simulate(cluster(args, hosts, gbit), keys, environment_of(args, hosts, keys))
             params = int(re.search(r'\ball\s+(\d+)', text).group(1))
-            rate = float(re.search(r'completed at step \d+: (\S+) samples/s', text).group(1))
+            completed = re.search(r'completed at step \d+: (\S+) samples/s', text) or sys.exit(f'{text}sim: has not completed')
+            rate = float(completed.group(1))
             bound = 2 * (hosts - 1) / hosts * params * 4 / (gbit * 1e9 / 8)
             print(f'{hosts:5} {gbit:6g} {1e3 * batch / rate:10.2f} {1e3 * bound:9.2f} {rate:10.0f} {cpu:7.1f}', flush=True)
 
