@@ -13,7 +13,8 @@
 #include "comm/onesided.h"
 #include "comm/world.h"
 
-enum { CACHE_LINE = 64, MOST_PUTS = 64 /* at once; more wait */ };
+/* Two for each owner of a gradient: with more of them a put waits, and serves nobody meanwhile. */
+enum { CACHE_LINE = 64, MOST_PUTS = 1024 };
 
 /* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
 static const double NAP_SECS = 50e-6;
