@@ -101,6 +101,13 @@ done:
     return status;
 }
 
+dt_status dt__columns_of_json(struct dt__columns *columns, const struct dt_schema *schema)
+{
+    if (schema->columns || schema->feature_names) return dt__columns_of_schema(columns, schema);
+    *columns = (struct dt__columns){.count = (size_t)schema->features, .numbers = schema->features};
+    return DT_OK;
+}
+
 void dt__columns_free(struct dt__columns *columns)
 {
     for (size_t c = 0; columns->items && c < columns->count; c++) {

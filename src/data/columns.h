@@ -49,6 +49,8 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
                            size_t count);
 /* The columns that a schema has, settled; one of numbers a feature, if it has none. */
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);
+/* The same for all but CSV: numbers without names have no items, which of many take gigabytes. */
+dt_status dt__columns_of_json(struct dt__columns *columns, const struct dt_schema *schema);
 void dt__columns_free(struct dt__columns *columns);
 /* Features of a column that are numbers, flags apart. `fill`, or NULL, gets what each is in a row
  * that lacks the value. */

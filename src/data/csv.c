@@ -221,6 +221,7 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
     struct dt_source *source = survey->source;
     struct dt__columns *columns = &source->columns;
     const char *label = survey->known ? survey->known->label_column : survey->label_column;
+    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, survey->known));
     if (!survey->known && source->schema.columns)
         return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
     if (!columns->count && source->schema.feature_names) { /* by a file of another format */

@@ -212,8 +212,6 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     lines = &rows->lines;
     rows->row.capacity = (size_t)schema->features;
     DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
-    DT_GUARD(dt__columns_of_schema(&rows->columns, schema));
-    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
     do /* the first line that is not blank tells */
@@ -228,6 +226,9 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));
+    DT_GUARD(rows->grammar == &dt__csv_grammar ? dt__columns_of_schema(&rows->columns, schema)
+                                               : dt__columns_of_json(&rows->columns, schema));
+    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
     if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
     dt__lines_release(lines, true);
     *out = rows;

@@ -353,7 +353,9 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     if (archive->reading) {
         DT_TRY(dt__holdout_init(holdout, holdout->seed, holdout->rows, holdout->count));
         DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names, classes));
-        DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
+        const bool whole = source->schema.dense == source->schema.features; /* may be CSV */
+        DT_TRY(whole ? dt__columns_of_schema(&source->columns, &source->schema)
+                     : dt__columns_of_json(&source->columns, &source->schema));
     }
     DT_TRY(archive_array(archive, &source->class_weight, classes, sizeof *source->class_weight));
     DT_TRY(archive_array(archive, &source->label_class, classes, sizeof *source->label_class));

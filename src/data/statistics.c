@@ -359,14 +359,15 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
-    statistics.numbers = schema->columns ? 0 : (size_t)schema->features;
-    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+    const bool values = gaps || normalize;
+    statistics.numbers = schema->columns || !values ? 0 : (size_t)schema->features;
+    for (int c = 0; schema->columns && values && c < schema->ncolumns; c++)
         statistics.numbers += (size_t)dt__column_numbers(&schema->columns[c], NULL);
     DT_TRY(dt_alloc(statistics.numbers + targets, sizeof *moments, "normalisation", &moments));
     for (size_t i = 0; i < statistics.numbers + targets; i++)
         moments[i] = (struct moments){
             .least = INFINITY, .greatest = -INFINITY, .low = -INFINITY, .high = INFINITY};
-    if (gaps || normalize) statistics.x = moments;
+    if (values) statistics.x = moments;
     if (units || bounds) statistics.y = moments + statistics.numbers;
     source->gaps = gaps;
     if (balanced)

@@ -111,23 +111,12 @@ static void version_free(struct dt__version *version)
     dt_free(version);
 }
 
-/* Many features without names, or a few: they take no memory. */
-static dt_status version_learn_columns(struct dt__version *version)
-{
-    const struct dt_schema *schema = &version->predictor->file.schema;
-    if (schema->columns || schema->feature_names)
-        return dt__columns_of_schema(&version->columns, schema);
-    version->columns.count = (size_t)schema->features;
-    version->columns.numbers = schema->features;
-    return DT_OK;
-}
-
 static dt_status version_load(const char *path, struct dt__version **out)
 {
     struct dt__version *version;
     DT_TRY(dt_alloc(1, sizeof *version, "version", &version));
     dt_status status = dt_predictor_open(path, &version->predictor);
-    if (!status) status = version_learn_columns(version);
+    if (!status) status = dt__columns_of_json(&version->columns, &version->predictor->file.schema);
     if (status) {
         version_free(version);
         return status;
