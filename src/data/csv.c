@@ -235,7 +235,7 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
                                    survey->weight_column, false, DT__ROLE_WEIGHT));
         DT_TRY(dt__header_want(header, "data.label", config->data.label, label, survey->targets > 1,
                                DT__ROLE_LABEL));
-        DT_TRY(dt__header_match(header, columns));
+        DT_TRY(dt__header_match(header, columns, config->data.header == DT_HEADER_YES));
         if (header->names) DT_TRY(extra_tell(survey, path, header));
         if (header->names) return names_note(survey, header);
     }

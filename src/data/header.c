@@ -259,9 +259,9 @@ static dt_status missing_add(struct dt_text *missing, size_t number, const char 
     return dt_text_add(missing, "%s'%s'", number ? ", " : "", name);
 }
 
-/* A row is a header if it has all names; or the name of a feature, which is no number; or not a
- * number at all. */
-dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns)
+/* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
+ * no number; or not a number at all. */
+dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns, bool told)
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
@@ -279,7 +279,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     }
     for (size_t i = 0; i < header->cells.count; i++)
         numbers |= dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i]));
-    header->names = !lacking || named || !numbers;
+    header->names = told || !lacking || named || !numbers;
     if (!header->names) goto done;
     DT_GUARD(dt__header_distinct(header));
     if (lacking)

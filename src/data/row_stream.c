@@ -157,7 +157,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
     dt_status status = dt__header_parse(header, rows->config, record, length);
-    if (!status && named) status = dt__header_match(header, columns);
+    if (!status && named) status = dt__header_match(header, columns, told == DT_HEADER_YES);
     /* The rows behind a header that is spoilt would be read by their places. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);

@@ -307,6 +307,9 @@ START_TEST(files_must_agree)
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'q'");
     put_text("b.csv", "p,r,y\n1,2,0\n");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'q'");
+    put_text("b.csv", "7,8,9\n1,2,0\n"), set("data.header=yes"); /* never by place */
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'y', 'p', 'q'");
+    set("data.header=auto");
     put_text("a.csv", "1,2,0\n");
     put_text("b.csv", "1,0\n");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the files before have 2");

@@ -100,6 +100,12 @@ START_TEST(csv_has_the_header_that_it_is_told)
     expect_row(2, 1, 2, 3);
     expect_end();
     schema.feature_names = names;
+    open_rows("2020,2021,2022\n1,2,3\n"); /* and none of the model's: never by place */
+    float x[3];
+    uint64_t line;
+    bool end;
+    EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, "the header lacks 'p', 'q, r'");
+    expect_end();
     set("data.header=no"); /* rows by place, whose texts are none of the names */
     open_rows("NA,,?\n1,2,3\n");
     expect_bad(1, "column 0 (p): 'NA' is a missing value");
