@@ -562,7 +562,7 @@ static const char *column_scan(const char *line, struct dt_column *out)
 {
     int name = -1;
     char fill[32] = "", *rest = fill;
-    const int words = sscanf(line, "%d %d %d %31s %d %n", &out->kind, &out->first, &out->flag, fill,
+    const int words = sscanf(line, "%d %d %d %31s %d%n", &out->kind, &out->first, &out->flag, fill,
                              &out->ncategories, &name);
     out->fill = (float)dt_real_read(fill, &rest);
     const int kind = out->kind, count = out->ncategories;
@@ -571,7 +571,7 @@ static const char *column_scan(const char *line, struct dt_column *out)
         (kind == DT_COLUMN_NUMBER && count) ||
         (kind == DT_COLUMN_DATE && (count != 1 || fabsf(out->fill) > MOST_DAYS)))
         return NULL;
-    return line + name;
+    return line + name + strspn(line + name, " \t"); /* a name may begin with a line end */
 }
 
 static dt_status columns_from_names(const char *group, const struct dt__names *columns,

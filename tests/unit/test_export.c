@@ -196,7 +196,7 @@ static void table_columns(struct dt_column columns[4])
         columns[c] = (struct dt_column){.kind = c % 2, .fill = 0.5f};
     for (int c = 1; c < 4; c += 2)
         columns[c].categories = texts, columns[c].ncategories = 3;
-    columns[0].name = "", columns[1].name = "color", columns[2].name = "a b", columns[3].name = "x";
+    columns[0].name = "", columns[1].name = "color", columns[2].name = "\na b", columns[3].name = "x";
     columns[2].first = 1, columns[2].flag = 2;
     columns[1].first = 3, columns[3].first = 7;
 }
