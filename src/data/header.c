@@ -13,10 +13,12 @@ enum { MOST_NAMED = 8 };
 /* ---- cells ---------------------------------------------------------------------------------- */
 
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
- * record has most often outside of quotes. */
-static dt_status separator_find(const char *key, const char *record, size_t length, char *out)
+ * record has most often outside of quotes; of decimal commas it is another, if there is one. */
+static dt_status separator_find(const struct dt_config *config, const char *record, size_t length,
+                                char *out)
 {
     static const char candidates[] = ",;\t|";
+    const char *key = config ? config->data.separator : "auto";
     size_t counts[sizeof candidates] = {0}, best = 0;
     bool open = false;
     if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
@@ -33,6 +35,7 @@ static dt_status separator_find(const char *key, const char *record, size_t leng
         open ^= record[i] == '"';
         if (!open && record[i] && found) counts[found - candidates]++;
     }
+    if (config && config->data.decimal == DT_DECIMAL_COMMA) counts[0] = 0;
     for (size_t i = 1; candidates[i]; i++)
         if (counts[i] > counts[best]) best = i;
     *out = candidates[best];
@@ -62,8 +65,7 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
 {
     const struct dt__names *cells = &header->cells;
     bool open = false;
-    DT_TRY(separator_find(config ? config->data.separator : "auto", record, length,
-                          &header->separator));
+    DT_TRY(separator_find(config, record, length, &header->separator));
     for (size_t i = 0; i + 1 < length; i++) {
         open ^= record[i] == '"';
         if (record[i] == '\r' && !open && record[i + 1] != '\r')

@@ -368,6 +368,9 @@ START_TEST(decimals_may_have_commas)
     snprintf(option, sizeof option, "data.separator=%c", s);
     set(option), set("data.decimal=,"), set("data.train=a.csv");
     expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
+    put_text("a.csv", "p, in m, wide;q;y\n1;2,5;0\n-3;4000,0;2\n"); /* commas of names separate nothing */
+    set("data.separator=auto");
+    expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
 }
 END_TEST
 
