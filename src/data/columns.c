@@ -488,8 +488,9 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         const bool named = schema->feature_names; /* by another file */
         for (size_t c = 0; !named && !status && c < columns->count && columns->items[c].name; c++)
             status = dt__names_add(&names, columns->items[c].name, strlen(columns->items[c].name));
-        if (!named) schema->feature_names = names.items;
+        if (status) dt__names_free(names.items, names.count); /* not all of them */
         DT_TRY(status);
+        if (!named) schema->feature_names = names.items;
     }
     DT_TRY(dt__columns_of_schema(&settled, schema));
     settled.missing = columns->missing;

@@ -100,8 +100,9 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         DT_TRY(dt__parser_add(parser, 0));
     for (size_t column = 0; column < count; column++) {
         if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, count);
-        if (cell_take(parser, &text, end, roles[column]))
-            return row_fail(parser, column, text, end);
+        const dt_status status = cell_take(parser, &text, end, roles[column]);
+        if (status == DT_EFORMAT) return row_fail(parser, column, text, end);
+        DT_TRY(status);
     }
     if (text)
         return dt_fail(DT_EFORMAT, "more than %zu columns%s", count,

@@ -506,6 +506,31 @@ START_TEST(memory_may_run_out)
 }
 END_TEST
 
+/* The same of a survey: of numbers, of categories and dates with gaps, of two files of LIBSVM. */
+START_TEST(memory_may_run_out_in_a_survey)
+{
+    static const char *const trains[] = {"data.train=a.csv", "data.train=b.csv", "data.train=c.svm,d.svm"};
+    dt_status status = DT_EMEMORY;
+    put_text("a.csv", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,y\n1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,a\n"
+                      "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,2,b\n");
+    put_text("b.csv", "a,b,c,d,y\nx,1,2021-03-04,,a\n,,2021-03-05,z,b\nx,3,,z,a\n");
+    put_text("c.svm", "1 1:1 2:2\n0 1:2\n"), put_text("d.svm", "1 1:1 3:2\n0 1:2\n");
+    set(trains[_i]), set(_i == 1 ? "data.missing=flag" : "data.missing=error");
+    struct dt_source *known = survey();
+    for (int tries = 0; status; tries++) {
+        struct dt_source *source = NULL, *again = NULL;
+        allocations_left = tries;
+        status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+        if (!status)
+            status = dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(known), &again);
+        allocations_left = -1;
+        if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
+        dt_source_destroy(source), dt_source_destroy(again);
+    }
+    dt_source_destroy(known);
+}
+END_TEST
+
 /* Bytes and floats are normalised with their own column's numbers, in the loader's rows as well. */
 START_TEST(each_column_has_its_own_statistics)
 {
@@ -601,7 +626,7 @@ START_TEST(gaps_in_front_are_what_the_column_is)
 END_TEST
 
 DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
-           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
+           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
            {deviations_may_be_beyond_floats, 2}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})
