@@ -393,7 +393,8 @@ static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *
     for (int i = 0; i < n; i++)
         out[i] = slice->log[(seen + (uint64_t)i) % slice->log_entries];
     dt__replace(slice, WORD_SEEN, seen + (uint64_t)n);
-    if (step - seen == slice->log_entries) owner_notify(slice, DT__WORKERS); /* it was full */
+    if (dt__fetch(slice, WORD_STEP) - seen >= slice->log_entries)
+        owner_notify(slice, DT__WORKERS); /* it was full, if only by now */
     return n;
 }
 

@@ -67,6 +67,7 @@ struct fake {
     uint64_t steps, asleep[FAKE_ACTORS]; /* steps so far; the step that the actor sleeps until */
     int sleeper;                         /* the actor that falls asleep now and then */
     uint64_t nap;                        /* most steps that this takes */
+    uint64_t news[2], looked[FAKE_ACTORS]; /* notifications of each end; those an actor has seen */
     bool mapped; /* all load and store in the private memory: a shared-memory host */
     struct fake_copy pending[FAKE_PENDING];
     struct fake_op op[FAKE_PENDING];
@@ -272,10 +273,16 @@ static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, ui
     fake_linger(fake);
 }
 
+/* Where memory is shared, no news is a sleep without end. */
 static void fake_pause(struct dt__onesided *remote, const char *what)
 {
+    struct fake_port *port = (struct fake_port *)remote;
+    const uint64_t *news = &port->fake->news[port->actor ? DT__WORKERS : DT__BANK];
     (void)what;
-    fake_yield(((struct fake_port *)remote)->fake);
+    do
+        fake_yield(port->fake);
+    while (port->fake->mapped && *news == port->fake->looked[port->actor]);
+    port->fake->looked[port->actor] = *news;
 }
 
 static void fake_wake(struct dt__onesided *remote)
@@ -290,7 +297,7 @@ static void fake_progress(struct dt__onesided *remote)
 
 static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 {
-    (void)remote, (void)whom;
+    ((struct fake_port *)remote)->fake->news[whom]++;
 }
 
 /* ---- scheduler ------------------------------------------------------------------------------ */

@@ -511,8 +511,10 @@ static void bank_body(void)
 {
     struct dt_async *bank = &scene.end[0];
     while (!dt_async_over(bank)) {
-        if (scene.closes && fake_random(&scene.fake, 32) == 0) dt_async_close(bank);
-        serve(bank);
+        if (scene.closes && fake_random(&scene.fake, 32) == 0)
+            dt_async_close(bank);
+        else
+            serve(bank);
         fake_yield(&scene.fake);
     }
     end_span(bank);
