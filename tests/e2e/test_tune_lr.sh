@@ -66,4 +66,9 @@ mkdir "$tmp/temporary"
 (cd /proc && TMPDIR="$tmp/temporary" "$dtrain" tune-lr "$ini" data.train="$data") >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 grep -q '^train.lr=' "$tmp/out" || fail 'no rate without a place to write'
 [ -z "$(ls -d "$tmp/temporary"/tune-lr* 2>/dev/null)" ] || fail 'a temporary directory is left' # (MPI has its own)
+# Nor there: the other ranks do not begin a run without one.
+(
+    export TMPDIR=/proc OMPI_MCA_orte_tmpdir_base=/tmp
+    cd /proc && expect_error 1 '[rank 0 on' 2 tune-lr "$ini" data.train="$data"
+) || exit 1
 expect_error 2 train.lrr 2 tune-lr "$ini" data.train="$data" train.lrr=1
