@@ -16,7 +16,7 @@ good 1 np1 $local
 good 7 np7 $local
 same np7 np1
 grep -q 'all groups are on this host' "$tmp/err" || fail 'the start does not say what it gains'
-check_eq 'groups' "$(record "$tmp/np1" start groups)" 2
+check_eq 'size, replicas, groups, local steps, overlap' "$(for key in size replicas groups local_steps overlap; do record "$tmp/np7" start $key; done | xargs)" '7 5 2 8 no'
 grep -q 'local steps: 2 groups exchange every 8 steps' "$tmp/err" || fail 'the start does not say it'
 net='dense 60 relu, batchnorm, dense 30 relu'
 more='train.clip_norm=0.5 train.groups=3 train.local_steps=5'
