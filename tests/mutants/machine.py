@@ -171,6 +171,7 @@ def run(command, place, limit, log, cpu_limit=resource.RLIM_INFINITY, **environ)
     with open(log, "wb") as out:
         process = subprocess.Popen(command, cwd=place, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                    env=dict(ENVIRON, MUTANT=mark, **environ),
+                                   start_new_session=True,  # what is told to end tells its group
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit,) * 2))
         try:
             code = process.wait(limit)
