@@ -276,7 +276,7 @@ ROOMS = {
     "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve",
     "train": "unit/train unit/gradient unit/lr_test mpi/test_runs-np3 e2e/curve e2e/resume e2e/eval e2e/early_stop"
              " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
-    "cli": "e2e/cli e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
+    "cli": "e2e/cli e2e/manual e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
 }
 LIMIT = {"unit": 20, "mpi": 60, "e2e": 180}  # seconds, on a quiet machine
 CPU_LIMIT = 20  # seconds of one process: a loop without end ends there, however little of a core it gets
