@@ -28,6 +28,9 @@ for np in 2 3 4 8; do
     check_eq "params_crc32c at np=$np" "$(crc "$tmp/np$np")" "$(crc "$tmp/np2")"
 done
 grep -q '^dtrain: warning:.*idle' "$tmp/out" || fail 'no warning of idle workers'
+grep -q '^dtrain: warning: a worker has 14.3 rows per step' "$tmp/out" || fail 'no warning of few rows'
+train 1 alone train.batch=15 train.max_steps=1
+! grep 'rows per step' "$tmp/out" || fail 'a worker alone is warned of few rows'
 train 4 still train.lr=0
 all=$(record "$tmp/still" eval loss)
 check_eq 'epochs seen' "$(records "$tmp/still" train loss | wc -l)" 3
