@@ -41,6 +41,21 @@ for np in 2 3 5; do
     check_ge "seconds at np=$np" "$(record "$tmp/np$np" final wall_secs)" \
         "$(echo "$(record "$tmp/np$np" final samples) $(record "$tmp/np$np" final samples_per_sec)" | awk '{print $1 / $2}')"
 done
+# What dtrain(1) says of the records is in them.
+has() {
+    kind=$1
+    shift
+    for key; do
+        [ -n "$(record "$tmp/np5" "$kind" "$key")" ] || fail "a record '$kind' has no $key"
+    done
+}
+has start step mode exchange size workers replicas hosts params batch kernel threads samples_per_epoch config_crc32c time_unix metric
+has train step epoch samples wall_secs loss lr samples_per_sec staleness_mean staleness_max
+has eval step rows loss confusion secs wall_secs
+has checkpoint step file secs
+has final status step epoch samples loss samples_per_sec wall_secs bank_cpu_secs params_crc32c
+has final gradients_sent gradients_applied clock_gap_max staleness_histogram bank_busy_secs worker_sent worker_applied \
+    worker_wait_ms slice_applied
 good 4 options train.delay_compensation=0.04 train.staleness_lr=yes train.clip_norm=1 \
     train.optimizer=adam train.lr=0.005 train.warm_start_steps=200 model.dropout=0.1
 accounts options 900
