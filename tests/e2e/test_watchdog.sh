@@ -14,6 +14,9 @@ watched 3 worker run.log_steps=1000000000 run.checkpoint_secs=0 2>"$tmp/err" >"$
 settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'worker does not start'; }
 sleep 0.5
 stalls worker 1 "$host" 'gradient, step '
+# Stuck, but not stopped: it alone is named.
+watched 3 stuck test.slow_rank=2 test.slow_secs=1000 2>"$tmp/err" && fail 'a stuck rank: exit 0'
+check_eq 'who is stuck' "$(sed -n 's/^dtrain: error:.* s (run.stall_secs) at \(rank.* on [^ ]*\) (.*/\1/p' "$tmp/err")" "rank 2 on $host"
 begin 3 bank
 stalls bank 0 "$host" ''
 for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"
