@@ -10,8 +10,9 @@ path matches. PATCH: files as this leaves them in BUILD/mutants, tried again ins
 each a copy of the tree.
 
 The tests of a file: those that name what it defines, then its room's (ROOMS); quick ones first. Of unit tests
-those that run the line, and no others: a build with gcov tells, once for a tree (BUILD/mutants/seen.json). A
-test that does not end is one that fails. What compiles to the same machine code is not counted.
+those that run the line, as a build with gcov tells, once for a tree (BUILD/mutants/seen.json), and the one of the
+file's name, which may run it in a process that gcov hears nothing of. A test that does not end is one that fails.
+What compiles to the same machine code is not counted.
 """
 import argparse
 import collections
@@ -217,7 +218,7 @@ class Seen:
         newest = max(f.stat().st_mtime for place in ("src", "include", "tests") for f in (ROOT / place).rglob("*.*"))
         if not kept.exists() or kept.stat().st_mtime < newest:
             kept.write_text(json.dumps(self.measure(top / "seen", [name for name in tests if name[0] == "u"])))
-        self.lines, self.others = json.loads(kept.read_text()), [name for name in tests if name[0] != "u"]
+        self.lines, self.tests = json.loads(kept.read_text()), tests
 
     @staticmethod
     def measure(place, tests):
@@ -253,7 +254,8 @@ class Seen:
         """Tests for a change: unit tests that run its line, or the nearest above that has code, then others."""
         lines = self.lines.get(change.path, {})
         seen = next((lines[str(n)] for n in range(change.line + 1, 0, -1) if str(n) in lines), [])
-        named = tests_of(change.path, seen + self.others)
+        own = "unit/" + pathlib.Path(change.path).stem
+        named = tests_of(change.path, seen + [name for name in self.tests if name[0] != "u" or name == own])
         return sorted(dict.fromkeys(named + seen), key=lambda name: name[0] != "u")
 
 
