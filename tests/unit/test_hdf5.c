@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <hdf5.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "base/limits.h"
 #include "data_files.h"
+#include "hdf5/guard.h"
 #include "hdf5/read.h"
 
 static hid_t file;
@@ -27,14 +29,34 @@ static void killed_once(enum fault where)
     raise(SIGKILL);
 }
 
+/* A malformed file could have it compute without end, as it is opened too; each request has its own seconds. */
+static bool is_limited;
+int __real_setrlimit(__rlimit_resource_t what, const struct rlimit *limit);
+int __wrap_setrlimit(__rlimit_resource_t what, const struct rlimit *limit);
+int __wrap_setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
+{
+    is_limited |= what == RLIMIT_CPU;
+    return __real_setrlimit(what, limit);
+}
+
 hid_t __real_H5Fopen(const char *path, unsigned flags, hid_t plist);
 hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist);
 hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist)
 {
-    if (library == CRASH_ON_OPEN) abort();
+    if (library == CRASH_ON_OPEN || !is_limited) abort();
     if (library == MEMORY_GONE) raise(SIGKILL);
+    is_limited = false;
     killed_once(KILLED_ON_OPEN);
     return __real_H5Fopen(path, flags, plist);
+}
+
+dt_status __real_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out);
+dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out);
+dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out)
+{
+    if (!is_limited) abort();
+    is_limited = false;
+    return __real_dt__h5_inside_read(inside, request, out);
 }
 
 herr_t __real_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out);
