@@ -87,11 +87,12 @@ dt_status cmd_inspect(int argc, char **argv)
     DT_TRY(dt_config_init(&config));
     dt_status status = DT_OK;
     for (int i = 1; i < argc && !status; i++) {
-        if (strchr(argv[i], '=') && !dt_path_exists(argv[i]))
-            status = dt_config_set_for(&config, strncmp(argv[i], "data.", 5) ? "inspect" : NULL,
-                                       argv[i]); /* whatever a run takes of its data */
-        else
+        if (!strchr(argv[i], '=') || dt_path_exists(argv[i]))
             argv[++files] = argv[i];
+        else if (strncmp(argv[i], "data.", 5))
+            status = dt_fail(DT_EUSAGE, "inspect: %s: expected data.KEY=VALUE", argv[i]);
+        else
+            status = dt_config_set(&config, argv[i]);
     }
     if (!status && !files)
         status = dt_fail(DT_EUSAGE, "inspect: expected a file or a run directory");

@@ -126,6 +126,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     static const char *const np[] = {"-np", "-n", "--np", "-c", NULL};
     static const char *const hostfile[] = {"-hostfile",     "--hostfile", "-machinefile",
                                            "--machinefile", "-f",         NULL};
+    static const char *const wdir[] = {"-wdir", "--wdir", "-wd", "--wd", NULL};
     static const char *const agent[] = {"plm_rsh_agent", "-launcher-exec", "--launcher-exec", NULL};
     struct cli_hosts *hosts = &launch->hosts;
     int i = 1;
@@ -141,6 +142,11 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
             DT_TRY(take_count(argv[i], argv[i + 1], 0, &launch->restarts));
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
+        } else if (is_one_of(argv[i], wdir)) {
+            return dt_fail(DT_EUSAGE,
+                           "launch %s: expected `cd` before it: launch looks for the "
+                           "run directory, too",
+                           argv[i]);
         } else if (is_one_of(argv[i], hostfile) && argv[i + 1]) {
             hosts->file = argv[i + 1];
         } else {

@@ -40,6 +40,7 @@ errors 1 'no table by its name (.csv' inspect "$tmp/rows.svm"
 "$dtrain" inspect data.ignore=a data.missing=mean "$tmp/my.csv" >/dev/null || fail 'inspect does not take a key of data'
 errors 2 '--foo: not a flag' --foo
 errors 2 '--log=loud: not a flag' --log=loud
+errors 2 'model.hidden=1: expected data.KEY=VALUE' inspect "$tmp/my.csv" model.hidden=1
 errors 2 'inspect' inspect
 "$dtrain" options >/dev/full 2>"$tmp/err"
 check_eq 'exit code with a full disk' $? 1

@@ -99,7 +99,7 @@ PATH=/nowhere "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit without mpirun' $? 1
 check_eq 'what is said without mpirun' "$(grep '^dtrain: error:' "$tmp/err")" \
     'dtrain: error: launch: cannot run mpirun'
-for wrong in '-np 2.5' '-np 1e12' '--restarts x' '-np 2 --grow 5'; do
+for wrong in '-np 2.5' '-np 1e12' '--restarts x' '-np 2 --grow 5' '-wdir /tmp'; do
     "$dtrain" launch $wrong $common run.dir="$tmp/none" 2>"$tmp/err"
     check_eq "exit of launch $wrong" $? 2
 done
