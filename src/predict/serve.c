@@ -461,6 +461,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         exchange->server = server;
         exchange->began = dt_clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
+        /* How long the connection was idle before is no time of this request's. */
+        if (exchange->connection) exchange->connection->waits_since = exchange->began;
         exchange->announced = length ? strtoull(length, NULL, 10) : 0;
         if (exchange->announced > server->options.max_body) exchange->refusal = TOO_LARGE;
         server->active++;

@@ -6,6 +6,8 @@
         wrong requests of every sort: 4xx each, or the connection closed; the server answers afterwards
     serve_client.py slow PORT SECONDS
         a client that sends a byte now and then is closed within so many seconds
+    serve_client.py idle PORT SECONDS
+        a request on a connection that was idle for so long takes as long; it is answered
     serve_client.py unread PORT SECONDS ROW COUNT
         and one that reads a few bytes of its answer now and then
     serve_client.py full PORT
@@ -182,6 +184,19 @@ def slow(port, seconds):
     print(f"closed after {time.monotonic() - begin:.1f} s")
 
 
+def idle(port, seconds):
+    whole = http_bytes("POST", PREDICT, b'{"instances":[]}')
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+        connection.sendall(whole)
+        connection.recv(65536)
+        time.sleep(float(seconds))
+        connection.sendall(whole[:-1])
+        time.sleep(float(seconds))
+        connection.sendall(whole[-1:])
+        got = connection.recv(65536)
+        print(f"{'' if got.startswith(b'HTTP/1.1 400') else 'wrong: '}{got!r}")
+
+
 def active(port):
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
     connection.request("GET", "/metrics")
@@ -232,4 +247,4 @@ def full(port):
     wait_for([400])
 
 
-{"load": load, "malformed": malformed, "slow": slow, "unread": unread, "full": full}[sys.argv[1]](*sys.argv[2:])
+{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "full": full}[sys.argv[1]](*sys.argv[2:])
