@@ -50,12 +50,12 @@ static bool takes_tensor(const struct dt__columns *columns)
     return !columns->names.count || numbers == columns->count;
 }
 
-/* The shape's first dimension is the rows; the product of the others is a row's numbers. */
-static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
-                                    struct dt__json data)
+/* The values of a tensor: its shape's first dimension is the rows, the product of the others is what
+ * a row has, and the data have as many. */
+static dt_status tensor_check(struct dt__json shape, struct dt__json data, size_t *out_rows,
+                              double *out_width)
 {
-    const size_t features = request->reader.columns->count;
-    double size, width = 1;
+    double size, rows = 0, width = 1;
     size_t count = 0, i = 0;
     if (!shape.at || dt__json_peek(&shape) != '[') return dt_fail(DT_EFORMAT, "expected a shape");
     for (shape.at++; dt__json_peek(&shape) != ']'; i++) {
@@ -65,22 +65,33 @@ static dt_status request_set_tensor(struct dt__request *request, struct dt__json
         if (i)
             width *= size;
         else
-            request->total = (size_t)size;
+            rows = size;
     }
     if (!i) return dt_fail(DT_EFORMAT, "expected a shape");
-    if (width != (double)features)
-        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
-                       features);
-    DT_TRY(rows_check(request->total, request->max_rows));
-    request->form = DT__TENSOR;
-    request->left = data;
     for (char c; data.at && (c = dt__json_peek(&data)); count += c != '[' && c != ']')
         if (c == '[' || c == ']')
             data.at++;
         else
             dt__json_skip(&data);
-    if (count == request->total * features) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%zu numbers, its shape has %zu", count, request->total * features);
+    if ((double)count != rows * width)
+        return dt_fail(DT_EFORMAT, "%zu values, its shape has %.0f", count, rows * width);
+    *out_rows = (size_t)rows;
+    *out_width = width;
+    return DT_OK;
+}
+
+static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
+                                    struct dt__json data)
+{
+    const size_t features = request->reader.columns->count;
+    double width;
+    DT_TRY(tensor_check(shape, data, &request->total, &width));
+    if (width != (double)features)
+        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
+                       features);
+    request->form = DT__TENSOR;
+    request->left = data;
+    return rows_check(request->total, request->max_rows);
 }
 
 /* Lists by the columns' names, of as many values each; rows will miss what is missing. */
@@ -164,7 +175,9 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
     const size_t count = sizeof types / sizeof *types - request->reader.exact;
     struct dt_text *scratch = &request->reader.scratch;
     struct dt__cell name = {0}, type = {"", 0};
-    size_t t = 0;
+    uint32_t column;
+    double width;
+    size_t t = 0, rows;
     DT_TRY(dt__json_members(input, names, MEMBERS, members));
     if (members[DATATYPE].at && *members[DATATYPE].at == '"')
         DT_TRY(dt__json_read_string(&members[DATATYPE], scratch, &type));
@@ -173,6 +186,10 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
     if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
     if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
     DT_TRY(dt__json_read_string(&members[NAME], scratch, &name));
+    if (!dt__dict_find(&request->reader.columns->names, name.text, name.length, &column))
+        return DT_OK;
+    DT_TRY(tensor_check(members[SHAPE], members[DATA], &rows, &width));
+    if (width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", width);
     return request_note_column(request, name, members[DATA]);
 }
 

@@ -94,6 +94,12 @@ want=$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)
 check_eq 'numbers as columns' "$(ask /v1/models/default:predict '{"inputs":{"b":[2,1],"a":[[1],0.5]}}' | values)" "$want"
 check_eq 'numbers as columns of v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
     {"name":"b","datatype":"FP32","shape":[2],"data":[2,1]}]}' | sed 's/.*"data"//' | values)" "$want"
+refuse_shape() { # OF_TWO_VALUES ERROR
+    check_eq "answer to a column of shape $1" "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":'"$1"',
+        "data":[1,2]},{"name":"b","datatype":"FP32","shape":[2,1],"data":[1,2]}]}' | head -n 1)" "400 {\"error\":\"inputs: item 0: $2\"}"
+}
+refuse_shape '[3]' '2 values, its shape has 3'
+refuse_shape '[1,2]' '2 values in a row, expected 1'
 refuse() { check_eq "answer to $1" "$(ask /v1/models/default:predict "$1" | head -n 1)" "400 {\"error\":\"inputs: $2\"}"; }
 refuse '{"inputs":{"a":[1,2],"b":[1]}}' "'b': 1 values for 2 rows"
 refuse '{"inputs":{"a":[1,2]}}' "row 0: 'b' is missing"
