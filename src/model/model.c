@@ -293,6 +293,15 @@ bool dt_model_split(const struct dt_model *model, int index, struct dt_split_lay
     return false;
 }
 
+/* All that is saved of it: what is trained, and states. */
+static size_t layer_params(const struct dt_model *model, const struct dt__layer *layer)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < model->tensors; i++)
+        if (model->tensor[i].layer == layer->index) count += model->tensor[i].count;
+    return count;
+}
+
 static dt_status text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,
                                 size_t params, size_t macs)
 {
@@ -315,7 +324,7 @@ dt_status dt_model_table(const struct dt_model *model, char **out)
         const struct dt__layer *layer = &model->layer[i];
         macs += layer->macs;
         if (layer->text)
-            status = text_add_layer(&text, layer->text, layer->out, layer->end - layer->begin,
+            status = text_add_layer(&text, layer->text, layer->out, layer_params(model, layer),
                                     layer->macs);
     }
     if (!status)

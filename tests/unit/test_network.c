@@ -433,7 +433,8 @@ END_TEST
 START_TEST(table_tells_shapes_and_costs)
 {
     char *table;
-    struct dt_model_desc desc = desc_of("dense 10 relu, dropout 0.5, tanh", 6, 4, DT_TASK_CLASSIFY);
+    struct dt_model_desc desc = desc_of("dense 10 relu, dropout 0.5, tanh, batchnorm", 6, 4,
+                                        DT_TASK_CLASSIFY);
     desc.shape[0] = 3, desc.shape[1] = 2, desc.shape[2] = 1;
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_model_table(model, &table));
@@ -443,8 +444,9 @@ START_TEST(table_tells_shapes_and_costs)
         "input                                       3 x 2 x 1            0              0\n"
         "dense 10 relu, dropout 0.5                         10           70             60\n"
         "tanh                                               10            0              0\n"
+        "batchnorm                                          10           40             20\n"
         "output                                              4           44             40\n"
-        "all                                                            114            100\n");
+        "all                                                            154            120\n");
     dt_free(table);
     dt_model_destroy(model);
 }
