@@ -236,8 +236,10 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
     return status;
 }
 
-/* The same for rates of ftrl, which makes the weights anew from its sums with the rate of now. */
-static dt_status refuse_ftrl_rate(void *arg, const char *key, const char *before, const char *now)
+/* The same for rates of ftrl, which makes the weights anew from its sums with the rate of now; and
+ * for momentum where the linear path has a rule of its own: with momentum or without, the two rules
+ * share the vectors of their state otherwise, and what the checkpoint has would be lost. */
+static dt_status refuse_told(void *arg, const char *key, const char *before, const char *now)
 {
     const struct dt_config *config = arg;
     const bool usual = config->train.optimizer == DT_OPT_FTRL, own = config->train.wide_lr > 0;
@@ -245,14 +247,16 @@ static dt_status refuse_ftrl_rate(void *arg, const char *key, const char *before
     const bool is_rate = (!strcmp(key, "train.lr") && (usual || (wide && !own))) ||
                          (!strcmp(key, "train.wide_lr") && wide) ||
                          (!strcmp(key, "train.epsilon") && usual);
-    return is_rate ? refuse_change(arg, key, before, now) : DT_OK;
+    const bool shares = !strcmp(key, "train.momentum") && config->train.wide_optimizer &&
+                        (!strcmp(before, "0") || !strcmp(now, "0"));
+    return is_rate || shares ? refuse_change(arg, key, before, now) : DT_OK;
 }
 
 dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now)
 {
     void *arg = (void *)(uintptr_t)now;
     DT_TRY(tell_changes(DT__FIXED, before, now, refuse_change, arg));
-    return tell_changes(DT__TOLD, before, now, refuse_ftrl_rate, arg);
+    return tell_changes(DT__TOLD, before, now, refuse_told, arg);
 }
 
 dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,

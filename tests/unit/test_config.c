@@ -592,8 +592,9 @@ START_TEST(a_resume_may_change_only_what_is_free)
 }
 END_TEST
 
-/* Would catch weights that a resume of ftrl makes anew with another rate. */
-START_TEST(a_resume_keeps_the_rates_of_ftrl)
+/* Would catch weights that a resume of ftrl makes anew with another rate, and state that is lost
+ * where two rules share its vectors. */
+START_TEST(a_resume_keeps_what_state_depends_on)
 {
     static const struct {
         const char *rule, *change;
@@ -607,6 +608,9 @@ START_TEST(a_resume_keeps_the_rates_of_ftrl)
         {"train.wide_optimizer=ftrl", "train.wide_lr=0.1", true},
         {"train.wide_optimizer=ftrl", "train.epsilon=2", false},
         {"train.wide_optimizer=adam", "train.wide_lr=0.1", false},
+        {"train.wide_optimizer=adam", "train.momentum=0", true},
+        {"train.wide_optimizer=adam", "train.momentum=0.5", false},
+        {"train.optimizer=sgd", "train.momentum=0", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_config now;
@@ -928,7 +932,7 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
-      a_resume_may_change_only_what_is_free, a_resume_keeps_the_rates_of_ftrl,
+      a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
       a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
       every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then,
       a_preset_leaves_a_rule_that_is_given,
