@@ -61,6 +61,7 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     struct decision decision = {.next = GO_ON};
+    struct dt_schedule after = job->schedule; /* a drop may change nothing: train.min_lr */
     bool save = false;
     if (bank && !status) status = dt__saves_collect(bank);
     if (bank && !status) status = dt__link_collect(bank);
@@ -88,8 +89,8 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
     }
     if (bank) {
         bank->span_start = dt_clock_secs();
-        decision.drops = job->best.drops;
-        if (decision.drops > job->schedule.drops)
+        decision.drops = after.drops = job->best.drops;
+        if (dt_schedule_lr(&after, job->step) < dt_schedule_lr(&job->schedule, job->step))
             dt_info("no better evaluation: the rate falls at step %llu",
                     (unsigned long long)job->step);
     }

@@ -57,6 +57,8 @@ plateau='train.schedule=plateau train.plateau_evals=2 train.lr=9.5367431640625e-
 good plateau $plateau train.max_steps=80
 check_eq 'rates on the plateau' "$(records "$tmp/plateau" train lr | tr '\n' ' ')" \
     '9.5367431640625e-07 9.5367431640625e-07 9.5367431640625e-07 4.76837158203125e-07 4.76837158203125e-07 2.384185791015625e-07 2.384185791015625e-07 1.1920928955078125e-07 '
+good floor $plateau train.min_lr=6e-07 train.max_steps=80
+check_eq 'falls to the floor' "$(grep -c 'the rate falls' "$tmp/err")" 1
 good half $plateau train.max_steps=45
 good half $plateau train.max_steps=80
 check_eq 'rates over a resume' "$(record "$tmp/half" train lr)" "$(record "$tmp/plateau" train lr)"
