@@ -57,6 +57,7 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
 static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
                                        "train.warmup_steps=0",   "train.min_lr=0",
                                        "train.local_steps=1",    "train.overlap=no",
+                                       "train.exchange=auto",    "train.wire=f32",
                                        "train.epochs=1e6",       "run.log_steps=1",
                                        "run.checkpoint_steps=0", "run.checkpoint_secs=0",
                                        "run.resume=never",       "data.eval=",

@@ -40,12 +40,14 @@ for seed in 1 2; do
     grep 'mere guess\|standard' "$tmp/err" && fail 'advice on a model that nobody keeps, or on what the preset has set'
 done
 
-# Local steps are not tested; the linear path's rate keeps its ratio; ftrl's rates cannot rise.
+# Local steps and the wire are not tested; the linear path's rate keeps its ratio; ftrl's rates cannot rise.
 tested() { job 1 tune-lr "$ini" data.train="$data" "$@" >"$tmp/out" 2>"$tmp/err" && sed -n 's/^train.lr=//p' "$tmp/out"; }
 plain=$(tested run.replicas=2)
 check_eq 'rate with local steps' "$(tested run.replicas=2 train.groups=2 train.local_steps=8 train.overlap=yes)" "$plain"
 wide=$(tested model.wide=yes)
 check_eq 'rates of a wide model' "$(tested model.wide=yes train.lr=0.5 train.wide_lr=0.5)" "$wide train.wide_lr=$wide"
+ftrl='run.replicas=2 model.wide=yes train.wide_optimizer=ftrl train.wide_lr=0.3'
+check_eq 'rate with a wire' "$(tested $ftrl train.mode=async train.wire=q8)" "$(tested $ftrl)"
 expect_error 2 'its rates fall by themselves' 1 tune-lr "$ini" data.train="$data" train.optimizer=ftrl
 
 # A request that only one rank has got ends all of them.
