@@ -44,7 +44,6 @@ static int bank_span(struct dt_bank *bank)
     struct dt_async *async = job->async;
     int asked = DT_ASK_NONE;
     double cpu = dt_clock_cpu_secs();
-    bank->span_start = dt_clock_secs();
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
         int n = dt_async_serve(async, DT__ASYNC_RECORDS, applied);
@@ -80,6 +79,8 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
             uint64_t step;
             int asked;
         } end = {0};
+        /* Workers may have applied gradients before the bank gets to see that the span is open. */
+        if (bank) bank->span_start = dt_clock_secs();
         dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
         if (bank) {
             end.asked = bank_span(bank);
