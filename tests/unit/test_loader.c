@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "data/reader.h"
 #include "data_files.h"
 
@@ -27,6 +28,16 @@ dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t
 {
     __atomic_fetch_add(&rows_read, count, __ATOMIC_RELAXED);
     return __real_dt__cursor_read(cursor, row, count, out);
+}
+
+/* Files that were opened to read rows. */
+static int opens;
+dt_status __real_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out);
+dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out);
+dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out)
+{
+    opens++;
+    return __real_dt__typed_reader_open(source, file, out);
 }
 
 /* A file whose first feature is the row's number: 2.2 MiB as floats. */
@@ -415,8 +426,35 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
 }
 END_TEST
 
+/* Files that are read in turn stay open; one too many takes the place of the one used longest ago. */
+START_TEST(files_stay_open)
+{
+    enum { LAST = DT__OPEN_FILES };
+    struct dt__block block;
+    struct dt__cursor *cursor;
+    for (int i = 0; i <= LAST; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d.csv", i);
+        put_numbered(name, i, 1);
+    }
+    set("data.train=?.csv");
+    struct dt_source *source = survey();
+    EXPECT_OK(dt__block_alloc(&source->layout, 4 * LAST, 0, &block));
+    EXPECT_OK(dt__cursor_open(source, &cursor));
+    for (int i = 0; i < LAST; i++)
+        EXPECT_OK(dt__cursor_read(cursor, (uint64_t)i, 1, &block));
+    for (int i = LAST; i-- > 0;)
+        EXPECT_OK(dt__cursor_read(cursor, (uint64_t)i, 1, &block));
+    ck_assert_int_eq(opens, LAST);
+    for (int i = LAST; i >= 0; i--)
+        if (i != LAST - 1) EXPECT_OK(dt__cursor_read(cursor, (uint64_t)i, 1, &block));
+    ck_assert_int_eq(opens, LAST + 1);
+    dt__cursor_close(cursor), dt__block_free(&block), dt_source_destroy(source);
+}
+END_TEST
+
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
            {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_the_memory, 1},
            {nothing_is_read_in_vain, 1},
-           {change_is_noticed, 1}, {text_is_read_once, 2}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1},
+           {change_is_noticed, 1}, {text_is_read_once, 2}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1}, {files_stay_open, 1},
            {long_work_gets_on_and_can_be_stopped, 4})
