@@ -83,7 +83,6 @@ void dt__wait_progress(struct dt__wait *wait)
 void dt__wait_done(struct dt__wait *wait)
 {
     if (wait->round) dt__watchdog_progress(wait->world);
-    wait->round = 0;
 }
 
 /* Waits patiently for a request. world: NULL: there is none yet; blocks. */
