@@ -420,10 +420,38 @@ START_TEST(progress_is_sparse_in_a_file)
 }
 END_TEST
 
+/* ---- status --------------------------------------------------------------------------------- */
+
+static int warnings;
+
+static void count_warnings(void *arg, enum dt_log_level level, const char *line)
+{
+    (void)arg, (void)line;
+    warnings += level == DT_LOG_WARN;
+}
+
+/* status.json stands as long as the report is open. Would catch a full disk that is told of every two seconds. */
+START_TEST(a_status_that_fails_is_told_once)
+{
+    const struct dt_run_status status = {.last_step = 100};
+    set_up(NULL);
+    dt_log_set_sink(count_warnings, NULL);
+    dt_run_status_write(report, &status);
+    ck_assert_int_eq(access("status.json", F_OK), 0);
+    disk_bytes = 0;
+    for (int i = 0; i < 3; i++)
+        dt_run_status_write(report, &status);
+    dt_log_set_sink(NULL, NULL);
+    disk_bytes = -1;
+    ck_assert_int_eq(warnings, 1);
+    tear_down();
+}
+END_TEST
+
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
       metrics_show_what_applies, records_are_appended, a_torn_last_line_is_cut,
       a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines, an_interrupted_write_goes_on,
       deleted_records_are_put_back, records_that_cannot_be_put_back_are_an_error,
       another_file_in_their_place_is_gone_on_with, a_failed_last_sync_or_close_is_told,
       a_directory_that_is_not_there_is_an_error, a_run_has_ended_with_its_final_record,
-      progress_is_sparse_in_a_file)
+      progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
