@@ -254,6 +254,25 @@ START_TEST(nothing_is_read_in_vain)
 }
 END_TEST
 
+/* While the first window of each replica is in use the thread reads the next. Would catch a loader that reads only what
+ * is waited for, which hangs this test. */
+START_TEST(next_window_is_read_ahead)
+{
+    enum { WINDOW = 100 };
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    struct dt_batch batch;
+    set("data.memory_mb=2"), set("data.shuffle_window=100");
+    rows_read = 0;
+    struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
+    for (int r = 0; r < REPLICAS; r++)
+        EXPECT_OK(dt_loader_read(loader, r, 0, 0, 1, &batch));
+    while (__atomic_load_n(&rows_read, __ATOMIC_RELAXED) <= REPLICAS * WINDOW)
+        usleep(1000);
+    dt_loader_destroy(loader), dt_plan_destroy(plan), dt_source_destroy(source);
+}
+END_TEST
+
 /* All windows of a rank with all replicas fit data.memory_mb, and use more than half of it. */
 START_TEST(windows_fit_the_memory)
 {
@@ -455,6 +474,6 @@ END_TEST
 
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
            {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_the_memory, 1},
-           {nothing_is_read_in_vain, 1},
+           {nothing_is_read_in_vain, 1}, {next_window_is_read_ahead, 1},
            {change_is_noticed, 1}, {text_is_read_once, 2}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1}, {files_stay_open, 1},
            {long_work_gets_on_and_can_be_stopped, 4})
