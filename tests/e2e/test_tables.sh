@@ -327,6 +327,8 @@ count data.label=kind
 count
 grep -q 'warning: .*count.csv:1: 0, 1, 2 ... are taken for values.*data.header=yes' "$tmp/log" || fail 'no word of 0, 1, 2 ...'
 "$dtrain" inspect "$tmp/count.csv" data.label=kind | grep -q '3 rows, 4 columns$' || fail 'inspect sees no header of numbers'
+printf 'name,y\nabcdefghijkl,1\nabcdefghijklm,0\n' >"$tmp/long.csv"
+"$dtrain" inspect "$tmp/long.csv" | grep -q 'abcdefghijkl | abcdefghij\.\.$' || fail 'inspect cuts a value that is not long'
 printf 'region,2019,2020,2021\nnorth,1,2,3\nsouth,2,4,4\n' >"$tmp/years.csv"
 "$dtrain" inspect "$tmp/years.csv" 2>&1 | grep -q 'warning: .*years.csv:1: 2019, 2020, 2021 ... are taken for values' || fail 'no word of years'
 printf '3,7,8\n1,2,2\n5,9,2\n' >"$tmp/rows.csv"
