@@ -52,7 +52,7 @@ for name in u ü; do
 done
 "$dtrain" compare "$tmp/u" "$tmp/ü" | sed "s,.*/,,; s/ü/u/g" | tail -n 2 | uniq >"$tmp/out"
 check_eq 'lines that ü makes another of' "$(wc -l <"$tmp/out")" 1
-check_eq 'a text that is cut' "$(sed 's/.*\(\.\.\..*[^ ]\)  *u$/\1/' "$tmp/out")" "...$(printf 'u %.0s' $(seq 8))u"
+check_eq 'a text that is cut' "$(sed 's/.*\(\.\.\..*[^ ]\)  u$/\1/' "$tmp/out")" "...$(printf 'u %.0s' $(seq 8))u"
 mkdir "$tmp/notes"
 "$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
 check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2
