@@ -563,8 +563,7 @@ static void on_log(void *cls, const char *format, va_list args)
 
 static dt_status server_listen(struct dt_server *server)
 {
-    struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM},
-                    *found;
+    struct addrinfo hints = {.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found;
     const struct dt_server_options *options = &server->options;
     char port[8];
     int one = 1, fd = -1;
