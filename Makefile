@@ -174,7 +174,7 @@ sim:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sim MPICC='$(CC)' \
 	  CPPFLAGS='$(CPPFLAGS) -I/usr/include/smpi -include $(CURDIR)/scripts/sim/sim.h' sim-program
 
-SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient dt_ranks_move
+SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient dt_ranks_move dt__save
 $(BUILD)/scripts/sim/links.o: scripts/sim/links.cpp scripts/sim/links.h
 	@mkdir -p $(@D)
 	$(call say,c++ )$(CXX) -std=c++17 -O1 -fPIC -Wall -Wextra -c -o $@ $<

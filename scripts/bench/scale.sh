@@ -28,7 +28,7 @@ measure() {
     done
     round=
     [ -n "$simulator" ] || return 0
-    crowd=$(calc "$hosts > $(nproc) ? $hosts / $(nproc) : 1")
+    crowd=$(calc "(($hosts > $(nproc)) ? $hosts / $(nproc) : 1)")
     note "$hosts hosts" simulated_ms \
         "$(simulate "$net" $hosts "$(calc "$(rate_bits "$rate") / 1e9")" train.wire=$wire | awk '{ print $3 }')"
 }

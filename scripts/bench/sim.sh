@@ -2,8 +2,7 @@
 # The program itself on simulated clusters of 2 to 512 hosts (scripts/sim): ms of the exchange alone beside its bound,
 # 2 (H - 1) / H of the weights over a link, and beside the cost model with the same constants; and how much of its
 # computing rate each worker keeps, with 64 rows each at the rate of one core of this machine (sgemm_peak).
-# HOSTS: other numbers of them. q8 on few: each host's rounding errors, of as many bytes as the weights, are in the
-# checkpoint, which is written.
+# HOSTS: other numbers of them.
 . "$(dirname "$0")/lib.sh"
 . "$bench/simulated.sh"
 case=machine
@@ -27,10 +26,7 @@ for net in 784-512-256-10 784-4096-4096-10; do
             note "$h hosts" cpu_s "$cpu"
         done
         for wire in f32 q8; do
-            most=512
-            if [ "$wire $net" = 'q8 784-4096-4096-10' ]; then most=16; fi
-            some=$(echo "$hosts" | tr , '\n' | awk -v most=$most '$1 <= most' | paste -sd ,)
-            simulate "$net" "$some" "$gbit" --flops "$(calc "$peak_one * 5e8")" --rows $rows train.wire=$wire |
+            simulate "$net" "$hosts" "$gbit" --flops "$(calc "$peak_one * 5e8")" --rows $rows train.wire=$wire |
                 while read -r h _ ms _; do
                     note "$h hosts" "${wire}_efficiency" "$(calc "$(flops_of "$net") * $rows / $peak_one / 1e6 / $ms")"
                 done

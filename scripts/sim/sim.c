@@ -7,8 +7,8 @@
  *   SIM_FLOPS   a worker's multiply-adds a second: layers take their share of simulated time
  *   SIM_ROWS    a worker's rows a step, for that
  *   SIM_FOLD    bytes: memory blocks of so many and more lie on the same pages, gradients are not
- *               computed, and the optimizer's state stays where it is. For clusters that one
- *               machine cannot hold: times are right, values are not
+ *               computed, the optimizer's state stays where it is, and nothing is saved. For
+ *               clusters that one machine cannot hold: times are right, values are not
  *   SIM_BUCKETS for that, the network's layers with weights
  *   SIM_JITTER  seconds: each layer takes up to so many more, drawn by SIM_SEED and the rank
  *   SIM_MESSAGE seconds of a processor to send or to receive one message
@@ -27,6 +27,7 @@
 
 #include "comm/exchange.h"
 #include "links.h"
+#include "train/bank.h"
 #include "dtrain/model.h"
 
 #undef clock_gettime
@@ -435,6 +436,14 @@ void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *
                           size_t length)
 {
     if (!setting("SIM_FOLD")) __real_dt_ranks_move(ranks, from, to, bytes, length);
+}
+
+dt_status __real_dt__save(struct dt_bank *bank, bool at_end);
+dt_status __wrap_dt__save(struct dt_bank *bank, bool at_end);
+
+dt_status __wrap_dt__save(struct dt_bank *bank, bool at_end)
+{
+    return setting("SIM_FOLD") ? DT_OK : __real_dt__save(bank, at_end);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
