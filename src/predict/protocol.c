@@ -50,8 +50,8 @@ static bool takes_tensor(const struct dt__columns *columns)
     return !columns->names.count || numbers == columns->count;
 }
 
-/* The values of a tensor: its shape's first dimension is the rows, the product of the others is what
- * a row has, and the data have as many. */
+/* The values of a tensor: its shape's first dimension is the rows, the product of the others is
+ * what a row has, and the data have as many. */
 static dt_status tensor_check(struct dt__json shape, struct dt__json data, size_t *out_rows,
                               double *out_width)
 {
