@@ -9,7 +9,8 @@
 Hosts hang on one switch, by links of G Gbit/s and U microseconds; the bank is on the first worker's host.
 --group N --uplink G: N hosts each have a switch of their own, with G Gbit/s to the others (a fat tree; more than the
 hosts' links together: no limit); with --pairs so much to each other group (a dragonfly). --stall 3,0.2,1: host 3's links
-stand still from 0.2 s on, for one second. --message: microseconds of a processor to send or receive one; --value: nanoseconds for each of its values.
+stand still from 0.2 s on, for one second. --message: microseconds of a processor to send or receive one;
+--value: nanoseconds for each of its values.
 KEY=VALUE are dtrain's own, without blanks. A table has seconds of this machine's CPU beside the simulated ones.
 --fold: gradients are not computed, and large memory lies on the same pages, for networks and clusters that
 do not fit this machine: times are those of the network and of --flops, values are wrong.

@@ -91,8 +91,9 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model,
     return NULL;
 }
 
-/* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so
- * that the same values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
+/* Copies n floats of a tensor, from `at` on. Weights and bias of the output layer are put into the
+ * new targets' units, so that the same values are predicted:
+ * (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
 static void copy_floats(const struct dt_model *to, const struct dt_schema *schema, float *params,
                         const struct dt_schema *before, const float *source,
                         const struct dt_tensor *tensor, size_t at, size_t n)

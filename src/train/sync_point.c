@@ -61,7 +61,6 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     struct decision decision = {.next = GO_ON};
-    struct dt_schedule after = job->schedule; /* a drop may change nothing: train.min_lr */
     bool save = false;
     if (bank && !status) status = dt__saves_collect(bank);
     if (bank && !status) status = dt__link_collect(bank);
@@ -88,6 +87,7 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
         status = dt__save(bank, decision.next != GO_ON); /* the last is waited for */
     }
     if (bank) {
+        struct dt_schedule after = job->schedule; /* a drop may change nothing: train.min_lr */
         bank->span_start = dt_clock_secs();
         decision.drops = after.drops = job->best.drops;
         if (dt_schedule_lr(&after, job->step) < dt_schedule_lr(&job->schedule, job->step))
