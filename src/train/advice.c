@@ -202,8 +202,9 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     worker->wire_told = true;
     double step = now - look->start, wait = waited - look->waited;
     if (wait < 0.3 * step) return;
+    /* a round also computes with what it exchanges: half of the tenth that it may take is waiting */
     int rarely = 2;
-    while (rarely < MOST_STEPS && wait / rarely > 0.1 * (step - wait))
+    while (rarely < MOST_STEPS && wait / rarely > 0.05 * (step - wait))
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
