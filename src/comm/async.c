@@ -225,14 +225,14 @@ dt_status dt__async_allocate(struct dt_async *async)
         struct dt__slice *slice = &async->slice[i];
         if (slice->mine) DT_TRY(slice_open_owner(slice));
         if (!rounds) continue;
-        DT_TRY(dt_alloc(1, slice->at.grad + 1, "a rounded gradient", &slice->encoded));
+        DT_TRY(dt_alloc(DT__SLOTS, slice->at.grad + 1, "rounded gradients", &slice->encoded));
         DT_TRY(dt_alloc(1, slice->at.grad + 1, "rounded weights", &slice->difference));
     }
     if (async->shared) return DT_OK;
     DT_TRY(dt_alloc(params, sizeof(float), "weights", &async->weights));
     for (int i = 0; i < async->spec.states && bank; i++)
         DT_TRY(dt_alloc(params, sizeof(float), "the optimizer's state", &async->states[i]));
-    if (!bank) DT_TRY(dt_alloc(params, sizeof(float), "a gradient", &async->gradient));
+    if (!bank) DT_TRY(dt_alloc(DT__SLOTS * params, sizeof(float), "gradients", &async->gradient));
     return rounds ? dt_alloc(params, sizeof(float), "rounding errors", &async->error) : DT_OK;
 }
 
@@ -366,15 +366,8 @@ void dt_async_gather(struct dt_async *async)
 
 /* ---- spans and counts ----------------------------------------------------------------------- */
 
-/* Serves own slices while this rank waits in a collective call. */
-static void serve_hook(void *arg)
-{
-    dt__async_serve_own(arg);
-}
-
 void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
-    struct dt__world_inside *inside = async->world->inside;
     int first = 0; /* alone: the first that ever takes part */
     while (first < async->workers - 1 && !async->spec.active[first])
         first++;
@@ -389,17 +382,12 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     if (!async->shared || async->worker < 0) dt__async_open_span(async, from);
     if (async->worker < 0) dt_world_heartbeat(async->world, "serving", from);
     dt_ranks_barrier(async->world->trainers);
-    if (!async->shared) inside->serve = serve_hook;
-    inside->serve_arg = async;
 }
 
-/* A rank that has left the span serves its slices until all have. Nothing is on its way then, and
- * each owner applies what has come. */
 void dt_async_end(struct dt_async *async)
 {
     if (async->worker >= 0) dt__async_leave(async);
-    dt_ranks_barrier(async->world->trainers);
-    async->world->inside->serve = NULL;
+    if (async->shared) dt_ranks_barrier(async->world->trainers);
     dt__async_drain(async);
     if (!async->shared) windows_share(async);
 }

@@ -20,8 +20,6 @@
 
 enum { DIFFERENCE = DT__DIFFERENCE_BLOCKS * DT__WIRE_BLOCK }; /* floats at once, on the stack */
 
-_Static_assert(sizeof(struct dt__slot) == sizeof(struct dt__weights),
-               "a gradient fits where weights do");
 _Static_assert(DT__ASYNC_BLOCK % (int)DT__WIRE_BLOCK == 0,
                "a gradient is read by whole blocks of q8");
 
@@ -124,13 +122,13 @@ static void read_rounded(const struct dt__slice *slice, const unsigned char *enc
                (n - first) * sizeof *out);
 }
 
-void dt__gradient_encode(struct dt__slice *slice, float *grad)
+void dt__gradient_encode(struct dt__slice *slice, float *grad, float *encoded)
 {
     const struct dt_async *async = slice->async;
     const size_t rounded = slice->rounded, bytes = floats_behind(slice) * sizeof *grad;
-    unsigned char *encoded = (unsigned char *)slice->encoded;
     grad += slice->offset;
-    dt__wire_round(async->spec.wire, 0, rounded, grad, async->error + slice->offset, encoded);
+    dt__wire_round(async->spec.wire, 0, rounded, grad, async->error + slice->offset,
+                   (unsigned char *)encoded);
     memcpy(encoded_floats(slice, encoded), grad + rounded, bytes);
 }
 
@@ -151,6 +149,14 @@ struct dt_gradient dt__gradient_block(struct dt__slice *slice, const struct dt_g
         if (part.seen) part.seen += at;
     }
     return part;
+}
+
+uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                           const float *gradient, const float *seen)
+{
+    uint32_t sum = dt_crc32c(0, note, sizeof *note);
+    sum = dt_crc32c(sum, gradient, slice->at.grad);
+    return seen ? dt_crc32c(sum, seen, slice->at.vector) : sum;
 }
 
 /* ---- weights over a rounded wire ------------------------------------------------------------ */

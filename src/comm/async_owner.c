@@ -87,26 +87,45 @@ static void expect_number(const struct dt__slice *slice, const struct dt_note *n
     dt_world_abort(slice->async->world, DT_EBUG);
 }
 
-/* The worker's gradient number served + depth, which is the nth of this pass. */
-static struct dt_gradient owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n)
+/* Whether all of a gradient has come to its slot: in windows the doorbell may be faster. */
+static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradient *gradient,
+                          const struct dt__slot *slot, uint64_t number)
+{
+    return slice->async->shared ||
+           (slot->head.note.number >= number &&
+            slot->head.checksum ==
+                dt__slot_checksum(slice, gradient->note, gradient->grad, gradient->seen));
+}
+
+/* The worker's gradient number served + depth, as the nth of this pass; false if it has not rung,
+ * or is not there. */
+static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n,
+                           struct dt_gradient *out)
 {
     struct dt__slots_state *state = slice->state;
-    const struct dt__slots_peer *peer = &state->peer[worker];
+    struct dt__slots_peer *peer = &state->peer[worker];
+    const uint64_t number = peer->served + depth;
+    if (number >= peer->rung) return false;
     /* the last one rang with its slot; the one before is in the other */
-    const int place = peer->served + depth + 1 == peer->rung ? peer->slot : !peer->slot;
+    const int place = number + 1 == peer->rung ? peer->slot : !peer->slot;
     struct dt__slot *slot =
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
     const int lists = (worker * DT__SLOTS + place) * slice->async->spec.row_ranges;
-    expect_number(slice, &slot->note, worker, peer->served + depth);
-    state->next = (worker + 1) % slice->async->workers;
-    return (struct dt_gradient){
+    *out = (struct dt_gradient){
         .worker = worker,
-        .note = &slot->note,
+        .note = &slot->head.note,
         .grad = slot->grad,
         .seen = slice->async->spec.keep_seen ? slot->grad + slice->at.grad / sizeof(float) : NULL,
         .touched = slice->async->touched ? slice->async->touched + lists : NULL,
-        .norm2 = slot->note.norm2,
-        .staleness = state->step + (uint64_t)n - slot->note.version};
+        .norm2 = slot->head.note.norm2,
+        .staleness = state->step + (uint64_t)n - slot->head.note.version};
+    if (!slot_is_whole(slice, out, slot, number)) {
+        peer->rung = number; /* the one behind it waits as well */
+        return false;
+    }
+    expect_number(slice, out->note, worker, number);
+    state->next = (worker + 1) % slice->async->workers;
+    return true;
 }
 
 /* Takes the gradients that wait, in turns of workers; returns how many. */
@@ -124,12 +143,8 @@ static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
     }
     dt__sync(slice);
     for (uint64_t depth = 0; depth < DT__SLOTS; depth++)
-        for (int i = 0; i < workers && n < limit; i++) {
-            const int w = (first + i) % workers;
-            if (peer[w].rung <= peer[w].served + depth) continue;
-            out[n] = owner_gradient(slice, w, depth, n);
-            n++;
-        }
+        for (int i = 0; i < workers && n < limit; i++)
+            if (owner_gradient(slice, (first + i) % workers, depth, n, &out[n])) n++;
     return n;
 }
 
@@ -266,6 +281,7 @@ static void slice_combine(struct dt__slice *slice)
         const int n = owner_take(slice, gradients);
         if (n > 0) owner_apply(slice, n, gradients);
         owner_unlock(slice);
+        if (n == 0 && !slice->async->shared) break; /* what rang has not come */
     }
 }
 
@@ -327,6 +343,8 @@ static void slice_answer(struct dt__slice *slice)
 
 void dt__async_serve_own(struct dt_async *async)
 {
+    struct dt__onesided *first = async->slice[0].remote;
+    first->ops->progress(first);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         if (slice->mine) slice_combine(slice);
@@ -361,12 +379,16 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
     }
 }
 
+/* Whether a worker has not left, or is owed an answer, or gradients wait. */
 static bool slice_is_busy(const struct dt__slice *slice)
 {
-    bool busy = owner_has_waiting(slice);
-    for (int w = 0; w < slice->async->workers && !slice->async->shared; w++)
+    bool busy = false;
+    for (int w = 0; w < slice->async->workers && !slice->async->shared; w++) {
+        const uint64_t left = 2 * slice->state->peer[w].answered + 1;
+        busy |= slice->async->active[w] && dt__fetch(slice, dt__word(WORD_REQUEST, w)) != left;
         busy |= !slice->remote->ops->sent(slice->remote, w);
-    return busy;
+    }
+    return busy || owner_has_waiting(slice); /* who leaves has rung before */
 }
 
 void dt__async_drain(struct dt_async *async)
@@ -413,7 +435,6 @@ int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
 {
     struct dt__slice *slice = &async->slice[0];
     struct dt__onesided *remote = slice->remote;
-    remote->ops->progress(remote);
     if (!async->shared) dt__async_serve_own(async);
     const int n = bank_read_log(slice, limit, out);
     if (n == 0) {

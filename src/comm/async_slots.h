@@ -31,15 +31,15 @@
  *   begin   <--- slots free --------  ACK[w]      <--- applied -------  publish
  *           <--- slowest clock -----  FLOOR       <--- applied -------  publish
  *
- * One slice, in an MPI window. Loads do not reach the owner's memory, and each look at it is a
- * message there and back:
+ * One slice, in an MPI window. Loads do not reach the owner's memory: what is done to its words
+ * goes as messages, which keep their order, and nobody looks at them from afar:
  *
- *   begin   ---- count ------------>  REQUEST[w]  ---- who asks ----->  when its clock may have it
- *           ---- add 1 ------------>  TICKET      (of slice 0)          and a slot is free:
+ *   ask     ---- count ------------>  REQUEST[w]  ---- who asks ----->  when its clock may have it
+ *   begin   ---- add 1 ------------>  TICKET      (of slice 0)          and a slot is free:
  *   read    <------------------- version, floor, weights -------------  answer
  *   compute                                                             apply, into another buffer
- *   send    ---- note, gradient --->  slot of w   ---- gradient ----->
- *   begin   ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take
+ *   send    ---- gradient, head --->  slot of w   ---- gradient ----->
+ *   later   ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take, if it is whole
  *
  * The order of files: onesided.h (transport), this, async_codec.c (what a slot holds), async_rows.c
  * (rows that a version lacks), async_owner.c, async_worker.c (the two ends), async.c (who owns
@@ -69,9 +69,15 @@
  *
  * Gradients: a worker uses the slot of its last gradient again if that one has been applied, for
  * its memory is in the cache; else the other slot, once that is free. ACK[w] shows that a slot is
- * free; in windows the arrival of weights does. The worker puts the gradient, flushes, and rings
- * the doorbell. Who acts for the owner reads doorbells, then slots, and acknowledges what it has
- * applied. Each word has one writer, so no gradient can be lost or applied twice.
+ * free; in windows the arrival of weights does. Who acts for the owner reads doorbells, then slots,
+ * and acknowledges what it has applied. Each word has one writer, so no gradient can be lost or
+ * applied twice.
+ *
+ * Gradients in windows: a worker takes its slots in turns, and has a gradient of its own for each;
+ * so it computes one while the one before is on its way. It rings the doorbell when all of a
+ * gradient has left. That it has arrived only a flush could say, which waits for the next one too,
+ * and serves nobody meanwhile. The owner sees it by the checksum in the slot's head, which is put
+ * last: until number and checksum are right it looks again later.
  *
  * Who acts for the owner: in windows the owner itself, now and then while it computes, and whenever
  * it waits. In shared memory any worker that has just handed in a gradient, or waits (combining:
@@ -93,10 +99,11 @@
  * clock and slots allow it, out of the newest buffer, which stays pointed at until the answer has
  * left. That takes one message each way. With reads of the worker's own it would take three looks
  * and a get, each of which waits behind the gradients on a full link. The worker sends the request
- * when it begins to put its last gradient, so that links carry both directions at once. Over a
- * rounded wire the owner keeps a copy of the weights as each worker has them; the answer is the
- * rounded difference between the newest weights and that copy, and both ends add it. Between spans
- * all ranks get the newest weights whole, from which the copies begin again.
+ * before it puts its last gradient: links carry both directions at once. A gradient that brings the
+ * weights that it saw has to leave first. Over a rounded wire the owner keeps a copy of the weights
+ * as each worker has them; the answer is the rounded difference between the newest weights and that
+ * copy, and both ends add it. Between spans all ranks get the newest weights whole, from which the
+ * copies begin again.
  *
  * Clocks: a worker's gradient number c of the span (from 0) is computed from weights in which every
  * worker's gradients up to clock c - staleness are applied, in every slice. In shared memory the
@@ -107,9 +114,9 @@
  * server", NIPS 2013, section 2; slices: Li et al., "Scaling distributed machine learning with the
  * parameter server", OSDI 2014.
  *
- * A span's end: a worker that gets no ticket flushes what it has put, says so in REQUEST, and waits
- * for the others at a barrier, where it serves its own slice. Behind the barrier nothing is on its
- * way: each owner applies what has come, and every slice has applied every gradient. */
+ * A span's end: a worker that gets no ticket rings its last doorbells, and says in REQUEST that it
+ * leaves. In windows each owner serves until all have left it and all that rang is applied; in
+ * shared memory the ranks meet at a barrier first. Then every slice has applied every gradient. */
 #ifndef DT_COMM_SLOTS_H
 #define DT_COMM_SLOTS_H
 
@@ -146,9 +153,14 @@ struct dt__weights {
     uint64_t pinned;               /* publication that a hazard pointer kept it out of, last */
     _Alignas(64) float params[];
 };
+/* What stands before a gradient in its slot. */
+struct dt__slot_head {
+    struct dt_note note;
+    uint32_t checksum; /* windows: of the note, and of what stands behind the head */
+};
 /* A gradient, as async_codec.c has it. */
 struct dt__slot {
-    _Alignas(64) struct dt_note note;
+    _Alignas(64) struct dt__slot_head head;
     _Alignas(64) float grad[];
 };
 
@@ -203,9 +215,9 @@ struct dt__slice {
     float *copies, *differences;
 
     /* A worker's, of windows. */
-    struct dt__head head;        /* of the weights that were read last */
-    struct dt_note note;         /* of the gradient that is put */
-    float *encoded, *difference; /* of a rounded wire: what is put, and what comes */
+    struct dt__head head;                     /* of the weights that were read last */
+    struct dt__slot_head put_head[DT__SLOTS]; /* of the gradients that are put */
+    float *encoded, *difference; /* rounded wire: what is put, (DT__SLOTS) of it; what comes */
 };
 
 /* A rank's own counts. */
@@ -244,9 +256,10 @@ struct dt_async {
     int slot;                       /* of the last, or of the one that was begun */
     bool under_way;                 /* a gradient was begun, and is not sent */
     bool awaits;                    /* weights were asked for, and are not read */
-    bool unrung;                    /* a gradient is being put */
+    uint64_t rung;                  /* windows: of the sent ones those whose doorbells rang */
     const struct dt__weights *read; /* what was read last, in shared memory */
-    /* (P) windows: the weights as they are here, and a worker's gradient; what rounding has kept */
+    /* (P) windows: the weights as they are here, and a worker's gradients, (DT__SLOTS) of them;
+     * what rounding has kept */
     float *weights, *gradient, *error;
     float *states[DT_ASYNC_STATES]; /* (P) the bank's, gathered: windows */
 
@@ -301,7 +314,8 @@ void dt__async_open_span(struct dt_async *async, uint64_t from);
 /* Applies what waits at the slices that this rank acts for, unless another is at it, and answers
  * who asks for their weights. */
 void dt__async_serve_own(struct dt_async *async);
-/* All workers have left the span: until all that they have sent is applied at own slices. */
+/* This rank has left the span, and in shared memory all have: until all that workers send is
+ * applied at own slices. */
 void dt__async_drain(struct dt_async *async);
 
 /* async_worker.c. Leaves the span: returns when no other worker waits for this one. */
@@ -312,9 +326,13 @@ size_t dt__codec_bytes(const struct dt__slice *slice);
 size_t dt__lists_bytes(const struct dt__slice *slice);
 /* Fills async->touched with where this rank sees every slot's lists. */
 void dt__lists_map(struct dt__slice *slice);
-/* Worker, rounded wire: the slice's part of the gradient (P) to slice->encoded; grad becomes what
- * the owner will read of it. */
-void dt__gradient_encode(struct dt__slice *slice, float *grad);
+/* Windows: the checksum in the head of what is, or will be, in a slot. seen: NULL without
+ * spec.keep_seen. */
+uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                           const float *gradient, const float *seen);
+/* Worker, rounded wire: the slice's part of the gradient (P) to `encoded`; grad becomes what the
+ * owner will read of it. */
+void dt__gradient_encode(struct dt__slice *slice, float *grad, float *encoded);
 /* Worker: the weights that the gradient under way saw, as it has its rows. */
 void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touched, float *to);
 /* Floats [at, at + n) of the slice, of a range (NULL: of none) whole rows; until the next call. */

@@ -1,20 +1,34 @@
-/* Async over an MPI window: MPI_Rput of payload, MPI_Fetch_and_op and MPI_Accumulate for control
- * words. Weights come back as messages. Each owner of weights is a target: a rank whose memory in
- * the window the others put to.
+/* Async over an MPI window: gradients go by MPI_Rput. What workers do to control words goes to the
+ * owner as messages, which it obeys in their order, and weights come back as messages. Each owner
+ * of weights is a target: a rank whose memory in the window the others put to.
  *
  * An owner may be a worker that computes, and MPI moves nothing of a rank that is not inside MPI
- * (osc/pt2pt). So every wait here is a loop in which the rank goes on serving its own memory; only
- * a flush blocks, and it is called when all puts have left. That is also why owners send weights:
- * the receipt of a message says that they are whole. A get would have to be asked for first, and a
- * put to be flushed, by a rank that has others to serve. */
+ * (osc/pt2pt). So every wait is a loop in which the rank goes on serving its own memory, and
+ * nothing here blocks: neither a flush, which waits for all that is on its way, nor an
+ * MPI_Accumulate, which needs one. That is also why owners send weights: the receipt of a message
+ * says that they are whole. A get would have to be asked for first, by a rank that has others to
+ * serve. */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "comm/onesided.h"
 #include "comm/world.h"
 
-/* Two for each owner of a gradient: with more of them a put waits, and serves nobody meanwhile. */
-enum { CACHE_LINE = 64, MOST_PUTS = 1024 };
+/* Two puts for each owner of a gradient, each of two requests or more, in two sets: with more of
+ * them a put waits, and serves nobody meanwhile. Of control words a gradient begins two at each
+ * owner, three at the bank. */
+enum { CACHE_LINE = 64, SETS = 2, MOST_REQUESTS = 2048, MOST_BEGUN = 8 };
+
+/* Messages of one pair of ranks keep their order, and so need no tags but these. */
+enum { TAG_ANSWER, TAG_CONTROL, TAG_BEFORE };
+
+/* An operation on a word, as a message. */
+struct control {
+    uint64_t value;
+    int word;
+    enum dt__op op;
+    bool fetch; /* the value before goes back */
+};
 
 /* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
 static const double NAP_SECS = 50e-6;
@@ -25,22 +39,26 @@ struct target {
     struct window *window;
     int owner;
     MPI_Aint pad;        /* bytes before the first cache line */
+    MPI_Aint unused;     /* where a byte is that nobody uses */
     int messages;        /* of an answer: its head, and the body in chunks */
     MPI_Request *answer; /* (workers, messages) the owner's, of answers; a worker's (messages) */
-    MPI_Request echo;    /* of a word of the owner's, whose value says nothing */
-    uint64_t echoed;
+    MPI_Request fetch;   /* of the value before */
+    struct control control[MOST_BEGUN]; /* in turns, */
+    MPI_Request begun[MOST_BEGUN];      /* and on their way */
+    unsigned next;
 };
 
 struct window {
     struct dt_world *world;
     MPI_Win win;
-    MPI_Comm comm; /* of answers */
+    MPI_Comm comm; /* of messages */
     int rank;
+    struct dt__onesided *own; /* this rank's target; NULL: it owns nothing */
     struct dt__wait wait;
-    bool waiting, echoes;
-    uint64_t operand; /* of a control word, until it is on its way */
-    int puts;
-    MPI_Request put[MOST_PUTS];
+    bool waiting;
+    int requests[SETS];
+    MPI_Request request[SETS][MOST_REQUESTS]; /* of puts, and of bytes that nobody reads: */
+    char byte[SETS][MOST_REQUESTS];
     int targets;
     struct target target[];
 };
@@ -58,90 +76,96 @@ static int chunk_at(size_t at, size_t length)
 
 /* ---- payload -------------------------------------------------------------------------------- */
 
-static void window_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
+static MPI_Request *next_request(struct window *window, int set)
+{
+    int *requests = &window->requests[set];
+    if (*requests == MOST_REQUESTS) {
+        DT_MPI(MPI_Waitall(*requests, window->request[set], MPI_STATUSES_IGNORE));
+        *requests = 0;
+    }
+    return &window->request[set][(*requests)++];
+}
+
+/* Short puts stay here (osc/pt2pt) until a flush, or until something asks for an answer: that of a
+ * byte which is not used. */
+static void window_put(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+                       size_t length)
 {
     const struct target *target = target_of(remote);
     struct window *window = target->window;
     for (size_t at = 0, n; at < length; at += n) {
         n = (size_t)chunk_at(at, length);
-        if (window->puts == MOST_PUTS) {
-            DT_MPI(MPI_Waitall(window->puts, window->put, MPI_STATUSES_IGNORE));
-            window->puts = 0;
-        }
         DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, target->owner,
                         target->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
-                        &window->put[window->puts]));
-        window->puts++;
+                        next_request(window, set)));
     }
+    MPI_Request *request = next_request(window, set);
+    DT_MPI(MPI_Rget(&window->byte[set][request - window->request[set]], 1, MPI_BYTE, target->owner,
+                    target->unused, 1, MPI_BYTE, window->win, request));
 }
 
-/* A flush blocks until all owners have answered. A rank in it serves nobody, and if an owner hangs,
- * the watchdog would blame this rank. So each owner is first asked for a word, without blocking. */
-static bool window_put_done(struct dt__onesided *remote)
+static bool window_put_done(struct dt__onesided *remote, int set)
 {
     struct window *window = target_of(remote)->window;
     int done;
-    DT_MPI(MPI_Testall(window->puts, window->put, &done, MPI_STATUSES_IGNORE));
-    if (!done) return false;
-    window->puts = 0;
-    for (int i = 0; i < window->targets && !window->echoes; i++) {
-        struct target *target = &window->target[i];
-        DT_MPI(MPI_Rget(&target->echoed, sizeof target->echoed, MPI_BYTE, target->owner,
-                        target->pad, sizeof target->echoed, MPI_BYTE, window->win, &target->echo));
-    }
-    window->echoes = true;
-    for (int i = 0; i < window->targets; i++) {
-        DT_MPI(MPI_Test(&window->target[i].echo, &done, MPI_STATUS_IGNORE));
-        if (!done) return false;
-    }
-    window->echoes = false;
-    return true;
-}
-
-/* Blocks until all that was put and begun is done at the owners. */
-static void window_flush(struct dt__onesided *remote)
-{
-    struct window *window = target_of(remote)->window;
-    dt__watchdog_ask(window->world, true);
-    /* MPI_Win_flush_all waits for all ranks (osc/pt2pt), also those that own nothing */
-    if (window->targets > window->world->workers) DT_MPI(MPI_Win_flush_all(window->win));
-    for (int i = 0; window->targets <= window->world->workers && i < window->targets; i++)
-        DT_MPI(MPI_Win_flush(window->target[i].owner, window->win));
-    dt__watchdog_ask(window->world, false);
+    DT_MPI(MPI_Testall(window->requests[set], window->request[set], &done, MPI_STATUSES_IGNORE));
+    if (done) window->requests[set] = 0;
+    return done;
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
 
-static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
-                         uint64_t *before)
-{
-    const MPI_Op ops[] = {MPI_NO_OP, MPI_REPLACE, MPI_SUM};
-    const struct target *target = target_of(remote);
-    struct window *window = target->window;
-    const MPI_Aint at = target->pad + (MPI_Aint)word * DT__WORD_STRIDE;
-    window->operand = value;
-    if (before) {
-        DT_MPI(MPI_Fetch_and_op(&window->operand, before, MPI_UINT64_T, target->owner, at, ops[op],
-                                window->win));
-        return;
-    }
-    DT_MPI(MPI_Accumulate(&window->operand, 1, MPI_UINT64_T, target->owner, at, 1, MPI_UINT64_T,
-                          ops[op], window->win));
-    dt__watchdog_ask(window->world, true); /* MPICH waits for the owner */
-    DT_MPI(MPI_Win_flush_local(target->owner, window->win));
-    dt__watchdog_ask(window->world, false);
-}
-
+/* Owners alone reach their words. */
 static uint64_t window_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
                                 uint64_t value)
 {
-    struct window *window = target_of(remote)->window;
-    uint64_t before = 0;
-    window_begin(remote, word, op, value, &before);
-    dt__watchdog_ask(window->world, true);
-    DT_MPI(MPI_Win_flush(target_of(remote)->owner, window->win));
-    dt__watchdog_ask(window->world, false);
+    uint64_t *at = (uint64_t *)(void *)(remote->memory + (size_t)word * DT__WORD_STRIDE);
+    const uint64_t before = *at;
+    if (op != DT__NO_OP) *at = value + (op == DT__SUM ? before : 0);
     return before;
+}
+
+static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
+                         uint64_t *before)
+{
+    struct target *target = target_of(remote);
+    const struct window *window = target->window;
+    const unsigned turn = target->next++ % MOST_BEGUN;
+    MPI_Request *request = &target->begun[turn];
+    DT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+    target->control[turn] = (struct control){value, word, op, before != NULL};
+    if (before)
+        DT_MPI(MPI_Irecv(before, (int)sizeof *before, MPI_BYTE, target->owner, TAG_BEFORE,
+                         window->comm, &target->fetch));
+    DT_MPI(MPI_Isend(&target->control[turn], (int)sizeof(struct control), MPI_BYTE, target->owner,
+                     TAG_CONTROL, window->comm, request));
+}
+
+static bool window_begun(struct dt__onesided *remote)
+{
+    int done;
+    DT_MPI(MPI_Test(&target_of(remote)->fetch, &done, MPI_STATUS_IGNORE));
+    return done;
+}
+
+/* Does what others have begun on the words of this rank. */
+static void window_progress(struct dt__onesided *remote)
+{
+    const struct window *window = target_of(remote)->window;
+    MPI_Status status;
+    struct control control;
+    int there;
+    for (;;) {
+        DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_CONTROL, window->comm, &there, &status));
+        if (!there) return;
+        DT_MPI(MPI_Recv(&control, (int)sizeof control, MPI_BYTE, status.MPI_SOURCE, TAG_CONTROL,
+                        window->comm, MPI_STATUS_IGNORE));
+        const uint64_t before =
+            window_fetch_op(window->own, control.word, control.op, control.value);
+        if (control.fetch) /* it is waited for */
+            DT_MPI(MPI_Send(&before, (int)sizeof before, MPI_BYTE, status.MPI_SOURCE, TAG_BEFORE,
+                            window->comm));
+    }
 }
 
 /* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
@@ -154,7 +178,6 @@ static void window_sync(struct dt__onesided *remote)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Messages of one pair of ranks keep their order: they need no tags. */
 static void window_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
                         const void *body, size_t length)
 {
@@ -162,10 +185,10 @@ static void window_send(struct dt__onesided *remote, int worker, const struct dt
     const MPI_Comm comm = target->window->comm;
     MPI_Request *request = target->answer + worker * target->messages;
     const int to = target->window->world->worker_rank + worker;
-    DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, 0, comm, request++));
+    DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, TAG_ANSWER, comm, request++));
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Isend((const char *)body + at, chunk_at(at, length), MPI_BYTE, to, 0, comm,
-                         request++));
+        DT_MPI(MPI_Isend((const char *)body + at, chunk_at(at, length), MPI_BYTE, to, TAG_ANSWER,
+                         comm, request++));
 }
 
 static void window_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
@@ -174,10 +197,11 @@ static void window_expect(struct dt__onesided *remote, struct dt__head *head, vo
     const struct target *target = target_of(remote);
     const MPI_Comm comm = target->window->comm;
     MPI_Request *request = target->answer + target->window->world->workers * target->messages;
-    DT_MPI(MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, target->owner, 0, comm, request++));
+    DT_MPI(
+        MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, target->owner, TAG_ANSWER, comm, request++));
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, target->owner, 0, comm,
-                         request++));
+        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, target->owner,
+                         TAG_ANSWER, comm, request++));
 }
 
 static bool messages_done(const struct target *target, int row)
@@ -200,13 +224,6 @@ static bool window_come(struct dt__onesided *remote)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-static void window_progress(struct dt__onesided *remote)
-{
-    int there;
-    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, target_of(remote)->window->world->trainers->comm, &there,
-                      MPI_STATUS_IGNORE));
-}
-
 static void window_pause(struct dt__onesided *remote, const char *what)
 {
     struct window *window = target_of(remote)->window;
@@ -215,7 +232,6 @@ static void window_pause(struct dt__onesided *remote, const char *what)
             (struct dt__wait){.world = window->world, .what = what, .nap_secs = NAP_SECS};
     window->waiting = true;
     dt__wait_pause(&window->wait);
-    window_progress(remote);
 }
 
 static void window_wake(struct dt__onesided *remote)
@@ -242,6 +258,8 @@ static void window_free(struct window *window)
 static void window_close(struct dt__onesided *remote)
 {
     struct window *window = target_of(remote)->window;
+    for (int i = 0; i < window->targets; i++)
+        DT_MPI(MPI_Waitall(MOST_BEGUN, window->target[i].begun, MPI_STATUSES_IGNORE));
     DT_MPI(MPI_Win_unlock_all(window->win));
     DT_MPI(MPI_Win_free(&window->win));
     DT_MPI(MPI_Comm_free(&window->comm));
@@ -259,7 +277,7 @@ static const struct dt__onesided_ops OPS = {
     .put = window_put,
     .put_done = window_put_done,
     .begin = window_begin,
-    .flush = window_flush,
+    .begun = window_begun,
     .send = window_send,
     .sent = window_sent,
     .expect = window_expect,
@@ -298,11 +316,16 @@ static dt_status window_prepare(struct dt_world *world, int targets,
     for (int i = 0; i < targets; i++) {
         struct target *target = &window->target[i];
         const size_t bytes = of[i].bytes + CACHE_LINE;
-        *target = (struct target){.remote.ops = &OPS, .window = window, .owner = of[i].owner};
+        *target = (struct target){.remote.ops = &OPS,
+                                  .window = window,
+                                  .owner = of[i].owner,
+                                  .unused = (MPI_Aint)bytes - 1};
         if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
         if (target->owner == window->rank) *own = bytes;
-        target->echo = MPI_REQUEST_NULL;
+        target->fetch = MPI_REQUEST_NULL;
+        for (int k = 0; k < MOST_BEGUN; k++)
+            target->begun[k] = MPI_REQUEST_NULL;
         target->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
         DT_TRY(dt_alloc(rows * (size_t)target->messages, sizeof *target->answer, "async window",
                         &target->answer));
@@ -329,6 +352,7 @@ dt_status dt__onesided_window(struct dt_world *world, int targets,
         dt_ranks_bcast(world->trainers, &target->pad, sizeof target->pad, target->owner);
         out[i] = &target->remote;
         if (target->owner != window->rank) continue;
+        window->own = &target->remote;
         target->remote.memory = (unsigned char *)base + target->pad;
         memset(target->remote.memory, 0, of[i].zeroed);
     }

@@ -12,11 +12,31 @@ static struct dt__slice *worker_first(struct dt_async *async)
     return &async->slice[0];
 }
 
-/* Waits a little, and acts for owners meanwhile. */
+/* Windows: rings the doorbells of gradients that have left, in their order. */
+static void worker_ring(struct dt_async *async)
+{
+    struct dt__onesided *bank = worker_first(async)->remote;
+    for (uint64_t slot; async->rung < async->sent; async->rung++) {
+        slot = async->rung % DT__SLOTS;
+        if (!bank->ops->put_done(bank, (int)slot)) break;
+        for (int i = 0; i < async->slices; i++)
+            bank->ops->begin(async->slice[i].remote, dt__word(WORD_DOORBELL, async->worker),
+                             DT__REPLACE, (async->rung + 1) * DT__SLOTS + slot, NULL);
+    }
+}
+
+/* Acts for owners, and rings. */
+static void worker_serve(struct dt_async *async)
+{
+    dt__async_serve_own(async);
+    if (!async->shared) worker_ring(async);
+}
+
+/* Waits a little, and serves meanwhile. */
 static void worker_pause(struct dt_async *async, const char *what)
 {
     struct dt__onesided *remote = worker_first(async)->remote;
-    dt__async_serve_own(async);
+    worker_serve(async);
     remote->ops->pause(remote, what);
 }
 
@@ -126,78 +146,72 @@ static void windows_await(struct dt_async *async)
     worker_wake(async);
 }
 
-/* Waits until the gradient that is being put has arrived in its slots, and rings the doorbells. The
- * flush that this needs also fetches the next ticket. */
-static void windows_ring(struct dt_async *async, bool ticket)
+/* Waits until all that this worker has put has left it. */
+static void windows_await_put(struct dt_async *async)
 {
-    struct dt__onesided *bank = worker_first(async)->remote;
-    const uint64_t doorbell = async->sent * DT__SLOTS + (uint64_t)async->slot;
-    while (!bank->ops->put_done(bank))
+    while (async->rung < async->sent)
         worker_pause(async, "slot");
     worker_wake(async);
-    if (ticket) bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
-    bank->ops->flush(bank);
-    for (int i = 0; i < async->slices && async->unrung; i++)
-        bank->ops->begin(async->slice[i].remote, dt__word(WORD_DOORBELL, async->worker),
-                         DT__REPLACE, doorbell, NULL);
-    async->unrung = false;
 }
 
 /* With keep_seen the weights are part of what is put, and must not change before it has left: only
  * then are the next ones asked for. */
 static bool windows_begin(struct dt_async *async)
 {
-    if (!async->awaits && !async->spec.keep_seen) windows_ask(async);
-    windows_ring(async, true);
-    if (async->spec.keep_seen) windows_ask(async);
-    async->slot = !async->slot;
+    struct dt__onesided *bank = worker_first(async)->remote;
+    if (async->spec.keep_seen) windows_await_put(async);
+    if (!async->awaits) windows_ask(async);
+    bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
+    while (!bank->ops->begun(bank))
+        worker_pause(async, "ticket");
+    worker_wake(async);
+    async->slot = (int)(async->sent % DT__SLOTS);
     return async->ticket < async->until;
 }
 
 /* Leaves the span: tells all owners, which then count this worker's clock no more. */
 static void windows_leave(struct dt_async *async)
 {
-    struct dt__onesided *bank = worker_first(async)->remote;
-    windows_ring(async, false);
-    bank->ops->flush(bank);
+    windows_await_put(async);
     for (int i = 0; i < async->slices; i++)
-        bank->ops->begin(async->slice[i].remote, dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
-                         2 * async->asked + 1, NULL);
+        async->slice[i].remote->ops->begin(async->slice[i].remote,
+                                           dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
+                                           2 * async->asked + 1, NULL);
     if (async->awaits) windows_await(async);
-    bank->ops->flush(bank);
+}
+
+static float *slice_encoded(const struct dt__slice *slice, int slot)
+{
+    return slice->encoded + (size_t)slot * (slice->at.grad / sizeof(float));
 }
 
 /* Begins to put the gradient to all owners, and asks for the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
-    float *grad = async->gradient;
+    float *grad = dt_async_grad(async);
+    struct dt_note own = *note;
+    own.number = async->sent;
+    own.gap = async->gap;
     for (int i = 0; i < async->slices && async->spec.wire; i++)
-        dt__gradient_encode(&async->slice[i], grad);
-    const double norm2 =
-        async->spec.norm2 ? async->spec.norm2(async->spec.arg, NULL, grad) : note->norm2;
-    for (int i = 0; i < async->slices; i++) {
-        struct dt_note *own = &async->slice[i].note;
-        *own = *note;
-        own->number = async->sent;
-        own->version = async->slice[i].head.version;
-        own->gap = async->gap;
-        own->norm2 = norm2;
-    }
-    /* Asked before the puts: behind them the request would wait until they have left, and links
-     * carry both directions at once. With keep_seen the weights are being put, and must rest. */
+        dt__gradient_encode(&async->slice[i], grad, slice_encoded(&async->slice[i], async->slot));
+    if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
+    /* Asked before the puts: behind them the request would wait until they have left. */
     if (!async->spec.keep_seen) windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         struct dt__onesided *remote = slice->remote;
+        struct dt__slot_head *head = &slice->put_head[async->slot];
         const size_t to = dt__slot_at(slice, async->worker, async->slot);
-        const float *from = slice->encoded ? slice->encoded : grad + slice->offset;
-        remote->ops->put(remote, to, &slice->note, sizeof slice->note);
-        remote->ops->put(remote, to + sizeof(struct dt__slot), from, slice->at.grad);
-        if (async->spec.keep_seen)
-            remote->ops->put(remote, to + slice->at.seen, async->weights + slice->offset,
-                             slice->at.vector);
+        const float *from =
+            async->spec.wire ? slice_encoded(slice, async->slot) : grad + slice->offset;
+        const float *seen = async->spec.keep_seen ? async->weights + slice->offset : NULL;
+        own.version = slice->head.version;
+        *head = (struct dt__slot_head){own, dt__slot_checksum(slice, &own, from, seen)};
+        remote->ops->put(remote, async->slot, to + sizeof(struct dt__slot), from, slice->at.grad);
+        if (seen)
+            remote->ops->put(remote, async->slot, to + slice->at.seen, seen, slice->at.vector);
+        remote->ops->put(remote, async->slot, to, head, sizeof *head);
     }
-    async->unrung = true;
 }
 
 /* ---- shared memory or windows --------------------------------------------------------------- */
@@ -241,10 +255,7 @@ const float *dt_async_read(struct dt_async *async)
 
 void dt_async_progress(struct dt_async *async)
 {
-    struct dt__onesided *remote = worker_first(async)->remote;
-    if (async->shared) return;
-    remote->ops->progress(remote);
-    dt__async_serve_own(async);
+    if (!async->shared) worker_serve(async);
 }
 
 /* The slot of the gradient under way. */
@@ -257,7 +268,8 @@ static struct dt__slot *shared_slot(struct dt_async *async)
 
 float *dt_async_grad(struct dt_async *async)
 {
-    return async->shared ? shared_slot(async)->grad : async->gradient;
+    return async->shared ? shared_slot(async)->grad
+                         : async->gradient + (size_t)async->slot * async->spec.params;
 }
 
 const struct dt_touched *dt_async_touched(const struct dt_async *async)
@@ -271,12 +283,12 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
     struct dt__slice *slice = worker_first(async);
     const struct dt_touched *touched = dt_async_touched(async);
     struct dt__slot *slot = shared_slot(async);
-    slot->note = *note;
-    slot->note.number = async->sent;
-    slot->note.version = async->read->version;
-    slot->note.gap = async->gap;
-    if (async->spec.norm2)
-        slot->note.norm2 = async->spec.norm2(async->spec.arg, touched, slot->grad);
+    struct dt_note *own = &slot->head.note;
+    *own = *note;
+    own->number = async->sent;
+    own->version = async->read->version;
+    own->gap = async->gap;
+    if (async->spec.norm2) own->norm2 = async->spec.norm2(async->spec.arg, touched, slot->grad);
     if (async->spec.keep_seen)
         dt__seen_copy(async, touched, (float *)((char *)slot + slice->at.seen));
     dt__sync(slice);
@@ -293,5 +305,5 @@ void dt_async_send(struct dt_async *async, const struct dt_note *note)
         windows_put(async, note);
     async->under_way = false;
     async->sent++;
-    if (async->shared) dt__async_serve_own(async);
+    worker_serve(async);
 }

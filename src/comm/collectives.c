@@ -96,7 +96,6 @@ static void request_finish(struct dt_world *world, MPI_Request *request, const c
     for (int done = 0;;) {
         DT_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
-        if (world->inside->serve) world->inside->serve(world->inside->serve_arg);
         dt__wait_pause(&wait);
     }
     dt__wait_done(&wait);

@@ -26,8 +26,8 @@ struct dt__head {
 };
 
 struct dt__onesided_ops {
-    /* A control word: atomic, and done when the call returns; the value before. Orders nothing
-     * else. */
+    /* A control word, in windows the owner's own: atomic, and done when the call returns; the value
+     * before. Orders nothing else. */
     uint64_t (*fetch_op)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value);
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
@@ -39,23 +39,24 @@ struct dt__onesided_ops {
     void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
-    /* Lets MPI take in what others send, where it does so only in calls of this rank. */
+    /* Lets MPI take in what others send, and does at this rank's memory what they have begun. */
     void (*progress)(struct dt__onesided *remote);
     void (*close)(struct dt__onesided *remote); /* of all owners; collective over the trainers */
 
-    /* The rest is for windows alone, and NULL in shared memory. Only `flush` waits for another
-     * rank.
+    /* The rest is for windows alone, and NULL in shared memory. Nothing waits for another rank.
      *
-     * Begins to put: the bytes land in any order until the next flush has returned. */
-    void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
-    /* All that was put has left this rank, and the owners are there: a flush will be short. */
-    bool (*put_done)(struct dt__onesided *remote);
-    /* Begins fetch_op, with the value before in *before behind the next flush. before NULL: nobody
-     * wants it, and the operation goes out at once. */
+     * Begins to put, as a part of set 0 or 1. The bytes land in any order, and nothing says that
+     * they have. */
+    void (*put)(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+                size_t length);
+    /* All of the set, to whatever owner, has left this rank: its bytes may change. */
+    bool (*put_done)(struct dt__onesided *remote, int set);
+    /* Begins fetch_op. What one rank begins at one owner keeps its order. before: the value before
+     * is there once `begun` says so, and until then there is no other such; NULL: nobody wants
+     * it. */
     void (*begin)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
                   uint64_t *before);
-    /* Waits until all that this rank has put and begun, at whatever owner, is done there. */
-    void (*flush)(struct dt__onesided *remote);
+    bool (*begun)(struct dt__onesided *remote);
     /* The owner answers a worker: `length` bytes of body behind a head; both rest until `sent`. */
     void (*send)(struct dt__onesided *remote, int worker, const struct dt__head *head,
                  const void *body, size_t length);

@@ -95,11 +95,6 @@ void dt_world_idle(struct dt_world *world, const char *what)
     dt__heartbeat_exchange(world);
 }
 
-void dt__watchdog_ask(struct dt_world *world, bool asks)
-{
-    store_relaxed(&own_heartbeat(world)->asking_us, asks ? now_us() : 0);
-}
-
 /* Work that takes long shows that it makes progress, from whatever thread. */
 static void watchdog_work_progress(void)
 {
@@ -369,7 +364,7 @@ static void name_ranks(const struct dt_world *world, enum rank_state state, int6
     for (int i = 0; i < table->rows; i++) {
         struct dt__heartbeat *rank = &table->row[i];
         const int64_t awake = atomic_load(&rank->awake_us);
-        const bool waits = atomic_load(&rank->wait.word[0]) || atomic_load(&rank->asking_us);
+        const bool waits = atomic_load(&rank->wait.word[0]);
         const bool is[] = {[RANK_GONE] = state == RANK_GONE && heartbeat_is_dead(rank),
                            [RANK_STOPPED] = awake && awake <= limit,
                            [RANK_STUCK] =
@@ -410,14 +405,6 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
         if (heartbeat_name(world, &peer->heartbeat, names)) return;
         dt_text_add(names, ", which is not heard from");
     }
-    /* A rank that waits inside MPI for the bank of another host's memory cannot listen. */
-    const int64_t asking = atomic_load(&atomic_load(&watchdog->mine)->asking_us);
-    if (names->length || !asking || !is_too_silent(world, 0, now - asking - stall)) return;
-    if (watchdog->peers)
-        heartbeat_name(world, &watchdog->peer[0].heartbeat, names);
-    else
-        dt_text_add(names, "rank 0 on %s (in a phase not known here)", world->host_name[0]);
-    dt_text_add(names, ", which does not answer");
 }
 
 /* Those who made no progress for so long. */

@@ -33,7 +33,6 @@ struct dt__phase {
 struct dt__heartbeat {
     _Alignas(64) _Atomic int64_t progress_us; /* it made progress, or began to wait */
     _Atomic int64_t awake_us;                 /* its thread looked; 0: not seen here */
-    _Atomic int64_t asking_us; /* it entered a call that only the bank can end; 0: it is in none */
     _Atomic uint64_t step;
     _Atomic uint64_t samples;  /* that went through its network in training */
     _Atomic int wait_permille; /* 1 + the share of its time that it waited lately; 0: not known */
@@ -113,8 +112,6 @@ bool dt__watchdog_waits(const struct dt_world *world);
 void dt__watchdog_progress(struct dt_world *world);
 /* Now and then in a wait: messages between hosts. */
 void dt__heartbeat_exchange(struct dt_world *world);
-/* This rank begins, or has ended, a call that only the bank can end. */
-void dt__watchdog_ask(struct dt_world *world, bool asks);
 /* True for the one rank of this host that may print the error line; its place in the job, as
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };

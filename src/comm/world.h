@@ -32,8 +32,6 @@ struct dt__world_inside {
     cpu_set_t own_cores; /* that this rank may use */
     bool spin;           /* no more ranks than cores: a short spin pays */
     int slack;           /* the program's timer slack in ns; 0: it is as it was */
-    void (*serve)(void *arg); /* what waits for collective calls do meanwhile; NULL: nothing */
-    void *serve_arg;
     struct dt__watchdog watchdog;
 };
 

@@ -2,7 +2,7 @@
  *
  * Actors are coroutines; every operation gives way to the others before and behind its effect. Puts
  * and answers happen word by word, in random order, and operations on control words that are only begun
- * at any time, until the flush. Some actors own memory: an owner's loads and stores go to
+ * at any time, those of an actor at a memory in their order. Some actors own memory: an owner's loads and stores go to
  * a private copy of it, which meets the public one word by word at random times, and wholly
  * only in `sync` (the separate memory model of MPI-3, section 11.4). One actor falls asleep now and
  * then, in the middle of any operation, while the others run on for long. */
@@ -46,12 +46,14 @@ struct fake_place { /* where the scheduler or an actor stands */
 };
 struct fake_copy { /* a word under way */
     unsigned char *to;
-    const unsigned char *from;
+    const unsigned char *from; /* NULL: `sent`, for the sender may have changed it since */
+    unsigned char sent[8];
     int actor; /* -1: of an answer, ... */
-    int *left; /* ... of which so much is still to come */
+    int *left; /* ... or of a put, of which so much is still to come, or to leave */
     size_t bytes;
 };
 struct fake_op { /* on a control word, begun */
+    struct fake_memory *memory;
     uint64_t *word;
     enum dt__op op;
     uint64_t value, *before;
@@ -72,6 +74,7 @@ struct fake {
     struct fake_copy pending[FAKE_PENDING];
     struct fake_op op[FAKE_PENDING];
     int pendings, ops;
+    int puts[FAKE_ACTORS][2]; /* words of each actor's sets that have not left */
     char failure[200];
     struct fake_memory memory[FAKE_ACTORS];
     _Alignas(64) unsigned char stack[FAKE_ACTORS][FAKE_STACK];
@@ -127,8 +130,9 @@ static void fake_linger(struct fake *fake)
 
 static void fake_land(struct fake *fake, int i)
 {
-    memcpy(fake->pending[i].to, fake->pending[i].from, fake->pending[i].bytes);
-    if (fake->pending[i].left) --*fake->pending[i].left;
+    const struct fake_copy *copy = &fake->pending[i];
+    memcpy(copy->to, copy->from ? copy->from : copy->sent, copy->bytes);
+    if (copy->left) --*copy->left;
     fake->pending[i] = fake->pending[--fake->pendings];
 }
 
@@ -138,53 +142,53 @@ static void fake_launch(struct fake *fake, int actor, void *to, const void *from
     for (size_t at = 0; at < length; at += 8) {
         if (fake->pendings == FAKE_PENDING) fake_land(fake, 0);
         if (left) ++*left;
-        fake->pending[fake->pendings++] = (struct fake_copy){
-            (unsigned char *)to + at, (const unsigned char *)from + at, actor, left,
-            length - at < 8 ? length - at : 8};
+        fake->pending[fake->pendings++] =
+            (struct fake_copy){.to = (unsigned char *)to + at,
+                               .from = (const unsigned char *)from + at,
+                               .actor = actor,
+                               .left = left,
+                               .bytes = length - at < 8 ? length - at : 8};
     }
 }
 
-static void fake_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
+/* What has left is a copy, which lands when it will. */
+static void fake_put(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+                     size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
-    fake_yield(port->fake);
-    fake_launch(port->fake, port->actor, port->memory->public + offset, bytes, length, NULL);
-    fake_yield(port->fake);
+    struct fake *fake = port->fake;
+    fake_yield(fake);
+    fake_launch(fake, port->actor, port->memory->public + offset, bytes, length,
+                &fake->puts[port->actor][set]);
+    fake_yield(fake);
 }
 
-static bool fake_put_done(struct dt__onesided *remote)
+static bool fake_put_done(struct dt__onesided *remote, int set)
 {
-    return fake_random(((struct fake_port *)remote)->fake, 2);
+    struct fake_port *port = (struct fake_port *)remote;
+    struct fake *fake = port->fake;
+    int *puts = &fake->puts[port->actor][set];
+    if (*puts && fake_random(fake, 2)) return false;
+    for (int i = 0; i < fake->pendings; i++) {
+        struct fake_copy *copy = &fake->pending[i];
+        if (copy->left != puts) continue;
+        memcpy(copy->sent, copy->from, copy->bytes);
+        copy->from = NULL;
+        copy->left = NULL;
+    }
+    *puts = 0;
+    return true;
 }
 
-/* Operations of one actor on one word keep their order. */
+/* Operations of one actor at one memory keep their order. */
 static void fake_land_op(struct fake *fake, int i)
 {
     for (int k = 0; k < i; k++)
-        if (fake->op[k].word == fake->op[i].word && fake->op[k].actor == fake->op[i].actor) i = k;
+        if (fake->op[k].memory == fake->op[i].memory && fake->op[k].actor == fake->op[i].actor) i = k;
     const struct fake_op op = fake->op[i];
     if (op.before) *op.before = *op.word;
     if (op.op != DT__NO_OP) *op.word = op.value + (op.op == DT__SUM ? *op.word : 0);
     memmove(&fake->op[i], &fake->op[i + 1], (size_t)(--fake->ops - i) * sizeof op);
-}
-
-static void fake_land_ops(struct fake *fake, int actor, const uint64_t *word)
-{
-    for (int i = 0; i < fake->ops;)
-        if (fake->op[i].actor == actor && (!word || word == fake->op[i].word))
-            fake_land_op(fake, i);
-        else
-            i++;
-}
-
-static void fake_flush(struct dt__onesided *remote)
-{
-    struct fake_port *port = (struct fake_port *)remote;
-    fake_linger(port->fake);
-    for (int i = port->fake->pendings - 1; i >= 0; i--)
-        if (port->fake->pending[i].actor == port->actor) fake_land(port->fake, i);
-    fake_land_ops(port->fake, port->actor, NULL);
-    fake_yield(port->fake);
 }
 
 /* One word of an owner's private and public memory meets its copy. */
@@ -249,7 +253,6 @@ static uint64_t *fake_word(struct dt__onesided *remote, int word)
     struct fake_port *port = (struct fake_port *)remote;
     if (word >= FAKE_WORDS) fake_fail(port->fake, "control word %d", word);
     fake_linger(port->fake);
-    fake_land_ops(port->fake, port->actor, &port->memory->word[word % FAKE_WORDS]);
     return &port->memory->word[word % FAKE_WORDS];
 }
 
@@ -268,9 +271,17 @@ static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, ui
     struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
     if (before) *before = fake_random(fake, 8);
-    fake->op[fake->ops++] =
-        (struct fake_op){&port->memory->word[word % FAKE_WORDS], op, value, before, port->actor};
+    fake->op[fake->ops++] = (struct fake_op){
+        port->memory, &port->memory->word[word % FAKE_WORDS], op, value, before, port->actor};
     fake_linger(fake);
+}
+
+static bool fake_begun(struct dt__onesided *remote)
+{
+    struct fake_port *port = (struct fake_port *)remote;
+    for (int i = 0; i < port->fake->ops; i++)
+        if (port->fake->op[i].before && port->fake->op[i].actor == port->actor) return false;
+    return true;
 }
 
 /* Where memory is shared, no news is a sleep without end. */
@@ -309,7 +320,7 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .put = fake_put,
         .put_done = fake_put_done,
         .begin = fake_begin,
-        .flush = fake_flush,
+        .begun = fake_begun,
         .send = fake_send,
         .sent = fake_sent,
         .expect = fake_expect,

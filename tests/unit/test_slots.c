@@ -22,7 +22,11 @@ static void faulty_rows_log(struct dt__slice *slice, int range, int n,
                             const struct dt_gradient *gradients);
 #define dt__row_log_copy faulty_rows_copy
 #define dt__row_log_append faulty_rows_log
+static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                                const float *gradient, const float *seen);
+#define dt__slot_checksum faulty_checksum
 #include "comm/async_owner.c"
+#undef dt__slot_checksum
 #undef dt__row_log_copy
 #undef dt__row_log_append
 #include "comm/async_worker.c"
@@ -186,7 +190,8 @@ static void expect_rows(const float *weights, uint64_t version, const char *what
 /* Between the protocol and the fake: what a bug would make of an operation. */
 static enum fault {
     NO_FAULT,
-    MISSING_FLUSH, /* the doorbell rings while the payload is under way */
+    TORN,          /* an owner takes what has not come whole */
+    EARLY_BELL,    /* a worker takes for left what it still puts */
     EARLY_ACK,     /* a slot is given back before its gradient was read */
     LOST_DOORBELL, /* the bank acknowledges what it has not seen */
     EARLY_PUBLISH, /* the number is out before the weights are */
@@ -205,7 +210,7 @@ static enum fault {
 } fault;
 
 static struct {
-    bool put, leaving;
+    bool leaving;
     uint64_t published; /* as last fetched before the pin */
     bool pinned;
 } did[FAKE_ACTORS];
@@ -228,17 +233,16 @@ static int actor_of(struct dt__onesided *remote)
     return ((struct fake_port *)remote)->actor;
 }
 
-static void faulty_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
+static bool faulty_put_done(struct dt__onesided *remote, int set)
 {
-    did[actor_of(remote)].put = true;
-    fake_put(remote, offset, bytes, length);
+    return fault == EARLY_BELL || fake_put_done(remote, set);
 }
 
-static void faulty_flush(struct dt__onesided *remote)
+static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                                const float *gradient, const float *seen)
 {
-    bool put = did[actor_of(remote)].put;
-    did[actor_of(remote)].put = false;
-    if (!put || fault != MISSING_FLUSH) fake_flush(remote);
+    const struct dt__slot_head *head = (const struct dt__slot_head *)note;
+    return fault == TORN ? head->checksum : dt__slot_checksum(slice, note, gradient, seen);
 }
 
 static bool faulty_come(struct dt__onesided *remote)
@@ -309,8 +313,7 @@ static void wrap_operations(struct fake *fake)
 {
     static struct dt__onesided_ops ops;
     ops = *fake->port[0][0].remote.ops;
-    ops.put = faulty_put;
-    ops.flush = faulty_flush;
+    ops.put_done = faulty_put_done;
     ops.fetch_op = faulty_fetch_op;
     ops.come = faulty_come;
     memset(did, 0, sizeof did);
@@ -434,14 +437,12 @@ static void expect_fresh(const struct dt_async *worker, int slice, uint64_t vers
     }
 }
 
-/* Others still put what they have, and ask, until all have left. */
+/* In shared memory all meet before they rest. */
 static void end_span(struct dt_async *async)
 {
     scene.left++;
-    while (scene.left <= scene.workers) {
-        if (!async->shared) dt__async_serve_own(async);
+    while (async->shared && scene.left <= scene.workers)
         fake_yield(&scene.fake);
-    }
     if (fault != EARLY_END) dt__async_drain(async);
 }
 
@@ -719,7 +720,7 @@ static const struct {
     enum fault fault;
     const char *name;
 } faults[] = {
-    {MISSING_FLUSH, "missing flush"}, {EARLY_ACK, "early acknowledgement"},
+    {TORN, "torn gradient"},          {EARLY_BELL, "early bell"}, {EARLY_ACK, "early acknowledgement"},
     {LOST_DOORBELL, "lost doorbell"},
     {EARLY_PUBLISH, "early publish"}, {LATE_PIN, "late pin"},
     {DEAF_STOP, "deaf stop"},         {STALE_FLOOR, "stale floor"},
