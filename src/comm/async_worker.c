@@ -195,6 +195,10 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
     for (int i = 0; i < async->slices && async->spec.wire; i++)
         dt__gradient_encode(&async->slice[i], grad, slice_encoded(&async->slice[i], async->slot));
     if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
+    for (int i = 0; i < async->slices; i++) {
+        own.version = async->slice[i].head.version;
+        async->slice[i].put_head[async->slot].note = own;
+    }
     /* Asked before the puts: behind them the request would wait until they have left. */
     if (!async->spec.keep_seen) windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
@@ -205,8 +209,7 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
         const float *from =
             async->spec.wire ? slice_encoded(slice, async->slot) : grad + slice->offset;
         const float *seen = async->spec.keep_seen ? async->weights + slice->offset : NULL;
-        own.version = slice->head.version;
-        *head = (struct dt__slot_head){own, dt__slot_checksum(slice, &own, from, seen)};
+        head->checksum = dt__slot_checksum(slice, &head->note, from, seen);
         remote->ops->put(remote, async->slot, to + sizeof(struct dt__slot), from, slice->at.grad);
         if (seen)
             remote->ops->put(remote, async->slot, to + slice->at.seen, seen, slice->at.vector);

@@ -52,6 +52,7 @@ static struct scene {
     bool closes; /* the bank closes the span at some time */
     uint64_t clock[FAKE_ACTORS][MOST_STEPS + 1]
                   [MOST_WORKERS]; /* gradients of the span in a slice's weights of a version */
+    uint64_t read[FAKE_ACTORS][MOST_WORKERS][MOST_STEPS]; /* version that a gradient was computed from */
     uint64_t applied[FAKE_ACTORS][MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the update log */
     uint64_t step;                                      /* that the bank knows of */
     uint64_t row[MOST_STEPS + 1][RANGES][MOST_ROWS]; /* the update that wrote each in a version */
@@ -337,6 +338,9 @@ static void expect_gradient(const struct dt_gradient *gradient, int slice)
     if (note->number != number || note->replica != w || note->rows != number + 1)
         fake_fail(&scene.fake, "slice %d: worker %d: gradient %d came as %d", slice, w, (int)number,
                   (int)note->number);
+    if (scene.end[0].slice[slice].params && note->version != scene.read[slice][w][number % MOST_STEPS])
+        fake_fail(&scene.fake, "slice %d: computed from %d, and says %d", slice,
+                  (int)scene.read[slice][w][number % MOST_STEPS], (int)note->version);
     if (scene.end[0].spec.staleness >= 0 && note->gap > (uint64_t)scene.end[0].spec.staleness)
         fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
     expect_values(gradient->grad, slice, (uint64_t)(GRADIENTS + w), number, "gradient");
@@ -462,7 +466,7 @@ static void worker_body(void)
             const struct dt__slice *slice = &worker->slice[i];
             uint64_t version = version_of(worker, i);
             if (slice->params) expect_fresh(worker, i, version, before[i]);
-            before[i] = version;
+            before[i] = scene.read[i][w][worker->sent % MOST_STEPS] = version;
             expect_values(weights + slice->offset, i, WEIGHTS, version, "weights");
             expect_rows(weights, version, "row");
             if (slice->params)
