@@ -227,8 +227,8 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
         DT_GUARD(dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
     for (size_t i = 0; i < texts.count; i++)
-        DT_GUARD(dt__label_of_text(&source->schema, &source->label_names, texts.items[i],
-                                   strlen(texts.items[i]), &reader->classes[i]));
+        DT_GUARD(dt__label_of_text(&source->schema, &source->label_names, source->numbered,
+                                   texts.items[i], strlen(texts.items[i]), &reader->classes[i]));
     if (labels && !of_texts && y->items > 1)
         DT_GUARD(dt_alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->one_hot, "labels",
                           &reader->one_hot));

@@ -56,28 +56,33 @@ dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int
     return DT_OK;
 }
 
-dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
-                            const char *text, size_t length, int32_t *out)
+/* The class that has a name. "+1" and "1.0" are the class named "1". */
+static bool class_find(const struct dt__dict *names, const char *text, size_t length, int32_t *out)
 {
     int64_t value;
     bool is_number;
     uint32_t class;
-    bool whole = text_whole_number(text, length, &value, &is_number);
-    bool known = dt__dict_find_blank(names, text, length, &class);
-    if (!known && whole && schema->label_names) { /* "+1" and "1.0" are the class named "1" */
+    bool found = dt__dict_find_blank(names, text, length, &class);
+    if (!found && text_whole_number(text, length, &value, &is_number)) {
         char name[24];
         int digits = snprintf(name, sizeof name, "%" PRId64, value);
-        known = dt__dict_find(names, name, (size_t)digits, &class);
+        found = dt__dict_find(names, name, (size_t)digits, &class);
     }
-    if (known) {
-        *out = (int32_t) class;
-        return DT_OK;
-    }
-    if (schema->label_names)
-        return dt_fail(DT_EFORMAT, "label '%.*s' was never seen in training", dt__shown(length),
-                       text);
-    if (whole) return dt__label_of_number(schema, value, out);
-    return dt_fail(DT_EFORMAT, "label '%.*s' is not a class number", dt__shown(length), text);
+    if (found) *out = (int32_t) class;
+    return found;
+}
+
+dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
+                            bool numbered, const char *text, size_t length, int32_t *out)
+{
+    int64_t value;
+    bool is_number, whole = text_whole_number(text, length, &value, &is_number);
+    if (whole && (numbered || !schema->label_names)) return dt__label_of_number(schema, value, out);
+    if (class_find(names, text, length, out)) return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   schema->label_names ? "label '%.*s' was never seen in training"
+                                       : "label '%.*s' is not a class number",
+                   dt__shown(length), text);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */
@@ -124,7 +129,7 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
     const char *names = config->data.class_names;
     *labels = (struct dt__labels){.known = known,
                                   .task_given = dt_config_is_given(config, "model.task"),
-                                  .from_option = *names};
+                                  .numbered = *names};
     if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
     return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
 }
@@ -167,12 +172,13 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
 {
     uint32_t number;
     int64_t value = 0;
-    bool is_number, whole = text_whole_number(text, length, &value, &is_number);
-    if (!length || memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "the label is empty");
-    if (labels->known && labels->from_option && whole)
-        return dt__label_of_number(labels->known, value, out_code);
+    bool is_number;
+    if (!length) return dt_fail(DT_EFORMAT, "the label is empty");
+    if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
-        return dt__label_of_text(labels->known, &labels->texts, text, length, out_code);
+        return dt__label_of_text(labels->known, &labels->texts, labels->numbered, text, length,
+                                 out_code);
+    const bool whole = text_whole_number(text, length, &value, &is_number);
     if (dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is a missing value, not a class (data.unlabelled=skip leaves "
@@ -182,20 +188,19 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is not a class number; model.task=regress learns such values",
                        dt__shown(length), text);
-    if (labels->kind == DT__LABELS_FIXED) {
+    *out_code = (int32_t)value;
+    if (labels->kind == DT__LABELS_NAMED) {
         const size_t count = labels->texts.count;
-        const bool named = dt__dict_find(&labels->texts, text, length, &number);
-        *out_code = named ? (int32_t)number : (int32_t)value;
-        if (named || (labels->from_option && whole && (uint64_t)value < count)) return DT_OK;
+        if (labels->numbered && whole && (uint64_t)value < count) return DT_OK;
+        if (class_find(&labels->texts, text, length, out_code)) return DT_OK;
         return dt_fail(DT_EFORMAT, "label '%.*s' is none of the %zu classes that %s names",
                        dt__shown(length), text, count,
-                       labels->from_option ? "data.class_names" : "a file before");
+                       labels->numbered ? "data.class_names" : "a file before");
     }
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",
                        dt__shown(length), text, is_number ? "a number" : "not a number");
-    *out_code = (int32_t)value;
     if (is_number) return labels_learn_number(labels, value);
     DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
     *out_code = (int32_t)number;
@@ -209,12 +214,12 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
 {
     int32_t class;
-    if (labels->known && !labels->from_file && schema_has_signs(labels->known))
+    if (labels->known && !labels->named_here && schema_has_signs(labels->known))
         return value == -1 || value == 1
                    ? DT_OK
                    : dt_fail(DT_EFORMAT, "label %" PRId64 " was never seen in training", value);
     if (labels->known) return dt__label_of_number(labels->known, value, &class);
-    if (labels->kind == DT__LABELS_FIXED)
+    if (labels->kind == DT__LABELS_NAMED)
         return (uint64_t)value < labels->texts.count
                    ? DT_OK
                    : dt_fail(DT_EFORMAT,
@@ -230,21 +235,21 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
 {
     const struct dt_schema *known = labels->known;
     bool same = labels->texts.count == count;
-    labels->from_file = true;
+    labels->named_here = true;
     for (size_t i = 0; same && i < count; i++)
         same = !strcmp(dt__dict_text(&labels->texts, i), names[i]);
     if (known && known->label_names && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
-    if (labels->kind == DT__LABELS_FIXED && !same)
+    if (labels->kind == DT__LABELS_NAMED && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the files before");
-    if (known || labels->kind == DT__LABELS_FIXED) return DT_OK;
+    if (known || labels->kind == DT__LABELS_NAMED) return DT_OK;
     if (labels->kind) return dt_fail(DT_EMISMATCH, "it names its classes, the files before do not");
     for (size_t i = 0; i < count; i++) {
         uint32_t number;
         DT_TRY(dt__dict_add(&labels->texts, names[i], strlen(names[i]), &number));
         if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
     }
-    labels_begin(labels, DT__LABELS_FIXED);
+    labels_begin(labels, DT__LABELS_NAMED);
     return DT_OK;
 }
 

@@ -8,25 +8,38 @@
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 
-/* What has been seen of the labels so far. With `known` nothing is learned: each must be in it. */
+/* What has been seen of the labels so far, which says what the next one may be:
+ *
+ *                 as text                             as a number of a binary file
+ *     known       a class of the model: its name, or its number if it has none
+ *     NONE        a whole number or a text            a whole number
+ *     NUMBERS     a whole number                      a whole number
+ *     TEXTS       a text, seen before or not          an error
+ *     NAMED       the name of a class                 the number of a class
+ *
+ * The first label makes NUMBERS or TEXTS of NONE. NAMED are the classes that data.class_names lists
+ * or the first file names, before any label; by data.class_names a text may be the number of a
+ * class as well. */
 struct dt__labels {
-    const struct dt_schema *known;
-    bool task_given;  /* model.task: many classes are meant */
-    bool from_option; /* data.class_names: labels may be numbers of classes that have names */
-    bool from_file;   /* the file at hand names its classes: labels are numbers of these */
+    const struct dt_schema *known; /* NULL: the classes are being learned */
+    bool task_given;               /* model.task: many classes are meant */
+    bool numbered;                 /* data.class_names: a text may be a class's number */
+    bool named_here; /* the file at hand names its classes: 0 and 1 where the model has -1 and 1 */
     enum dt__labels_kind {
         DT__LABELS_NONE,
         DT__LABELS_NUMBERS,
         DT__LABELS_TEXTS,
-        DT__LABELS_FIXED /* the names are there before the labels */
-    } kind;
+        DT__LABELS_NAMED
+    } kind; /* while they are learned */
+    /* NUMBERS */
     int64_t min, max;
-    bool seen[3];     /* -1, 0, 1 */
-    bool beyond;      /* a label that is none of these */
-    char *negative;   /* the place of the first negative label: "FILE:LINE" */
+    bool seen[3];   /* -1, 0, 1 */
+    bool beyond;    /* a label that is none of these */
+    char *negative; /* the place of the first negative label: "FILE:LINE" */
+    /* TEXTS: those seen; NAMED, known: the names of the classes, in order */
+    struct dt__dict texts;
     const char *path; /* where the next label stands; set by the caller */
     uint64_t line;
-    struct dt__dict texts; /* seen; or the names that `known` or a file gives the classes */
 };
 dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known,
                           const struct dt_config *config);
@@ -46,10 +59,10 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
  * more than 1,000 by number, where nothing says that they are classes. */
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema);
 
-/* The class of a label; `names` has the schema's label_names in order. DT_EFORMAT: no such
- * label. */
+/* The class of a label; `names` has the schema's label_names in order; `numbered` as above.
+ * DT_EFORMAT: no such label. */
 dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
-                            const char *text, size_t length, int32_t *out);
+                            bool numbered, const char *text, size_t length, int32_t *out);
 /* DT_EFORMAT: a target that the loss does not take. */
 dt_status dt__target_check(const struct dt_targets *of, double value);
 /* Numbers -1 and 1 of a binary file, where those are the two classes, to 0 and 1, in place. */

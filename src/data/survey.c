@@ -254,7 +254,7 @@ static dt_status files_survey(struct dt__survey *survey)
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
         int detected;
-        survey->labels.from_file = false;
+        survey->labels.named_here = false;
         DT_TRY(dt_stop_check());
         if (config->test.slow_rank == 0) dt_sleep_secs(config->test.slow_secs);
         if (file->format != DT__FORMAT_MEMORY) {
@@ -382,8 +382,9 @@ static dt_status label_classes(struct dt__survey *survey)
     if (!texts->count) return DT_OK;
     DT_TRY(dt_alloc(texts->count, sizeof *source->label_class, "labels", &source->label_class));
     for (size_t i = 0; i < texts->count; i++)
-        DT_TRY(dt__label_of_text(&source->schema, &source->label_names, dt__dict_text(texts, i),
-                                 texts->entries[i].length, &source->label_class[i]));
+        DT_TRY(dt__label_of_text(&source->schema, &source->label_names, source->numbered,
+                                 dt__dict_text(texts, i), texts->entries[i].length,
+                                 &source->label_class[i]));
     return DT_OK;
 }
 
@@ -474,6 +475,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
     DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
+    survey->source->numbered = *config->data.class_names;
     DT_TRY(dt__labels_init(&survey->labels, known, config));
     survey->features = known ? known->features : 0;
     survey->targets = known ? known->targets : 0;

@@ -318,6 +318,32 @@ END_TEST
 
 /* ---- labels as people write them -------------------------------------------------------------- */
 
+/* Labels that are numbers as texts have the names of data.class_names, as those of CSV have. */
+START_TEST(texts_are_numbers_of_classes)
+{
+    const char *values[ROWS] = {"1", "0", "dog", "1", "cat", "0"};
+    const int32_t labels[ROWS] = {1, 0, 1, 1, 0, 0};
+    const hsize_t dims[] = {ROWS};
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", type, type, 1, dims, H5P_DEFAULT, values);
+    finish();
+    H5Tclose(type);
+    set("data.class_names=cat,dog");
+    expect_rows(X, labels, ROWS, FEATURES);
+    struct dt_source *source = survey(), *eval;
+    set("data.eval=b.h5");
+    ck_assert_int_eq(system("cp a.h5 b.h5"), 0);
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    struct dt_table *table = open_table(eval);
+    for (uint64_t r = 0; r < ROWS; r++)
+        ck_assert_int_eq(read_row(table, r).label[0], labels[r]);
+    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+}
+END_TEST
+
 static const int32_t BINARY[ROWS] = {1, 0, 0, 1, 1, 0};
 
 static void bool_y(void)
@@ -846,7 +872,7 @@ END_TEST
 
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
-           {class_names_are_distinct, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
+           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
            {files_take_several_reads, 1},
            {rows_have_a_shape, 1}, {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
