@@ -207,11 +207,11 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
  * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by data.format of `config`
- * if it is given, else by the first line. CSV columns are found by the names of the header, if the
- * schema has names and the first line is one (data.header says so, if it is given); without a
- * header they are the features alone, or stand as data.label and data.ignore of `config` (the
- * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who
- * must not have read from it. */
+ * if it is given, else by the first line that is neither blank nor a comment (of LIBSVM: # ...).
+ * CSV columns are found by the names of the header, if the schema has names and the first line is
+ * one (data.header says so, if it is given); without a header they are the features alone, or stand
+ * as data.label and data.ignore of `config` (the training's; may be NULL) say. Schema and config
+ * outlive the rows; `in` stays the caller's, who must not have read from it. */
 struct dt_rows;
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out);

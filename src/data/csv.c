@@ -131,7 +131,13 @@ static dt_status csv_row(const struct dt__columns *columns, const uint32_t *word
     return DT_OK;
 }
 
-const struct dt__grammar dt__csv_grammar = {true, csv_parse, csv_row};
+static bool csv_is_empty(char *record, size_t length)
+{
+    (void)record;
+    return !length;
+}
+
+const struct dt__grammar dt__csv_grammar = {true, csv_is_empty, csv_parse, csv_row};
 
 /* ---- columns of several files --------------------------------------------------------------- */
 

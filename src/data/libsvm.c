@@ -8,10 +8,12 @@
 #include <strings.h>
 
 #include "data/number.h"
+#include "data/packed.h"
 #include "data/reader.h"
 #include "data/text.h"
 
-enum { PLAUSIBLE = 1 << 16 };
+/* Features that are believed of data of any size; bytes that a packed one may stand for. */
+enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -46,10 +48,10 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
         dt__number_read(colon + 1, word->length - (size_t)(colon + 1 - word->text), &value);
     /* A few bytes must not make a model of gigabytes. */
     if (!status && index > PLAUSIBLE && index > parser->bytes && !parser->features)
-        status = dt_fail(DT_EFORMAT,
-                         "data of %" PRIu64 " bytes does not have so many features; data.features "
-                         "says how many are meant",
-                         parser->bytes);
+        status = dt_fail(DT_EFORMAT, "%s; data.features says how many are meant",
+                         parser->bytes ? "data of so few bytes does not have so many features"
+                                       : "rows of a pipe do not show whether there are so many "
+                                         "features");
     if (status) return dt_fail_prefix(status, "index %zu: ", index);
     if (index > parser->widest) parser->widest = (uint32_t)index;
     if (value == 0 || (parser->features && index > parser->features)) return DT_OK;
@@ -92,7 +94,14 @@ static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *w
     return DT_OK;
 }
 
-const struct dt__grammar dt__libsvm_grammar = {false, libsvm_parse, libsvm_row};
+/* A line of blanks, or a comment alone. */
+static bool libsvm_is_empty(char *record, size_t length)
+{
+    struct dt__cell word;
+    return !word_next(&record, record + length, &word);
+}
+
+const struct dt__grammar dt__libsvm_grammar = {false, libsvm_is_empty, libsvm_parse, libsvm_row};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -105,6 +114,7 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt__parser parser = {.bytes = survey->bytes, .features = (uint32_t)features};
     if (survey->known) parser.features = (uint32_t)survey->known->features;
     DT_TRY(dt__lines_open(&lines, file->path));
+    if (lines.file && dt__packed_is(lines.file)) parser.bytes *= UNPACKED;
     dt__lines_release(&lines, true);
     dt_status status = dt__text_survey(survey, file, &lines, &dt__libsvm_grammar, &parser);
     dt__lines_close(&lines);
@@ -137,10 +147,17 @@ static bool word_is_pair(const struct dt__cell *word)
 
 bool dt__libsvm_is_row(char *text, size_t length)
 {
-    char *newline = memchr(text, '\n', length), *end = newline ? newline : text + length;
-    struct dt__cell word;
+    char *const stop = text + length, *end = stop;
+    struct dt__cell word = {0};
     double value;
-    if (!word_next(&text, end, &word)) return false;
+    bool found = false;
+    for (char *line = text; line < stop && !found; line = end + 1) {
+        char *newline = memchr(line, '\n', (size_t)(stop - line));
+        end = newline ? newline : stop;
+        text = line;
+        found = word_next(&text, end, &word);
+    }
+    if (!found) return false;
     if (word_is_pair(&word)) return true;
     return !dt__number_parse(word.text, word.length, &value) && word_next(&text, end, &word) &&
            word_is_pair(&word);

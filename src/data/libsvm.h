@@ -9,7 +9,8 @@
  * does not rise or is too large, a value that is not a finite number. */
 extern const struct dt__grammar dt__libsvm_grammar;
 
-/* Whether the first line of text[0..length) begins "number index:" or "index:". */
+/* Whether text[0..length) begins "number index:" or "index:", behind lines that are blank or a
+ * comment. */
 bool dt__libsvm_is_row(char *text, size_t length);
 
 #endif

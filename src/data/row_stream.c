@@ -192,13 +192,32 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
+/* By the first line that is neither blank nor a comment, as LIBSVM has them. Above rows of CSV such
+ * a line may be the header. */
+static dt_status grammar_tell(struct dt_rows *rows)
+{
+    char *record;
+    size_t length;
+    for (bool tells = false; !tells;) {
+        DT_TRY(dt__lines_next(&rows->lines, false, &record, &length));
+        if (!record) return DT_OK;
+        for (; length && isspace((unsigned char)*record); length--)
+            record++;
+        tells = length && *record != '#';
+        if (length && !tells) rows->grammar = &dt__csv_grammar;
+    }
+    if (*record == '[' || *record == '{')
+        rows->grammar = NULL;
+    else
+        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
+    return DT_OK;
+}
+
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out)
 {
     struct dt_rows *rows;
     struct dt__lines *lines;
-    char *record;
-    size_t length;
     dt_status status;
     const bool given = config && dt_config_is_given(config, "data.format");
     const int format = given ? config->data.format : DT_FORMAT_AUTO;
@@ -214,15 +233,10 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
-    do /* the first line that is not blank tells */
-        DT_GUARD(dt__lines_next(lines, false, &record, &length));
-    while (record && text_is_blank(record, length));
-    while (record && length && isspace((unsigned char)*record))
-        record++, length--;
-    if (format != DT_FORMAT_AUTO)
+    if (format == DT_FORMAT_AUTO)
+        DT_GUARD(grammar_tell(rows));
+    else
         rows->grammar = dt__formats[format]->grammar;
-    else if (record && *record != '[' && *record != '{')
-        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));
@@ -256,11 +270,12 @@ void dt_rows_close(struct dt_rows *rows)
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* A record of CSV that has a separator is a row, if only of gaps. */
-static bool record_is_blank(const struct dt_rows *rows, const char *record, size_t length)
+static bool record_is_blank(const struct dt_rows *rows, char *record, size_t length)
 {
     const char separator = rows->parser.header ? rows->header.separator : '\t';
+    if (rows->grammar && rows->grammar->is_empty(record, length)) return true;
     if (!text_is_blank(record, length)) return false;
-    return !length || rows->grammar != &dt__csv_grammar || !memchr(record, separator, length);
+    return rows->grammar != &dt__csv_grammar || !memchr(record, separator, length);
 }
 
 /* The next record that is neither blank nor a header. What cannot be cut into records ends the

@@ -310,7 +310,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         DT_TRY(dt_stop_check());
         do
             DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
-        while (record && !length);
+        while (record && grammar->is_empty(record, length));
         if (!record) break;
         survey->labels.line = lines->line;
         uint32_t *const crc = &survey->source->text_crc;

@@ -59,6 +59,13 @@ if [ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null; the
     check_eq 'bits of rows that were copied' "$(crc "$tmp/apart")" "$(crc "$tmp/s1")"
 fi
 check_ge accuracy "$(record "$tmp/s3" eval accuracy)" 0.95
+# What bounds an index is the size of the rows, not that of the file that they are packed in.
+awk 'BEGIN {for (i = 0; i < 6000; i++) print i % 2 " 1:1 " 70001 + i % 3 ":1"}' >"$tmp/tall.svm"
+gzip -c "$tmp/tall.svm" >"$tmp/tall.svm.gz"
+check_le 'bytes of packed rows' "$(wc -c <"$tmp/tall.svm.gz")" 70000
+sparse 1 tall data.train="$tmp/tall.svm" train.max_steps=2
+sparse 1 tall_packed data.train="$tmp/tall.svm.gz" train.max_steps=2
+check_eq 'bits of packed rows of large indices' "$(crc "$tmp/tall_packed")" "$(crc "$tmp/tall")"
 sparse 3 resumed train.epochs=1
 sparse 1 resumed
 check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/s1")"

@@ -306,6 +306,25 @@ START_TEST(libsvm_rows_are_read)
 }
 END_TEST
 
+/* Nor are comments rows of a stream; a header may begin like one. */
+START_TEST(comments_are_no_rows)
+{
+    open_rows("# one\n\n1 1:1\n  # two\n2:5\n#");
+    expect_row(3, 1, 0, 0);
+    expect_row(5, 0, 5, 0);
+    expect_end();
+    open_rows("#a,b,c\n1,2,3\n");
+    expect_row(2, 1, 2, 3);
+    expect_end();
+    open_rows("#a,b,c\n");
+    expect_end();
+    open_rows("# rows\n[1,2,3]\n");
+    expect_bad(1, "not JSON");
+    expect_row(2, 1, 2, 3);
+    expect_end();
+}
+END_TEST
+
 /* A first row that has no feature looks like CSV. */
 START_TEST(rows_have_the_format_that_they_are_told)
 {
@@ -342,6 +361,43 @@ START_TEST(rows_are_scaled_and_normalised)
     expect_row(1, 1, 1, 6);
     expect_end();
     schema = (struct dt_schema){0};
+}
+END_TEST
+
+static void expect_kept(const char *first, const char *second)
+{
+    char **kept = dt_rows_take_kept(rows);
+    ck_assert_ptr_nonnull(kept);
+    ck_assert_str_eq(kept[0], first);
+    ck_assert_str_eq(kept[1], second);
+    dt_free(kept[0]), dt_free(kept[1]), dt_free(kept);
+}
+
+/* What is kept is that of the last row, whole or not at all: of a row before whose texts nobody took nothing is left, and
+ * of one that lacks a column nothing is there. */
+START_TEST(kept_texts_are_of_one_row)
+{
+    schema.feature_names = names;
+    open_rows("id,s,\"q, r\",p,note\n1,3,2,1,x\n2,3,2,1,y\n3,3,2\n4,3,2,1,z\n");
+    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    expect_row(2, 1, 2, 3);
+    expect_row(3, 1, 2, 3);
+    expect_kept("y", "2");
+    ck_assert_ptr_null(dt_rows_take_kept(rows));
+    expect_bad(4, "3 columns, expected 5");
+    expect_row(5, 1, 2, 3);
+    expect_kept("z", "4");
+    expect_end();
+    open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, r\":2,\"s\":3,\"note\":\"y\"}\n"
+              "{\"p\":4,\"q, r\":2,\"s\":3,\"note\":\"z\",\"id\":8}\n");
+    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    expect_row(1, 1, 2, 3);
+    expect_bad(2, "column 'id' of predict.keep is missing");
+    ck_assert_ptr_null(dt_rows_take_kept(rows));
+    expect_row(3, 4, 2, 3);
+    expect_kept("z", "8");
+    expect_end();
+    schema.feature_names = NULL;
 }
 END_TEST
 
@@ -386,7 +442,7 @@ DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
            {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
-           {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
+           {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
-           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
+           {kept_texts_are_of_one_row, 1}, {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
            {packed_streams_are_named, 1})
