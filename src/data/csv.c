@@ -145,7 +145,6 @@ const struct dt__grammar dt__csv_grammar = {true, csv_is_empty, csv_parse, csv_r
 static dt_status columns_make(struct dt__survey *survey, const struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
-    const char *categories = config->data.categories;
     struct dt__columns *columns = &survey->source->columns;
     bool *insisted;
     dt_status status = DT_OK;
@@ -153,8 +152,7 @@ static dt_status columns_make(struct dt__survey *survey, const struct dt__header
     DT_TRY(dt__columns_init(columns, config, header->features));
     if (header->names) DT_TRY(dt__header_distinct(header));
     DT_TRY(dt_alloc(header->cells.count, sizeof *insisted, "columns", &insisted));
-    if (strcmp(categories, "auto") && strcmp(categories, "none"))
-        DT_GUARD(dt__header_mark(header, "data.categories", categories, true, insisted));
+    DT_GUARD(dt__header_mark_categories(header, config, true, insisted));
     for (size_t i = 0; i < header->cells.count; i++) {
         if (header->roles[i] < 0) continue;
         struct dt__column *column = &columns->items[header->roles[i]];
@@ -221,7 +219,7 @@ done:
 
 /* Roles by the names of the files before, or of the model, if this file has them; else by the
  * configuration. */
-static dt_status columns_find(struct dt__survey *survey, const char *path,
+static dt_status columns_find(struct dt__survey *survey, const struct dt__lines *lines,
                               struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
@@ -243,10 +241,10 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
         DT_TRY(dt__header_want(header, "data.label", config->data.label, label, survey->targets > 1,
                                DT__ROLE_LABEL));
         DT_TRY(dt__header_match(header, columns, config->data.header == DT_HEADER_YES));
-        if (header->names) DT_TRY(extra_tell(survey, path, header));
+        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
         if (header->names) return names_note(survey, header);
     }
-    DT_TRY(dt__header_decide(header, config, path));
+    DT_TRY(dt__header_decide(header, config, lines));
     if (!columns->count) {
         DT_TRY(columns_make(survey, header));
         return names_note(survey, header);
@@ -319,7 +317,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
                          file->path));
     status = dt__header_parse(&header, config, record, length);
-    if (!status) status = columns_find(survey, file->path, &header);
+    if (!status) status = columns_find(survey, &lines, &header);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (config->data.header == DT_HEADER_AUTO && !survey->known)
         DT_GUARD(first_row_check(&header, &lines));

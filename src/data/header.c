@@ -1,6 +1,8 @@
 /* The first row of a CSV. */
 #include "data/header.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +14,33 @@ enum { MOST_NAMED = 8 };
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
+static const char SEPARATORS[] = ",;\t|"; /* those that are found by themselves */
+
+/* Whether all commas outside of quotes stand between digits, one at most from one of the other
+ * separators to the next: 1,5;2,5. */
+static bool commas_are_decimal(const char *record, size_t length)
+{
+    bool open = false, seen = false;
+    for (size_t i = 0; i < length; i++) {
+        open ^= record[i] == '"';
+        if (open || !record[i] || !strchr(SEPARATORS, record[i])) continue;
+        const bool comma = record[i] == ',';
+        if (comma && (seen || !i || i + 1 == length || !isdigit((unsigned char)record[i - 1]) ||
+                      !isdigit((unsigned char)record[i + 1])))
+            return false;
+        seen = comma;
+    }
+    return true;
+}
+
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
- * record has most often outside of quotes; of decimal commas it is another, if there is one. */
+ * record has most often outside of quotes. Of commas that are decimal ones it is another, if there
+ * is one. */
 static dt_status separator_find(const struct dt_config *config, const char *record, size_t length,
                                 char *out)
 {
-    static const char candidates[] = ",;\t|";
     const char *key = config ? config->data.separator : "auto";
-    size_t counts[sizeof candidates] = {0}, best = 0;
+    size_t counts[sizeof SEPARATORS] = {0}, best = 0;
     bool open = false;
     if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
     if (strlen(key) == 1 && !strchr("\"\r\n.", *key)) {
@@ -31,14 +52,15 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
             DT_EUSAGE,
             "data.separator=%s: expected auto, tab or one character, not a quote or a point", key);
     for (size_t i = 0; i < length; i++) {
-        const char *found = strchr(candidates, record[i]);
+        const char *found = strchr(SEPARATORS, record[i]);
         open ^= record[i] == '"';
-        if (!open && record[i] && found) counts[found - candidates]++;
+        if (!open && record[i] && found) counts[found - SEPARATORS]++;
     }
-    if (config && config->data.decimal == DT_DECIMAL_COMMA) counts[0] = 0;
-    for (size_t i = 1; candidates[i]; i++)
+    if ((config && config->data.decimal == DT_DECIMAL_COMMA) || commas_are_decimal(record, length))
+        counts[0] = 0;
+    for (size_t i = 1; SEPARATORS[i]; i++)
         if (counts[i] > counts[best]) best = i;
-    *out = candidates[best];
+    *out = SEPARATORS[best];
     return DT_OK;
 }
 
@@ -191,6 +213,10 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     uint32_t cell;
     if (by_place) {
         text_is_integer(text, &number);
+        if (number >= count && dt__dict_find(&header->index, text, strlen(text), &cell))
+            return dt_fail(DT_EMISMATCH,
+                           "%s=%s: there are %lld columns; column %u has this name: expected %u",
+                           key, text, count, cell, cell);
         if (number < -count || number >= count)
             return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
         *out = (size_t)(number < 0 ? number + count : number);
@@ -227,6 +253,14 @@ dt_status dt__header_mark(const struct dt__header *header, const char *key, cons
     }
     dt__names_free(names.items, names.count);
     return status;
+}
+
+dt_status dt__header_mark_categories(const struct dt__header *header,
+                                     const struct dt_config *config, bool insist, bool *marks)
+{
+    const char *list = config->data.categories;
+    if (!strcmp(list, "auto") || !strcmp(list, "none")) return DT_OK;
+    return dt__header_mark(header, "data.categories", list, insist, marks);
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
@@ -347,7 +381,7 @@ dt_status dt__header_roles(struct dt__header *header, const struct dt_config *co
 
 /* A key that names a column needs a header; else the cells tell. */
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
-                            const char *path)
+                            const struct dt__lines *lines)
 {
     const bool open = config->data.header == DT_HEADER_AUTO;
     DT_TRY(wants_of_config(header, config));
@@ -362,8 +396,8 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
     header->names = dt__header_has_no_numbers(header);
     long long first = 0;
     if (!header->names && cells_count_up(&header->cells, &first))
-        dt_warn("%s:1: %lld, %lld, %lld ... are taken for values; if they name the columns: "
-                "data.header=yes",
-                path, first, first + 1, first + 2);
+        dt_warn("%s:%" PRIu64 ": %lld, %lld, %lld ... are taken for values; if they name the "
+                "columns: data.header=yes",
+                lines->name, lines->line, first, first + 1, first + 2);
     return DT_OK;
 }

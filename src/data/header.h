@@ -53,9 +53,10 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
  * column, and without header->names no name is one. DT_EFORMAT: no features. */
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);
 /* Decides whether the cells are names, by data.header, these keys and the cells; gives roles
- * likewise. `path` is for a warning. */
+ * likewise. `lines` stand behind the first row, and say in a warning where it is. */
+struct dt__lines;
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
-                            const char *path);
+                            const struct dt__lines *lines);
 
 /* The column that a key names, or numbers. DT_EMISMATCH. */
 dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
@@ -63,6 +64,9 @@ dt_status dt__header_find(const struct dt__header *header, const char *key, cons
 /* Marks the columns that a key lists. `insist`: they must be there. DT_EMISMATCH. */
 dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
                           bool insist, bool *marks);
+/* The same for data.categories, whose words auto and none list no column. */
+dt_status dt__header_mark_categories(const struct dt__header *header,
+                                     const struct dt_config *config, bool insist, bool *marks);
 /* DT_EFORMAT: two columns have one name. */
 dt_status dt__header_distinct(const struct dt__header *header);
 /* No feature is a number, so that the cells may be names. */

@@ -118,10 +118,11 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     dt_status status = dt__header_parse(header, &config, record, length);
     if (!status)
         status = dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns);
-    if (!status) status = dt__header_decide(header, &config, table->lines.name);
-    if (status) return dt_fail_prefix(status, "%s:1: ", table->lines.name);
+    if (!status) status = dt__header_decide(header, &config, &table->lines);
+    if (status)
+        return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
     DT_TRY(dt_alloc(cells->count, sizeof *insisted, "columns", &insisted));
-    status = dt__header_mark(header, "data.categories", config.data.categories, false, insisted);
+    status = dt__header_mark_categories(header, &config, false, insisted);
     for (size_t i = 0; i < cells->count; i++) {
         struct summary *column = &table->columns[i];
         column->insisted = insisted[i];

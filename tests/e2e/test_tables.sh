@@ -354,13 +354,15 @@ printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv
     grep -q '^label = the payment that is due in the next month$' || fail 'inspect cuts a long name'
 
 # The same of inspect, with advice.
-inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
+inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" ${3:-} >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
 inspect 'the file is empty' ''
 inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^decimal = ,   ; a comma is the decimal point in d' 'd;y\n0,5;0\n'
 inspect '^decimal = ,   ; a comma is the decimal point in y' 'd;y\n1;0,5\n2;1,5\n'
 grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for classes'
 inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
+inspect 'wrong.csv:3: data.label=7: there are 2 columns' '\n\na,y\n1,0\n' data.label=7
+inspect '^auto  *feature integer ' 'auto,none,y\n1,2,0\n2,3,1\n'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'

@@ -81,6 +81,8 @@ static const struct {
     {"a,b,c\n", "the files have no rows", NULL},
     {"1,2,0\n", "a.csv:1: data.label=7: there are 3 columns", "data.label=7"},
     {"a,b,c\n1,2,0\n", "a.csv:1: data.label: no column is named 'd'", "data.label=d"},
+    {"a,2020,c\n1,2,0\n", "a.csv:1: data.ignore=2020: there are 3 columns; column 1 has this name: expected 1",
+     "data.header=yes data.ignore=2020"},
     {"a,b,c\n1,2,0\n1,2,1\n", "data.label=b,c: expected one column", "data.label=b,c"},
     {"a,b,c\n1,2,0\n1,2,1\n", "data.label=c: the column is in data.ignore too",
      "data.label=c data.ignore=a,c"},
@@ -267,7 +269,7 @@ static void catch_said(void *arg, enum dt_log_level level, const char *line)
     const size_t length = strlen(said);
     (void)arg, (void)level;
     if (strstr(line, "are ignored") || strstr(line, "decimal points") ||
-        strstr(line, "has no name"))
+        strstr(line, "has no name") || strstr(line, "are taken for values"))
         snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
@@ -357,6 +359,18 @@ START_TEST(separators_are_told)
 }
 END_TEST
 
+/* Commas that separate cells go on to do so beside texts that have other separators. */
+START_TEST(texts_have_separators)
+{
+    const float x[] = {1, 1, 0, 0, 2, 0, 1, 0};
+    put_text("a.csv", "1,Comedy|Drama,0\n2,War;Drama|Crime|2,1\n");
+    set("data.train=a.csv");
+    expect_rows(x, NULL, 2, 4);
+    put_text("a.csv", "1,2,0;1|2,0\n2,2,3;4|5,1\n");
+    expect_rows((const float[]){1, 2, 1, 0, 0, 2, 2, 0, 1, 0}, NULL, 2, 5);
+}
+END_TEST
+
 /* A comma before the decimals, whatever stands between the cells. */
 START_TEST(decimals_may_have_commas)
 {
@@ -384,6 +398,18 @@ START_TEST(points_beside_decimal_commas_are_told)
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "a.csv:3: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
                            "between thousands, leave it out|");
+}
+END_TEST
+
+/* The first row need not be the first line. */
+START_TEST(a_header_is_named_where_it_stands)
+{
+    put_text("a.csv", "\n\r\n0,1,2,kind\n1,2,4,cat\n5,7,4,dog\n");
+    set("data.train=a.csv");
+    dt_log_set_sink(catch_said, NULL);
+    dt_source_destroy(survey());
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "a.csv:3: 0, 1, 2 ... are taken for values; if they name the columns: data.header=yes|");
 }
 END_TEST
 
@@ -494,6 +520,9 @@ static const struct {
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is a number with a sign or with commas", NULL},
     {"d;y\n1.234,5;0\n", "a.csv:2: column 0 (d): '1.234,5' is a number with a sign or with commas, points or blanks "
                           "between its thousands: leave them out; data.categories=d would take", "data.decimal=,"},
+    {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma", NULL},
+    {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
+    {"1,5|no\n2,5|yes\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
@@ -759,8 +788,8 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
-           {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1},
-           {columns_without_a_name_are_told, 1}, {texts_are_categories, 1},
+           {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1},
+           {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
