@@ -1,4 +1,4 @@
-/* Packed files. gzip by zlib, which reads plain files as they are; zstd by its own library. */
+/* Packed files: gzip by zlib, zstd by its own library. */
 #include "data/packed.h"
 
 #include <ctype.h>
@@ -11,6 +11,8 @@
 #include <zstd.h>
 
 #include "base/limits.h"
+
+enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */
 
 /* ---- what is not read ----------------------------------------------------------------------- */
 
@@ -48,15 +50,15 @@ bool dt__path_is_pipe(const char *path)
 
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
-/* zlib reads what is not packed as it stands. */
 struct dt__packed {
     const char *path; /* lent */
-    gzFile gzip;      /* NULL: zstd */
     FILE *file;
-    ZSTD_DStream *zstd;
-    size_t state; /* of zstd: 0 behind a whole frame */
-    ZSTD_inBuffer in;
-    unsigned char bytes[DT__UNPACK_BYTES + DT__PACKED_HEAD]; /* of `in` */
+    bool is_gzip;
+    z_stream gzip;
+    ZSTD_DStream *zstd; /* NULL: gzip, or not packed */
+    bool whole;         /* what was unpacked ends with a whole member of gzip, frame of zstd */
+    size_t at, length;  /* of `bytes`: what is still to be unpacked, and their end */
+    unsigned char bytes[DT__UNPACK_BYTES + DT__PACKED_HEAD];
 };
 
 /* By the first bytes. */
@@ -101,7 +103,6 @@ dt_status dt__packed_open(const char *path, struct dt__packed **out)
     dt_status status = DT_OK;
     DT_TRY(dt_alloc(1, sizeof *packed, "a file", &packed));
     packed->path = path;
-    packed->in.src = packed->bytes;
     DT_GUARD(dt_file_open(path, &fd, &size)); /* a pipe would be read twice */
     packed->file = fdopen(fd, "r");
     if (!packed->file) {
@@ -109,16 +110,17 @@ dt_status dt__packed_open(const char *path, struct dt__packed **out)
         close(fd);
         goto done;
     }
-    packed->in.size = fread(packed->bytes, 1, DT__PACKED_HEAD, packed->file);
-    if (ferror(packed->file)) DT_GUARD(dt_fail(DT_EIO, "%s: cannot be read", path));
-    if (head_is_zstd(packed->bytes, packed->in.size)) {
+    packed->length = fread(packed->bytes, 1, DT__PACKED_HEAD, packed->file);
+    if (ferror(packed->file)) DT_GUARD(dt_fail(DT_EIO, "%s: %s", path, strerror(errno)));
+    if (head_is_zstd(packed->bytes, packed->length)) {
         packed->zstd = ZSTD_createDStream();
         if (!packed->zstd) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for zstd"));
+    } else if (head_is_gzip(packed->bytes, packed->length)) {
+        if (inflateInit2(&packed->gzip, GZIP_WINDOW))
+            DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for gzip"));
+        packed->is_gzip = true;
     } else {
-        errno = 0;
-        packed->gzip = gzopen(path, "rbe");
-        if (!packed->gzip)
-            DT_GUARD(dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM)));
+        rewind(packed->file);
     }
     *out = packed;
 done:
@@ -129,7 +131,7 @@ done:
 void dt__packed_close(struct dt__packed *packed)
 {
     if (!packed) return;
-    if (packed->gzip) gzclose_r(packed->gzip);
+    if (packed->is_gzip) inflateEnd(&packed->gzip);
     if (packed->file) fclose(packed->file);
     ZSTD_freeDStream(packed->zstd);
     dt_free(packed);
@@ -137,47 +139,73 @@ void dt__packed_close(struct dt__packed *packed)
 
 bool dt__packed_is(const struct dt__packed *packed)
 {
-    return packed->zstd || !gzdirect(packed->gzip);
+    return packed->zstd || packed->is_gzip;
 }
 
-static dt_status gzip_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
+/* At most so many bytes as the file has them; *length 0: its end. */
+static dt_status file_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
-    const int got = gzread(packed->gzip, to, size < 1u << 30 ? (unsigned)size : 1u << 30);
-    int code = Z_OK;
-    *length = got > 0 ? (size_t)got : 0;
-    if (got > 0) return DT_OK;
-    gzerror(packed->gzip, &code);
-    if (code == Z_ERRNO) return dt_fail(DT_EIO, "%s: %s", packed->path, strerror(errno));
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-        return dt_fail(DT_EFORMAT, "%s: damaged or truncated gzip data", packed->path);
+    *length = fread(to, 1, size, packed->file);
+    if (*length || !ferror(packed->file)) return DT_OK;
+    return dt_fail(DT_EIO, "%s: %s", packed->path, strerror(errno));
+}
+
+/* Unpacks some of `bytes`. Behind a member there is another one, or zeros that fill up the file. */
+static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_t size,
+                             size_t *length)
+{
+    z_stream *gzip = &packed->gzip;
+    while (packed->whole && packed->at < packed->length && !packed->bytes[packed->at])
+        packed->at++;
+    if (packed->whole && packed->at == packed->length) return DT_OK;
+    const uInt room = size < 1u << 30 ? (uInt)size : 1u << 30;
+    gzip->next_in = packed->bytes + packed->at;
+    gzip->avail_in = (uInt)(packed->length - packed->at);
+    gzip->next_out = to;
+    gzip->avail_out = room;
+    const int code = inflate(gzip, Z_NO_FLUSH);
+    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+        return dt_fail(DT_EFORMAT, "%s: damaged gzip data%s", packed->path,
+                       packed->whole ? ", or other data behind it" : "");
+    packed->at = packed->length - gzip->avail_in;
+    packed->whole = code == Z_STREAM_END;
+    if (packed->whole) inflateReset(gzip);
+    *length = room - gzip->avail_out;
     return DT_OK;
 }
 
-static dt_status zstd_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
+static dt_status zstd_unpack(struct dt__packed *packed, unsigned char *to, size_t size,
+                             size_t *length)
 {
+    ZSTD_inBuffer in = {packed->bytes, packed->length, packed->at};
     ZSTD_outBuffer out = {to, size, 0};
-    for (bool ended = false; !out.pos && !ended;) {
-        if (packed->in.pos == packed->in.size) {
-            packed->in.pos = 0;
-            packed->in.size = fread(packed->bytes, 1, DT__UNPACK_BYTES, packed->file);
-        }
-        if (ferror(packed->file)) return dt_fail(DT_EIO, "%s: cannot be read", packed->path);
-        ended = !packed->in.size;
-        if (ended && !packed->state) break;
-        packed->state = ZSTD_decompressStream(packed->zstd, &out, &packed->in);
-        if (ZSTD_isError(packed->state))
-            return dt_fail(DT_EFORMAT, "%s: zstd: %s", packed->path,
-                           ZSTD_getErrorName(packed->state));
-    }
+    const size_t state = ZSTD_decompressStream(packed->zstd, &out, &in);
+    if (ZSTD_isError(state))
+        return dt_fail(DT_EFORMAT, "%s: zstd: %s", packed->path, ZSTD_getErrorName(state));
+    packed->at = in.pos;
+    packed->whole = state == 0;
     *length = out.pos;
-    if (out.pos || !packed->state) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%s: truncated zstd data", packed->path);
+    return DT_OK;
 }
 
 dt_status dt__packed_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
     dt_work_progress();
-    return packed->zstd ? zstd_read(packed, to, size, length) : gzip_read(packed, to, size, length);
+    *length = 0;
+    if (!dt__packed_is(packed)) return file_read(packed, to, size, length);
+    for (bool ended = false; !*length && !ended;) {
+        if (packed->at == packed->length) {
+            packed->at = 0;
+            DT_TRY(file_read(packed, packed->bytes, DT__UNPACK_BYTES, &packed->length));
+            ended = !packed->length;
+        }
+        if (ended && packed->whole) return DT_OK;
+        DT_TRY(packed->zstd ? zstd_unpack(packed, to, size, length)
+                            : gzip_unpack(packed, to, size, length));
+    }
+    if (*length) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%s: truncated %s data", packed->path,
+                   packed->zstd ? "zstd" : "gzip");
 }
 
 dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, size_t *length)

@@ -632,6 +632,44 @@ START_TEST(packed_files_are_read)
 }
 END_TEST
 
+/* Behind a member of gzip there is another one, or zeros; rows that stand there as they are would be lost in silence. */
+START_TEST(what_is_behind_a_member_is_told)
+{
+    static const struct {
+        const char *more, *message;
+    } behind[] = {
+        {"printf '7,8,b\\n' | gzip >>a.csv.gz", NULL},
+        {"head -c 1000 /dev/zero >>a.csv.gz; printf '7,8,b\\n' | gzip >>a.csv.gz; head -c 9 /dev/zero >>a.csv.gz", NULL},
+        {"printf '7,8,b\\n' >>a.csv.gz", "a.csv.gz: damaged gzip data, or other data behind it"},
+        {"printf '\\037' >>a.csv.gz", "a.csv.gz: truncated gzip data"},
+    };
+    put_text("a.csv", "p,q,y\n1,2,a\n3,4,b\n5,6,a\n");
+    ck_assert_int_eq(system("gzip <a.csv >a.csv.gz"), 0);
+    ck_assert_int_eq(system(behind[_i].more), 0);
+    set("data.train=a.csv.gz");
+    if (behind[_i].message)
+        EXPECT_FAIL(try_survey(), DT_EFORMAT, behind[_i].message);
+    else
+        expect_rows((const float[]){1, 2, 3, 4, 5, 6, 7, 8}, (const int32_t[]){0, 1, 0, 1}, 4, 2);
+}
+END_TEST
+
+/* A packed megabyte of one text is handed on in many parts, the last of them without input. */
+START_TEST(packed_files_may_be_large)
+{
+    enum { MANY = 200000 };
+    ck_assert_int_eq(system(_i ? "yes 1,2,0 | head -n 199999 >a.csv; echo 3,4,1 >>a.csv; zstd -q a.csv -o b.csv.zst 2>/dev/null"
+                                 " || cp a.csv b.csv.zst"
+                               : "{ yes 1,2,0 | head -n 199999; echo 3,4,1; } | gzip >b.csv.gz"), 0);
+    set(_i ? "data.train=b.csv.zst" : "data.train=b.csv.gz");
+    struct dt_source *source = survey();
+    ck_assert_uint_eq(dt_source_rows(source), MANY);
+    struct dt_table *table = open_table(source);
+    ck_assert_float_eq(read_row(table, MANY - 1).x[1], 4);
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
 static const struct {
     const char *name, *bytes, *message;
 } FOREIGN[] = {
@@ -792,6 +830,6 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
-           {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
+           {packed_files_are_read, 2}, {what_is_behind_a_member_is_told, 4}, {packed_files_may_be_large, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
            {rows_have_weights, 6}, {weights_are_no_other_column, 4}, {rows_are_found_anywhere, 1},
            {bytes_are_told_from_floats, 1})
