@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "data/csv.h"
 #include "data/number.h"
@@ -87,6 +88,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
 {
     const struct dt__names *cells = &header->cells;
     bool open = false;
+    if (length == 5 && !strncasecmp(record, "sep=", 4))
+        return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
+    if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
     DT_TRY(separator_find(config, record, length, &header->separator));
     for (size_t i = 0; i + 1 < length; i++) {
         open ^= record[i] == '"';
@@ -96,9 +100,11 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                            "tr '\\r' '\\n' <FILE >NEW makes lines of them");
     }
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
-    for (uint32_t i = 0, number; i < cells->count && !header->twin; i++) {
+    DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
+    for (size_t i = 0; i < cells->count; i++) {
+        uint32_t number;
         DT_TRY(dt__dict_add(&header->index, cells->items[i], strlen(cells->items[i]), &number));
-        if (number != i) header->twin = i;
+        if (header->index.entries[number].count == 1) header->first[number] = i;
     }
     return dt_alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
 }
@@ -134,15 +140,26 @@ bool dt__header_has_no_numbers(const struct dt__header *header)
     return true;
 }
 
+bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice)
+{
+    uint32_t number;
+    if (!dt__dict_find(&header->index, text, strlen(text), &number)) return false;
+    *first = header->first[number];
+    *twice = header->index.entries[number].count > 1;
+    return true;
+}
+
 dt_status dt__header_distinct(const struct dt__header *header)
 {
-    const size_t twin = header->twin;
-    size_t first = 0;
-    if (!twin) return DT_OK;
-    while (strcmp(header->cells.items[first], header->cells.items[twin]))
-        first++;
-    return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, twin,
-                   header->cells.items[twin]);
+    for (size_t i = 0, first; i < header->cells.count; i++) {
+        bool twice;
+        if (!dt__header_has(header, header->cells.items[i], &first, &twice) || first == i ||
+            (header->roles[i] == DT__ROLE_IGNORE && header->roles[first] == DT__ROLE_IGNORE))
+            continue;
+        return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, i,
+                       header->cells.items[i]);
+    }
+    return DT_OK;
 }
 
 /* ---- what is looked for --------------------------------------------------------------------- */
@@ -170,6 +187,7 @@ void dt__header_free(struct dt__header *header)
     dt_free(header->wants);
     dt__names_free(header->cells.items, header->cells.count);
     dt__dict_free(&header->index);
+    dt_free(header->first);
     dt_free(header->roles);
     *header = (struct dt__header){0};
 }
@@ -210,13 +228,13 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     const struct dt__names *cells = &header->cells;
     const long long count = (long long)cells->count;
     long long number = 0;
-    uint32_t cell;
+    bool twice;
     if (by_place) {
         text_is_integer(text, &number);
-        if (number >= count && dt__dict_find(&header->index, text, strlen(text), &cell))
+        if (number >= count && dt__header_has(header, text, out, &twice))
             return dt_fail(DT_EMISMATCH,
-                           "%s=%s: there are %lld columns; column %u has this name: expected %u",
-                           key, text, count, cell, cell);
+                           "%s=%s: there are %lld columns; column %zu has this name: expected %zu",
+                           key, text, count, *out, *out);
         if (number < -count || number >= count)
             return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
         *out = (size_t)(number < 0 ? number + count : number);
@@ -224,13 +242,11 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     }
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
-    if (!dt__dict_find(&header->index, text, strlen(text), &cell))
-        return dt_fail(DT_EMISMATCH,
-                       "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key,
-                       text, cells->items[0], count > 1 ? ", '" : "",
-                       count > 1 ? cells->items[1] : "", count > 1 ? "'" : "");
-    *out = cell;
-    return DT_OK;
+    if (dt__header_has(header, text, out, &twice)) return DT_OK;
+    return dt_fail(DT_EMISMATCH,
+                   "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key, text,
+                   cells->items[0], count > 1 ? ", '" : "", count > 1 ? cells->items[1] : "",
+                   count > 1 ? "'" : "");
 }
 
 dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
@@ -301,15 +317,15 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
-    bool named = false, numbers = false;
-    uint32_t cell;
+    bool named = false, numbers = false, twice;
+    size_t cell;
     dt_status status = DT_OK;
     for (size_t c = 0; c < columns->count; c++)
         DT_GUARD(want_add(header, (struct dt__want){.role = (int32_t)c}, columns->items[c].name));
     for (size_t i = 0; i < header->nwants; i++) {
         const struct dt__want *want = &header->wants[i];
         if (want->by_place) continue;
-        const bool found = dt__dict_find(&header->index, want->text, strlen(want->text), &cell);
+        const bool found = dt__header_has(header, want->text, &cell, &twice);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
         if (!found) DT_GUARD(missing_add(&missing, lacking++, want->text));
     }
@@ -317,7 +333,6 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         numbers |= dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i]));
     header->names = told || !lacking || named || !numbers;
     if (!header->names) goto done;
-    DT_GUARD(dt__header_distinct(header));
     if (lacking)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the header lacks %s; columns go by the names in the training data",
@@ -325,6 +340,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     DT_GUARD(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
+    status = dt__header_distinct(header);
 done:
     dt_text_free(&missing);
     return status;
@@ -388,7 +404,6 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
     header->names = config->data.header == DT_HEADER_YES;
     for (size_t i = 0; i < header->nwants; i++)
         header->names |= open && !header->wants[i].by_place;
-    if (header->names) DT_TRY(dt__header_distinct(header));
     for (size_t i = header->nwants; i-- > 0 && header->names;)
         DT_TRY(want_check_number(header, &header->wants[i]));
     DT_TRY(roles_give(header, config));

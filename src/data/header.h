@@ -23,8 +23,8 @@ struct dt__want {
 struct dt__header {
     char separator;
     struct dt__names cells;
-    struct dt__dict index; /* of the cells, up to `twin` */
-    size_t twin;           /* the first cell that repeats one before it; 0: none does */
+    struct dt__dict index; /* of the cells; how often each text stands there */
+    size_t *first;         /* (index.count) the first cell that has the text */
     bool names;            /* the cells name the columns */
     int32_t *roles;        /* (cells.count) */
     size_t features, labels;
@@ -67,7 +67,9 @@ dt_status dt__header_mark(const struct dt__header *header, const char *key, cons
 /* The same for data.categories, whose words auto and none list no column. */
 dt_status dt__header_mark_categories(const struct dt__header *header,
                                      const struct dt_config *config, bool insist, bool *marks);
-/* DT_EFORMAT: two columns have one name. */
+/* The first cell with a text; *twice: it is not the only one. False: there is none. */
+bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice);
+/* Behind the roles. DT_EFORMAT: two columns, not both of them ignored, have one name. */
 dt_status dt__header_distinct(const struct dt__header *header);
 /* No feature is a number, so that the cells may be names. */
 bool dt__header_has_no_numbers(const struct dt__header *header);

@@ -61,10 +61,11 @@ static dt_status csv_find_kept(struct dt_rows *rows)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *name = rows->keep.items[k];
-        uint32_t at;
-        if (!dt__dict_find(&rows->header.index, name, strlen(name), &at))
+        bool twice;
+        if (!dt__header_has(&rows->header, name, &rows->keep_at[k], &twice))
             return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'", name);
-        rows->keep_at[k] = at;
+        if (twice)
+            return dt_fail(DT_EMISMATCH, "predict.keep: several columns are named '%s'", name);
     }
     return DT_OK;
 }

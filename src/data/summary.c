@@ -234,14 +234,17 @@ static const char *to_ignore(const struct table *table)
 }
 
 /* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
- * line of INI. A name that is a number would be taken for a place: its own, from the end, stands
- * there. */
+ * line of INI, or is that of a column before. A name that is a number would be taken for a place:
+ * its own, from the end, stands there. */
 static void print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
+    size_t first = column;
+    bool twice;
+    dt__header_has(&table->header, table->header.cells.items[column], &first, &twice);
     if (table->header.names && dt__text_is_number(name, strlen(name)))
         fprintf(out, "-%zu", table->header.cells.count - column);
-    else if (*name && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
+    else if (*name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
         fprintf(out, "%s", name);
     else
         fprintf(out, "%zu", column);

@@ -172,6 +172,8 @@ wrong "'4/3/21' is not a date as they are read" 'd,y\n4/3/21,0\n'
 wrong "decimal comma" 'd;y\n0,5;0\n'
 wrong "a value is missing" 'a,y\n1,0\n,1\n'
 wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
+wrong 'wrong.txt:1: a byte of zero in the first row' 'a\000b,y\n1,0\n2,1\n'
+wrong "wrong.txt:1: 'sep=' is a line of Excel's own" 'sep=;\r\na;y\r\n1;0\r\n2;1\r\n'
 wrong 'wrong.txt:2: a byte of zero in the label' 'a,y\n1,x\000z\n2,w\n'
 wrong 'column 0 (a): a byte of zero in a text' 'a,y\nA\000B,0\nA\000C,1\n'
 wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'
@@ -363,6 +365,7 @@ grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for c
 inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
 inspect 'wrong.csv:3: data.label=7: there are 2 columns' '\n\na,y\n1,0\n' data.label=7
 inspect '^auto  *feature integer ' 'auto,none,y\n1,2,0\n2,3,1\n'
+inspect '^ignore = b,3,4,5 ' 'a,b,y,b,,\n1,,0,,,\n2,,1,,,\n' data.label=y
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'

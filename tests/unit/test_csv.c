@@ -418,9 +418,11 @@ START_TEST(columns_without_a_name_are_told)
 {
     put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
     set("data.train=a.csv"), set("data.label=y");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:1: columns 0 and 2 are both named ''; data.ignore leaves columns out by");
     set("data.ignore=2");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
+    set("data.ignore=0,2");
+    expect_rows((const float[]){1, 0, 2, 1}, NULL, 2, 2);
     put_text("a.csv", ",p,Unnamed: 2,y\n0,1,0,0\n1,2,1,1\n");
     set("data.ignore=");
     dt_log_set_sink(catch_said, NULL);

@@ -115,6 +115,26 @@ START_TEST(csv_has_the_header_that_it_is_told)
 }
 END_TEST
 
+/* Columns that are not asked for may have any names, as a sheet has that ends in empty columns. */
+START_TEST(csv_repeats_a_name)
+{
+    schema.feature_names = names;
+    open_rows("s,x,p,\"q, r\",x,,\n3,7,1,2,8,,\n6,7,4,5,8,,\n");
+    EXPECT_OK(dt_rows_keep(rows, "s"));
+    expect_row(2, 1, 2, 3);
+    expect_row(3, 4, 5, 6);
+    expect_end();
+    float x[3];
+    uint64_t line;
+    bool end;
+    open_rows("s,x,p,\"q, r\",x\n3,7,1,2,8\n");
+    EXPECT_OK(dt_rows_keep(rows, "x"));
+    EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, "predict.keep: several columns are named 'x'");
+    expect_end();
+    schema.feature_names = NULL;
+}
+END_TEST
+
 /* A header that lacks a feature is never read by position, however well the numbers would fit. */
 START_TEST(csv_lacks_a_name)
 {
@@ -439,7 +459,7 @@ START_TEST(packed_streams_are_named)
 END_TEST
 
 DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
-           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1},
+           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
            {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
