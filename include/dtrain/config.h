@@ -190,10 +190,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
       "column says where. With mean and flag an empty text is a category of its own")              \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
-      "CSV: text columns that become features: auto (all of them), or a list of names or "         \
-      "numbers. Any other column of texts is an error, unless data.ignore leaves it out; "         \
-      "none: each is. Each different text of a column becomes one 0/1 feature; one more "          \
-      "stands for texts that training never saw")                                                  \
+      "CSV: columns whose texts become features. auto: those that begin with a text. A list of "   \
+      "names or numbers: these as well, also where they hold numbers, or texts that are nearly "   \
+      "all different. none: a text is an error, unless data.ignore leaves its column out. Each "   \
+      "different text of a column becomes one 0/1 feature; one more stands for texts that "        \
+      "training never saw")                                                                        \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \

@@ -1,10 +1,18 @@
-/* The columns of a table that are features: numbers, dates, or categories with a dictionary.
+/* The columns of a table that are features: numbers, dates, or categories with a dictionary. They
+ * are in one of three states:
  *
- * While a survey learns, a column's first value says what it is, a number, a date or a text, and
- * texts are counted. Settled, numbers and those of dates come first among the features, then a flag
- * for each column of them that had gaps (data.missing=flag), then the categories, one feature for
- * each text that is frequent enough (by count, then bytewise) and one for all others; or one hashed
- * range for all columns of texts. */
+ *     learning    dt__columns_init. A survey's first value in a column says what it is, a number, a
+ *                 date or a text; texts are counted, and numbered as they come.
+ *     settled     dt__columns_settle, of what was learned; dt__columns_of_schema. Columns know
+ *                 their features, and categories have their dictionary. Words that were read while
+ *                 learning have the texts' numbers from then: `map` makes codes of them.
+ *     nameless    dt__columns_of_json of numbers without names: as settled, but without items,
+ *                 which of many features would take gigabytes. Column c is feature c.
+ *
+ * Numbers and those of dates come first among the features, then a flag for each column of them
+ * that had gaps (data.missing=flag), then the categories, one feature for each text that is
+ * frequent enough (by count, then bytewise) and one for all others; or one hashed range for all
+ * columns of texts. */
 #ifndef DATA_COLUMNS_H
 #define DATA_COLUMNS_H
 
@@ -19,37 +27,45 @@ struct dt__column {
     char *name;   /* NULL without header */
     size_t place; /* in the first file, from 0 */
     int kind;
-    bool insisted;        /* data.categories names it */
-    uint64_t missing;     /* cells without a value */
-    struct dt__dict dict; /* of a category: texts seen (learning), or the dictionary */
-    uint32_t *map;        /* (ncodes) codes of the survey to those of `dict`; NULL: the same */
-    size_t ncodes;
-    uint32_t blank;  /* settled category: the code of a missing value */
-    int first, flag; /* features; flag 0: none */
-    size_t entry;    /* settled category: its place among a row's entries */
-    float fill;      /* what a missing number is read as; NaN: not known yet */
     struct dt__dates dates;
+    struct dt__dict dict; /* of a category: the texts seen; settled, its dictionary */
+    /* learning */
+    bool insisted;    /* data.categories names it */
+    uint64_t missing; /* cells without a value */
+    /* settled */
+    int first, flag; /* features; flag 0: none */
+    float fill;      /* what a missing number is read as; NaN: not known yet */
+    size_t entry;    /* category: its place among a row's entries */
+    uint32_t blank;  /* category: the code of a missing value */
+    uint32_t *map;   /* category: (ncodes) codes of the texts seen; NULL: words are codes */
+    size_t ncodes;
 };
 
 struct dt__columns {
-    struct dt__column *items; /* (count) */
+    struct dt__column *items; /* (count); NULL: nameless */
     size_t count;
-    struct dt__dict names; /* of the items, if they have some; settled */
-    uint64_t rows;         /* seen while learning */
-    int missing;           /* enum dt_missing */
-    bool texts, dates;     /* columns of them may be categories, and numbers */
+    int missing;   /* enum dt_missing */
+    int hash_bits; /* 0: a dictionary a column */
     bool learning;
-    int hash_bits;  /* 0: a dictionary a column */
-    int numbers;    /* features that are numbers or flags; settled */
-    size_t entries; /* of a row, one a category, in the order of the columns; settled */
+    /* learning */
+    bool texts, dates; /* columns of them may be categories, and numbers */
+    uint64_t rows;     /* seen */
+    /* settled */
+    struct dt__dict names; /* of the items, if they have some */
+    int numbers;           /* features that are numbers or flags */
+    size_t entries;        /* of a row, one a category, in the order of the columns */
 };
 
-/* `count` open columns, to be learned as `config` has it. */
+/* Learning: `count` columns of which no value was seen, as `config` has it. */
 dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *config,
                            size_t count);
-/* The columns that a schema has, settled; one of numbers a feature, if it has none. */
+/* What was learned goes to the schema (columns, features, dense, feature_names), and the columns
+ * are settled. DT_EFORMAT: too many features, a column of texts that are all different. */
+dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
+                             struct dt_schema *schema);
+/* Settled: the columns that a schema has; one of numbers a feature, if it has none. */
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);
-/* The same for all but CSV: numbers without names have no items, which of many take gigabytes. */
+/* The same for all but CSV: numbers without names are nameless. */
 dt_status dt__columns_of_json(struct dt__columns *columns, const struct dt_schema *schema);
 void dt__columns_free(struct dt__columns *columns);
 /* Features of a column that are numbers, flags apart. `fill`, or NULL, gets what each is in a row
@@ -75,10 +91,5 @@ dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema);
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
                           struct dt_schema *schema);
-
-/* What was learned goes to the schema (columns, features, dense, feature_names), and the columns
- * are settled. DT_EFORMAT: too many features, a column of texts that are all different. */
-dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
-                             struct dt_schema *schema);
 
 #endif

@@ -127,9 +127,8 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
                           const struct dt_config *config)
 {
     const char *names = config->data.class_names;
-    *labels = (struct dt__labels){.known = known,
-                                  .task_given = dt_config_is_given(config, "model.task"),
-                                  .numbered = *names};
+    *labels = (struct dt__labels){
+        .known = known, .task_given = dt_config_is_given(config, "model.task"), .numbered = *names};
     if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
     return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
 }

@@ -63,7 +63,7 @@ struct dt__parser {
     const struct dt__header *header; /* CSV: which of the file's columns is what */
     uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
     uint32_t widest;                 /* LIBSVM: greatest index of any row so far */
-    uint64_t bytes; /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
+    uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
     uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
     size_t count, room;
     struct dt__cell label, weight; /* its text; empty if there is none */
@@ -79,7 +79,7 @@ dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
 
 /* A grammar of text. Messages name the column alone. */
 struct dt__grammar {
-    bool quotes; /* records may hold line ends between quotes */
+    bool quotes;                                   /* records may hold line ends between quotes */
     bool (*is_empty)(char *record, size_t length); /* it is passed over */
     dt_status (*parse)(struct dt__parser *parser, char *record, size_t length);
     /* The numbers and entries of a typed row. */

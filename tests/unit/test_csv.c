@@ -469,7 +469,11 @@ START_TEST(texts_are_categories)
     ck_assert_str_eq(dt_source_schema(source)->feature_names[5], "carat=2");
     ck_assert_mem_eq(read_row(table, 1).x, insisted, sizeof insisted);
     dt_table_destroy(table), dt_source_destroy(source);
-    set("data.train=a.csv"), set("data.categories=auto"), set("data.min_count=2");
+    set("data.train=a.csv"), set("data.categories=carat"); /* beside those that are found */
+    source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->features, 4 + 5 + 3);
+    dt_source_destroy(source);
+    set("data.categories=auto"), set("data.min_count=2");
     const float rare[] = {1, 1, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 3, 1, 0, 1, 0, 0, 4, 0, 1, 0, 1, 0};
     expect_rows(rare, labels, 4, 6);
 }
