@@ -166,9 +166,11 @@ bool dt__libsvm_is_row(char *text, size_t length)
 /* By the name, or a first line that is like no other. */
 static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
 {
+    const size_t mark = length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;
     return !strcasecmp(suffix, ".libsvm") || !strcasecmp(suffix, ".svm") ||
            !strcasecmp(suffix, ".svmlight") ||
-           (strcasecmp(suffix, ".csv") != 0 && dt__libsvm_is_row((char *)(uintptr_t)head, length));
+           (strcasecmp(suffix, ".csv") != 0 &&
+            dt__libsvm_is_row((char *)(uintptr_t)head + mark, length - mark));
 }
 
 const struct dt__format dt__format_libsvm = {.name = "LIBSVM",

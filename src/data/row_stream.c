@@ -39,6 +39,7 @@ dt_status dt_rows_keep(struct dt_rows *rows, const char *names)
     DT_TRY(dt__names_split(names, &rows->keep));
     if (rows->keep.count && rows->grammar == &dt__libsvm_grammar)
         return dt_fail(DT_EMISMATCH, "predict.keep: rows of LIBSVM have no named columns");
+    rows->lines.keeps = rows->keep.count && rows->grammar == &dt__csv_grammar;
     return dt_alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
 }
 
@@ -70,13 +71,13 @@ static dt_status csv_find_kept(struct dt_rows *rows)
     return DT_OK;
 }
 
-/* The record is left as it is. */
-static dt_status csv_keep(struct dt_rows *rows, const char *record, size_t length)
+/* Of the last record as it stood: its decimal commas are points by now. */
+static dt_status csv_keep(struct dt_rows *rows, size_t length)
 {
     struct dt__names cells = {0};
     dt_status status = DT_OK;
     if (!rows->keep.count) return DT_OK;
-    DT_GUARD(dt__csv_split(record, length, rows->header.separator, &cells));
+    DT_GUARD(dt__csv_split(rows->lines.raw, length, rows->header.separator, &cells));
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *cell = rows->keep_at[k] < cells.count ? cells.items[rows->keep_at[k]] : "";
         DT_GUARD(dt__names_add(&rows->kept, cell, strlen(cell)));
@@ -308,7 +309,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     }
     if (!record) return DT_OK;
     if (!rows->grammar) return json_parse(rows, record, length);
-    if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, record, length));
+    if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, length));
     DT_TRY(rows->grammar->parse(&rows->parser, record, length));
     if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
         dt_warn("%s:%" PRIu64 ": features beyond %u, here %u, are ignored", rows->lines.name,

@@ -116,6 +116,7 @@ void dt__lines_close(struct dt__lines *lines)
     dt__packed_close(lines->file);
     if (lines->in && !lines->lent) fclose(lines->in);
     dt_free(lines->data);
+    dt_free(lines->raw);
     *lines = (struct dt__lines){0};
 }
 
@@ -211,7 +212,11 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     while (bytes && text[bytes - 1] == '\r') /* two, where CRLF was made of CRLF */
         bytes--;
     *out_length = bytes;
-    if (lines->commas) commas_replace(lines, text, *out_length);
+    if (lines->keeps) {
+        DT_TRY(dt_grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
+        memcpy(lines->raw, text, bytes);
+    }
+    if (lines->commas) commas_replace(lines, text, bytes);
     return DT_OK;
 }
 

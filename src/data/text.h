@@ -33,6 +33,9 @@ struct dt__lines {
     bool commas;     /* of CSV: numbers have a decimal comma, which becomes a point */
     char separator;  /* ends a cell then, and so does any of those that are found by themselves */
     bool said_point; /* that one of them has a point, which may mean thousands */
+    bool keeps;      /* set by the caller: `raw` is to be the last record as it stood */
+    char *raw;
+    size_t raw_room;
 };
 
 /* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on

@@ -408,6 +408,12 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(5, 1, 2, 3);
     expect_kept("z", "4");
     expect_end();
+    set("data.decimal=,"); /* what stands there, a comma and a point */
+    open_rows("id;s;q, r;p;note\n1,5;3;2,0;1;1.5\n");
+    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    expect_row(2, 1, 2, 3);
+    expect_kept("1.5", "1,5");
+    expect_end();
     open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, r\":2,\"s\":3,\"note\":\"y\"}\n"
               "{\"p\":4,\"q, r\":2,\"s\":3,\"note\":\"z\",\"id\":8}\n");
     EXPECT_OK(dt_rows_keep(rows, "note,id"));
