@@ -282,7 +282,9 @@ static dt_status first_row_check(const struct dt__header *first, struct dt__line
     const uint64_t line = lines->line;
     char *record;
     size_t length;
-    DT_TRY(dt__lines_next(lines, true, &record, &length));
+    do
+        DT_TRY(dt__lines_next(lines, true, &record, &length));
+    while (record && !length);
     dt_status status = DT_OK;
     const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
                        second.count == first->cells.count; /* else it is told of later */

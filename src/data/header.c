@@ -296,6 +296,11 @@ static dt_status wants_meet(struct dt__header *header)
         header->roles[want->column] = want->role;
         header->labels += want->role <= DT__ROLE_LABEL;
         if (before == DT__ROLE_OPEN || before == want->role) continue;
+        if (before >= 0)
+            return dt_fail(DT_EMISMATCH,
+                           "two features of the model are named '%s': expected rows without a "
+                           "header",
+                           want->text);
         if (!want->key)
             return dt_fail(DT_EMISMATCH, "%s=%s: the column is a feature too", key, want->text);
         return dt_fail(DT_EMISMATCH, "%s=%s: the column is in %s too", want->key, want->list, key);

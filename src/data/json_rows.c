@@ -204,7 +204,9 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
                              bool exact)
 {
     *rows = (struct dt__json_rows){.columns = columns, .exact = exact};
-    return columns->names.count ? dt_alloc(columns->count, 1, "columns", &rows->seen) : DT_OK;
+    /* fewer names than columns: there are none, or two have one */
+    if (!columns->count || columns->names.count < columns->count) return DT_OK;
+    return dt_alloc(columns->count, 1, "columns", &rows->seen);
 }
 
 void dt__json_rows_free(struct dt__json_rows *rows)
@@ -317,7 +319,7 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (json->at++; dt__json_peek(json) != '}'; keys++) {
         DT_TRY(dt__json_read_string(json, &rows->scratch, &name));
-        if (!dt__dict_find(&rows->columns->names, name.text, name.length, &column)) {
+        if (!rows->seen || !dt__dict_find(&rows->columns->names, name.text, name.length, &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_skip(json);
             continue;
@@ -331,7 +333,8 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     json->at++;
     if (whole.at && keys == 1) return dt__json_values(rows, &whole, 0, count, out);
     if (!rows->seen)
-        return dt_fail(DT_EFORMAT, "the model's features have no names: expected lists");
+        return dt_fail(DT_EFORMAT,
+                       "the model's features have no names, or two have one: expected lists");
     for (size_t c = 0; c < count; c++)
         if (!rows->seen[c])
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", word, rows->columns->items[c].name);

@@ -38,7 +38,7 @@ dt_status dt__json_members(struct dt__json object, const char *const *names, siz
 struct dt__json_rows {
     const struct dt__columns *columns; /* without items: numbers that have no names */
     bool exact;                        /* objects have no other names than those */
-    bool *seen;                        /* (columns) names of the object under way */
+    bool *seen; /* (columns) names of the object under way; NULL: names tell no columns apart */
     struct dt_text scratch;
 };
 

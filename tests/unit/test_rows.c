@@ -115,6 +115,26 @@ START_TEST(csv_has_the_header_that_it_is_told)
 }
 END_TEST
 
+/* Two features of an HDF5 file may have one name: their rows come as lists, and by no name. */
+START_TEST(features_may_share_a_name)
+{
+    char *shared[] = {"p", "p", "s"};
+    schema.feature_names = shared;
+    open_rows("{\"p\":1,\"s\":2}\n[1,2,3]\n{\"input\":[4,5,6]}\n");
+    expect_bad(1, "the model's features have no names, or two have one: expected lists");
+    expect_row(2, 1, 2, 3);
+    expect_row(3, 4, 5, 6);
+    expect_end();
+    open_rows("p,p,s\n1,2,3\n");
+    expect_bad(1, "two features of the model are named 'p': expected rows without a header");
+    expect_end();
+    open_rows("1,2,3\n");
+    expect_row(1, 1, 2, 3);
+    expect_end();
+    schema.feature_names = NULL;
+}
+END_TEST
+
 /* Columns that are not asked for may have any names, as a sheet has that ends in empty columns. */
 START_TEST(csv_repeats_a_name)
 {
@@ -465,7 +485,7 @@ START_TEST(packed_streams_are_named)
 END_TEST
 
 DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
-           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1},
+           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1}, {features_may_share_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
            {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
