@@ -320,7 +320,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     if (dt__path_is_pipe(file->path) && dt__libsvm_is_row(record, length))
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
                          file->path));
-    status = dt__header_parse(&header, config, record, length);
+    status = dt__header_parse(&header, config, &lines, record, length);
     if (!status) status = columns_find(survey, &lines, &header);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (config->data.header == DT_HEADER_AUTO && !survey->known)

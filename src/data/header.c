@@ -84,7 +84,7 @@ done:
 }
 
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           const char *record, size_t length)
+                           struct dt__lines *lines, const char *record, size_t length)
 {
     const struct dt__names *cells = &header->cells;
     bool open = false;
@@ -100,6 +100,7 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                            "tr '\\r' '\\n' <FILE >NEW makes lines of them");
     }
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
+    if (cells->count > 1) lines->separator = header->separator; /* one cell has none */
     DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
     for (size_t i = 0; i < cells->count; i++) {
         uint32_t number;

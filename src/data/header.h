@@ -35,10 +35,12 @@ struct dt__header {
 /* Adds the cells of a record, which stays as it is, without the blanks around them. */
 dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
 
-/* Cuts the first record, which stays as it is, into cells. The header starts from zeros, and is to
- * be freed in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
+/* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator. The
+ * header starts from zeros, and is to be freed in any case. DT_EUSAGE: data.separator is none;
+ * DT_EFORMAT. */
+struct dt__lines;
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           const char *record, size_t length);
+                           struct dt__lines *lines, const char *record, size_t length);
 void dt__header_free(struct dt__header *header);
 
 /* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
@@ -54,7 +56,6 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);
 /* Decides whether the cells are names, by data.header, these keys and the cells; gives roles
  * likewise. `lines` stand behind the first row, and say in a warning where it is. */
-struct dt__lines;
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
                             const struct dt__lines *lines);
 

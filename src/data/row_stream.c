@@ -158,7 +158,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     const int told = given ? rows->config->data.header : DT_HEADER_AUTO;
     const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
-    dt_status status = dt__header_parse(header, rows->config, record, length);
+    dt_status status = dt__header_parse(header, rows->config, &rows->lines, record, length);
     if (!status && named) status = dt__header_match(header, columns, told == DT_HEADER_YES);
     /* The rows behind a header that is spoilt would be read by their places. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());

@@ -115,7 +115,7 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
     bool *insisted;
-    dt_status status = dt__header_parse(header, &config, record, length);
+    dt_status status = dt__header_parse(header, &config, &table->lines, record, length);
     if (!status)
         status = dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns);
     if (!status) status = dt__header_decide(header, &config, &table->lines);

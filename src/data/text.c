@@ -157,16 +157,20 @@ static bool is_of_thousands(const char *text, size_t length)
     return true;
 }
 
-/* Puts a point in place of the comma in cells that are a number but for that. */
+/* Puts a point in place of the comma in cells that are a number but for that. Outside of quotes a
+ * comma beside one separates cells; every one does where it is the separator. */
 static void commas_replace(struct dt__lines *lines, char *text, size_t length)
 {
-    const char borders[] = {lines->separator, '"', ';', '\t', '|', '\r', '\n'};
+    const bool separates = lines->separator == ',';
+    const char borders[] = {separates ? ';' : lines->separator, '"', ';', '\t', '|', '\r', '\n'};
     char *const stop = text + length;
+    bool inside = false; /* quotes */
     for (char *cell = text, *end; cell < stop; cell = end + 1) {
         for (end = cell; end < stop && !memchr(borders, *end, sizeof borders);)
             end++;
         char *comma = memchr(cell, ',', (size_t)(end - cell));
         double value;
+        inside ^= cell > text && cell[-1] == '"';
         if (!comma && !lines->said_point && lines->line >= lines->rewound &&
             is_of_thousands(cell, (size_t)(end - cell))) {
             dt_warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
@@ -174,7 +178,9 @@ static void commas_replace(struct dt__lines *lines, char *text, size_t length)
                     lines->name, lines->line, (int)(end - cell), cell);
             lines->said_point = true;
         }
-        if (!comma) continue;
+        const bool behind = comma == cell && cell > text && cell[-1] == '"';
+        const bool before = comma && comma + 1 == end && end < stop && *end == '"';
+        if (!comma || (!inside && (separates || behind || before))) continue;
         *comma = '.';
         if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
     }

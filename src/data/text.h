@@ -31,7 +31,8 @@ struct dt__lines {
     uint64_t rewound; /* records that begin in lines before have been handed out once */
     bool eof, held;
     bool commas;     /* of CSV: numbers have a decimal comma, which becomes a point */
-    char separator;  /* ends a cell then, and so does any of those that are found by themselves */
+    char separator;  /* ends a cell then, and so does any of those that are found by themselves but
+                      * the comma; of a comma only those in quotes are decimal ones */
     bool said_point; /* that one of them has a point, which may mean thousands */
     bool keeps;      /* set by the caller: `raw` is to be the last record as it stood */
     char *raw;

@@ -388,6 +388,23 @@ START_TEST(decimals_may_have_commas)
 }
 END_TEST
 
+/* Of commas between the cells, as sheets of Google have them, those in quotes alone are decimal ones. */
+START_TEST(decimals_may_be_quoted)
+{
+    static const char *const guises[] = {"a,b,c\n1,\"2,5\",0\n-3,4000,2\n", "\"1\",\"2,5\",0\n-3,\"4000,0\",2\n",
+                                         "1,\"2,5\",\"0,0\"\n\"-3,0\",4000,2\n"};
+    set("data.decimal=,"), set("data.train=a.csv"), set("data.header=auto");
+    for (size_t i = 0; i < COUNT(guises); i++) {
+        put_text("a.csv", guises[i]);
+        expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
+    }
+    put_text("a.csv", "a,y\n\"1,5\",0\n2,1\n3,0\n");
+    expect_rows((const float[]){1.5f, 2, 3}, NULL, 3, 1);
+    put_text("a.csv", "a;y\n\",5\";0\n,25;1\n-,5;0\n");
+    expect_rows((const float[]){0.5f, 0.25f, -0.5f}, NULL, 3, 1);
+}
+END_TEST
+
 /* Beside decimal commas a point may stand between thousands, and would divide by them in silence. */
 START_TEST(points_beside_decimal_commas_are_told)
 {
@@ -832,7 +849,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
-           {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1},
+           {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {decimals_may_be_quoted, 1}, {points_beside_decimal_commas_are_told, 1},
            {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},

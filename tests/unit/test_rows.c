@@ -434,6 +434,10 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(2, 1, 2, 3);
     expect_kept("1.5", "1,5");
     expect_end();
+    open_rows("s,p,\"q, r\"\n\"3,0\",1,\"2,0\"\n6,4,5\n");
+    expect_row(2, 1, 2, 3);
+    expect_row(3, 4, 5, 6);
+    expect_end();
     open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, r\":2,\"s\":3,\"note\":\"y\"}\n"
               "{\"p\":4,\"q, r\":2,\"s\":3,\"note\":\"z\",\"id\":8}\n");
     EXPECT_OK(dt_rows_keep(rows, "note,id"));
