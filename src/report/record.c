@@ -13,11 +13,10 @@
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Length of the file up to the end of its last whole line; -1: errno. */
-static off_t whole_lines(int fd)
+/* Of the file's first `end` bytes, those up to the end of the last whole line; -1: errno. */
+static off_t whole_lines(int fd, off_t end)
 {
     char block[DT__RECORDS_TAIL_BYTES];
-    off_t end = lseek(fd, 0, SEEK_END);
     while (end > 0) {
         off_t begin = end > (off_t)sizeof block ? end - (off_t)sizeof block : 0;
         ssize_t got = pread(fd, block, (size_t)(end - begin), begin);
@@ -33,9 +32,10 @@ static dt_status open_records(struct dt_report *report)
 {
     report->fd = open(report->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (report->fd < 0) return dt__fail_errno(report->path, "cannot open");
-    off_t end = whole_lines(report->fd);
-    if (end < 0) return dt__fail_errno(report->path, "cannot read");
-    if (ftruncate(report->fd, end))
+    const off_t size = lseek(report->fd, 0, SEEK_END), end = whole_lines(report->fd, size);
+    if (size < 0 || end < 0) return dt__fail_errno(report->path, "cannot read");
+    /* Whole lines are left alone: a bank whose mpirun is gone may append one just now. */
+    if (end < size && ftruncate(report->fd, end))
         return dt__fail_errno(report->path, "cannot remove an incomplete last line");
     return DT_OK;
 }
@@ -138,7 +138,7 @@ bool dt_report_has_ended(const char *run_dir, uint64_t step)
     bool ended = false;
     if (dt_format(&path, "%s/metrics.jsonl", run_dir)) return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    off_t end = fd >= 0 ? whole_lines(fd) : 0, begin = end > LAST_LINE ? end - LAST_LINE : 0;
+    off_t end = fd >= 0 ? whole_lines(fd, lseek(fd, 0, SEEK_END)) : 0, begin = end > LAST_LINE ? end - LAST_LINE : 0;
     if (end > 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes) &&
         pread(fd, bytes, (size_t)(end - begin), begin) == end - begin) {
         const size_t length = (size_t)(end - begin) - 1;

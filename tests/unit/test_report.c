@@ -59,6 +59,18 @@ double __wrap_dt_clock_secs(void)
     return __real_dt_clock_secs() + ahead;
 }
 
+static bool another_appends; /* behind the next look into the file */
+static const char ANOTHERS[] = "{\"kind\":\"final\",\"step\":9}\n";
+ssize_t __real_pread(int fd, void *bytes, size_t length, off_t offset);
+ssize_t __wrap_pread(int fd, void *bytes, size_t length, off_t offset);
+ssize_t __wrap_pread(int fd, void *bytes, size_t length, off_t offset)
+{
+    const ssize_t got = __real_pread(fd, bytes, length, offset);
+    if (another_appends) ck_assert_int_gt(__real_write(fd, ANOTHERS, strlen(ANOTHERS)), 0);
+    another_appends = false;
+    return got;
+}
+
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static char scratch[64];
@@ -222,6 +234,17 @@ START_TEST(records_are_appended)
     set_up("{\"a\":1}\n");
     write_record(1);
     expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n");
+    tear_down();
+}
+END_TEST
+
+/* Would catch a line of the launcher's that cuts off one of a bank which outlives its mpirun for a moment. */
+START_TEST(what_is_appended_cuts_no_other_line)
+{
+    set_up("{\"a\":1}\n");
+    another_appends = true;
+    EXPECT_OK(dt_report_append(".", "{\"b\":1}\n"));
+    expect_file("{\"a\":1}\n{\"kind\":\"final\",\"step\":9}\n{\"b\":1}\n");
     tear_down();
 }
 END_TEST
@@ -449,9 +472,9 @@ START_TEST(a_status_that_fails_is_told_once)
 END_TEST
 
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
-      metrics_show_what_applies, records_are_appended, a_torn_last_line_is_cut,
-      a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines, an_interrupted_write_goes_on,
-      deleted_records_are_put_back, records_that_cannot_be_put_back_are_an_error,
-      another_file_in_their_place_is_gone_on_with, a_failed_last_sync_or_close_is_told,
-      a_directory_that_is_not_there_is_an_error, a_run_has_ended_with_its_final_record,
-      progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
+      metrics_show_what_applies, records_are_appended, what_is_appended_cuts_no_other_line,
+      a_torn_last_line_is_cut, a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
+      an_interrupted_write_goes_on, deleted_records_are_put_back,
+      records_that_cannot_be_put_back_are_an_error, another_file_in_their_place_is_gone_on_with,
+      a_failed_last_sync_or_close_is_told, a_directory_that_is_not_there_is_an_error,
+      a_run_has_ended_with_its_final_record, progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
