@@ -72,6 +72,9 @@ dt_status dt_history_read(const char *run_dir, struct dt_history **out);
  * may then be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
 dt_status dt_history_update(struct dt_history *history);
 void dt_history_free(struct dt_history *history); /* NULL is fine */
+/* Whether the records of a run directory tell of a run that has ended at this step, and was not
+ * stopped. */
+bool dt_history_has_ended(const char *run_dir, uint64_t step);
 
 /* How many records there are of a kind: starts and changes in their order, evaluations, checkpoints
  * and finals by rising step. */

@@ -48,9 +48,6 @@ struct dt_report; /* RUN_DIR/metrics.jsonl and the progress line on stderr */
 
 /* Opens for appending; a torn last line is cut off. total_steps: for the time left. */
 dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out);
-/* Whether the last record of a run directory is the final one, at this step, of a run that was not
- * stopped. */
-bool dt_report_has_ended(const char *run_dir, uint64_t step);
 dt_status
 dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 

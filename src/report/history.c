@@ -270,15 +270,35 @@ static dt_status read_records(struct dt_history *history)
     return status;
 }
 
+/* One of the run's small files as a text. NULL: it is not there, or is no plain file (a pipe would
+ * be waited for) of at most MOST_BYTES, or there is no memory: a run can be looked at without. */
+static char *small_file_read(const struct dt_history *history, const char *name)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    char *path, *text = NULL;
+    int fd;
+    uint64_t size;
+    if (dt_format(&path, "%s/%s", history->dir, name)) return NULL;
+    if (!dt_file_open(path, &fd, &size)) {
+        const size_t length = size <= MOST_BYTES ? (size_t)size : 0;
+        if (length) (void)dt_alloc(length + 1, 1, name, &text);
+        if (text && dt_fd_read(fd, path, text, length, 0)) *text = '\0';
+        close(fd);
+    }
+    dt_free(path);
+    return text;
+}
+
 /* Anew each time. What a killed run left behind counts until the run goes on, and ends. */
 static dt_status read_status(struct dt_history *history)
 {
-    char path[4096];
     forget_kind(history, DT_RECORD_STATUS);
     forget_kind(history, DT_RECORD_RANK);
-    snprintf(path, sizeof path, "%s/status.json", history->dir);
-    json_t *status = history->ended ? NULL : json_load_file(path, 0, NULL), *rank;
+    if (history->ended) return DT_OK;
+    char *text = small_file_read(history, "status.json");
+    json_t *status = text ? json_loads(text, 0, NULL) : NULL, *rank;
     size_t i;
+    dt_free(text);
     if (!status) return DT_OK;
     DT_TRY(add_record(history, DT_RECORD_STATUS, status));
     json_array_foreach(json_object_get(status, "ranks"), i, rank)
@@ -308,15 +328,10 @@ static void forget_options(struct dt_history *history)
  * well. */
 static dt_status read_config(struct dt_history *history)
 {
-    enum { MOST_BYTES = 1 << 20 };
-    char *path, *text, *rest = NULL, section[64] = "";
-    size_t length;
+    char *text = small_file_read(history, "config.ini"), *rest = NULL, section[64] = "";
+    dt_status status = DT_OK;
     forget_options(history);
-    DT_TRY(dt_format(&path, "%s/config.ini", history->dir));
-    dt_status status = dt_file_read(path, MOST_BYTES, &text, &length);
-    dt_free(path);
-    if (status == DT_EMEMORY) return status;
-    if (status) return DT_OK; /* a run without it can still be looked at */
+    if (!text) return DT_OK;
     for (char *line = strtok_r(text, "\n", &rest); line && !status;
          line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '=');
@@ -361,20 +376,18 @@ static bool process_lives(long pid, unsigned long long start)
 /* Whether the run's process is there: by the lock file's words if it is of this host, else by how
  * old the run's files are. (Trying the lock could make a run that starts just now believe that
  * another has it.) */
-static bool is_held(const char *dir)
+static bool is_held(const struct dt_history *history)
 {
-    char path[4096], host[65] = "", holder[65] = "";
+    char host[65] = "", holder[65] = "", *text = small_file_read(history, "lock");
     long pid = 0;
     unsigned long long start = 0; /* older locks do not say it */
-    snprintf(path, sizeof path, "%s/lock", dir);
-    FILE *in = fopen(path, "re");
-    int found = in ? fscanf(in, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
-    if (in) fclose(in);
+    const int found = text ? sscanf(text, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
+    dt_free(text);
     if (found < 2 || pid <= 0) return false;
     gethostname(host, sizeof host - 1);
     if (!strcmp(host, holder)) return process_lives(pid, start);
-    return was_written(dir, "status.json", SILENT_SECS) ||
-           was_written(dir, "metrics.jsonl", SILENT_SECS);
+    return was_written(history->dir, "status.json", SILENT_SECS) ||
+           was_written(history->dir, "metrics.jsonl", SILENT_SECS);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -390,7 +403,7 @@ dt_status dt_history_update(struct dt_history *history)
     history->status = NULL;
     if (history->ended && finals)
         history->status = dt_history_text(history, DT_RECORD_FINAL, finals - 1, "status");
-    else if (!history->ended && is_held(history->dir))
+    else if (!history->ended && is_held(history))
         history->status = "running";
     if (!history->status) history->status = "interrupted";
     return DT_OK;
@@ -426,4 +439,15 @@ void dt_history_free(struct dt_history *history)
     dt_free(history->train);
     dt_free(history->dir);
     dt_free(history);
+}
+
+bool dt_history_has_ended(const char *run_dir, uint64_t step)
+{
+    struct dt_history *history;
+    if (dt_history_read(run_dir, &history)) return false;
+    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1;
+    const bool ended = history->ended && strcmp(history->status, "stopped") != 0 &&
+                       dt_history_real(history, DT_RECORD_FINAL, last, "step") == (double)step;
+    dt_history_free(history);
+    return ended;
 }

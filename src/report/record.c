@@ -129,35 +129,6 @@ dt_status dt_report_close(struct dt_report *report)
     return status;
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
-
-bool dt_report_has_ended(const char *run_dir, uint64_t step)
-{
-    enum { LAST_LINE = 1 << 20 }; /* what a final record needs at most */
-    char *path = NULL, *bytes = NULL;
-    bool ended = false;
-    if (dt_format(&path, "%s/metrics.jsonl", run_dir)) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    off_t end = fd >= 0 ? whole_lines(fd, lseek(fd, 0, SEEK_END)) : 0, begin = end > LAST_LINE ? end - LAST_LINE : 0;
-    if (end > 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes) &&
-        pread(fd, bytes, (size_t)(end - begin), begin) == end - begin) {
-        const size_t length = (size_t)(end - begin) - 1;
-        const char *newline = memrchr(bytes, '\n', length);
-        const char *line = newline ? newline + 1 : bytes;
-        json_t *record = json_loadb(line, length - (size_t)(line - bytes), 0, NULL);
-        const char *kind = json_string_value(json_object_get(record, "kind"));
-        const char *word = json_string_value(json_object_get(record, "status"));
-        const json_t *at = json_object_get(record, "step");
-        ended = kind && !strcmp(kind, "final") && word && strcmp(word, "stopped") &&
-                json_is_integer(at) && (uint64_t)json_integer_value(at) == step;
-        json_decref(record);
-    }
-    dt_free(bytes);
-    dt_free(path);
-    if (fd >= 0) close(fd);
-    return ended;
-}
-
 /* ---- records -------------------------------------------------------------------------------- */
 
 struct dt_json *dt_record_begin(struct dt_report *report, const char *kind)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dtrain/history.h"
 #include "train/advice.h"
 #include "train/local.h"
 #include "train/split_layers.h"
@@ -315,7 +316,7 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
         const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
         bool at_end = at_last || dt__stops_early(job, &bank->loaded.best);
         *out_done = job->step > job->last_step ||
-                    (at_end && dt_report_has_ended(job->config->run.dir, job->step));
+                    (at_end && dt_history_has_ended(job->config->run.dir, job->step));
     }
     if (*out_done)
         dt_info("%s: the run %s at step %llu%s", job->config->run.dir,

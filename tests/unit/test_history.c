@@ -1,6 +1,7 @@
 /* A run directory read back: the last of a kind and step counts, what a later start gave up is forgotten,
  * torn lines are passed over. Would catch curves that go back in time, and a best model that never was. */
 #include <math.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "dtrain/state.h"
@@ -291,8 +292,55 @@ START_TEST(no_run_is_an_error)
 }
 END_TEST
 
+/* Would catch a run taken for complete that was killed before its last record. */
+START_TEST(a_run_has_ended_with_its_final_record)
+{
+    static const struct {
+        const char *text;
+        bool ended; /* at step 7 */
+    } cases[] = {
+        {"", false},
+        {"{\"kind\":\"final\",\"status\":\"stopped\",\"step\":7}\n", false},
+        {"{\"kind\":\"train\",\"step\":7}\n", false},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n", true},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}",
+         false}, /* torn, as far as one can tell */
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":6}\n", false},
+        {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,"
+         "\"loss\":null}\n",
+         true},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"start\",\"step\":7}"
+         "\n",
+         false},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"st", true},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n"
+         "{\"kind\":\"launch\",\"event\":\"restart\",\"step\":7}\n",
+         true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scratch_enter(home);
+        put("metrics.jsonl", cases[i].text);
+        ck_assert_msg(dt_history_has_ended(".", 7) == cases[i].ended, "%s", cases[i].text);
+        scratch_leave(home);
+    }
+    ck_assert(!dt_history_has_ended("/none/such", 7));
+}
+END_TEST
+
+/* A run directory of a stranger, or of another program. Would catch a look at it that never ends. */
+START_TEST(pipes_are_not_waited_for)
+{
+    enter(START(0) TRAIN(10, 1));
+    ck_assert_int_eq(mkfifo("lock", 0600) | mkfifo("status.json", 0600) | mkfifo("config.ini", 0600), 0);
+    read_run();
+    ck_assert_uint_eq(history->ntrain, 1);
+    ck_assert_str_eq(history->status, "interrupted");
+    leave();
+}
+END_TEST
+
 SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
       a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
       torn_and_strange_lines_are_passed_over, the_configuration_is_read,
-      the_start_names_the_metric, other_rows_begin_anew,
-      an_update_reads_what_is_new, no_run_is_an_error)
+      the_start_names_the_metric, other_rows_begin_anew, an_update_reads_what_is_new,
+      no_run_is_an_error, a_run_has_ended_with_its_final_record, pipes_are_not_waited_for)

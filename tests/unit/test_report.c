@@ -363,40 +363,6 @@ START_TEST(a_directory_that_is_not_there_is_an_error)
 }
 END_TEST
 
-/* ---- the end -------------------------------------------------------------------------------- */
-
-/* Would catch a run taken for complete that was killed before its last record. */
-START_TEST(a_run_has_ended_with_its_final_record)
-{
-    static const struct {
-        const char *text;
-        bool ended; /* at step 7 */
-    } cases[] = {
-        {"", false},
-        {"{\"kind\":\"final\",\"status\":\"stopped\",\"step\":7}\n", false},
-        {"{\"kind\":\"train\",\"step\":7}\n", false},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n", true},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}",
-         false}, /* torn, as far as one can tell */
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":6}\n", false},
-        {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,"
-         "\"loss\":null}\n",
-         true},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"start\",\"step\":7}"
-         "\n",
-         false},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"st", true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        scratch_enter(scratch);
-        EXPECT_OK(dt_file_write("metrics.jsonl", cases[i].text, strlen(cases[i].text), NULL, NULL));
-        ck_assert_msg(dt_report_has_ended(".", 7) == cases[i].ended, "%s", cases[i].text);
-        scratch_leave(scratch);
-    }
-    ck_assert(!dt_report_has_ended("/none/such", 7));
-}
-END_TEST
-
 /* ---- progress ------------------------------------------------------------------------------- */
 
 /* stderr goes to a file from here on, which is no terminal. */
@@ -477,4 +443,4 @@ SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_r
       an_interrupted_write_goes_on, deleted_records_are_put_back,
       records_that_cannot_be_put_back_are_an_error, another_file_in_their_place_is_gone_on_with,
       a_failed_last_sync_or_close_is_told, a_directory_that_is_not_there_is_an_error,
-      a_run_has_ended_with_its_final_record, progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
+      progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
