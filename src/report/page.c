@@ -62,8 +62,11 @@ static json_t *confusion_of(const struct dt_history *history)
     if (!dt_history_best(history, &at, &value)) at = evals ? evals - 1 : 0;
     const json_t *record = dt__history_record(history, DT_RECORD_EVAL, at);
     json_t *matrix = json_object_get(record, "confusion");
-    if (!json_is_array(matrix)) return json_null();
-    return json_pack("{sOsO}", "matrix", matrix, "step", json_object_get(record, "step"));
+    const size_t n = json_array_size(matrix);
+    for (size_t i = 0; i < n; i++)
+        if (json_array_size(json_array_get(matrix, i)) != n) return json_null();
+    if (n == 0) return json_null();
+    return json_pack("{sOsO?}", "matrix", matrix, "step", json_object_get(record, "step"));
 }
 
 static json_t *run_of(const struct dt_page_run *run)
@@ -79,13 +82,14 @@ static json_t *run_of(const struct dt_page_run *run)
         json_object_set_new(options, history->options[i].name,
                             dt__json_string(history->options[i].value));
     return json_pack(
-        "{so so ss sb ss so so so so so so so so so}", "name", dt__json_string(history->name),
+        "{so so ss sb so so so so so so so so so so}", "name", dt__json_string(history->name),
         "dir", dt__json_string(history->dir), "status", history->status, "ended", history->ended,
-        "metric", history->metric, "best", has_best ? json_integer((json_int_t)best) : json_null(),
-        "options", options, "train", train_columns(history), "evals",
-        records_of(history, DT_RECORD_EVAL), "starts", records_of(history, DT_RECORD_START),
-        "changes", records_of(history, DT_RECORD_CHANGE), "finals",
-        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
+        "metric", dt__json_string(history->metric), "best",
+        has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
+        train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "starts",
+        records_of(history, DT_RECORD_START), "changes", records_of(history, DT_RECORD_CHANGE),
+        "finals", records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
+        "labels", labels);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */
@@ -103,13 +107,14 @@ dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t
     const char *middle = strstr(dt__page_template, MARK), *rest = middle + strlen(MARK);
     struct dt_text page = {0};
     json_t *list = json_array();
+    bool whole = true;
     dt_status status;
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, run_of(&runs[i]));
+        whole &= json_array_append_new(list, run_of(&runs[i])) == 0;
     json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
                              (json_int_t)dt_clock_unix());
     DT_GUARD(dt_text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
-    if (!data || json_dump_callback(data, page_add, &page, JSON_COMPACT))
+    if (!whole || !data || json_dump_callback(data, page_add, &page, JSON_COMPACT))
         DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for the page"));
     DT_GUARD(dt_text_append(&page, rest, strlen(rest)));
     status = dt_file_write(path, page.data, page.length, NULL, NULL);

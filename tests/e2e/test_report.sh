@@ -37,6 +37,16 @@ echo '{"kind":"start","step":36}' >>"$tmp/on/metrics.jsonl"
 "$dtrain" report "$tmp/on" "$tmp/on.html" || fail 'report of a run that goes on'
 grep -q '"ended":true' "$tmp/ended.html" || fail 'the run has not ended'
 grep -q '"ended":false' "$tmp/on.html" || fail 'the run has ended'
+# Damaged records: an evaluation that lacks its step, a metric that is not UTF-8, rows of a matrix that are none.
+for matrix in '[[1,0],[0,1]]' '[1,2]'; do
+    rm -rf "$tmp/damaged"
+    mkdir "$tmp/damaged"
+    printf '[eval]\nmetric = \351\n' >"$tmp/damaged/config.ini"
+    printf '{"kind":"eval","loss":1,"confusion":%s}\n' "$matrix" >"$tmp/damaged/metrics.jsonl"
+    "$dtrain" report "$tmp/damaged" "$tmp/damaged.html" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    check_eq "runs with $matrix" "$(grep -c '"name":"damaged"' "$tmp/damaged.html")" 1
+    check_eq "matrices of $matrix" "$(grep -c '"matrix":\[\[' "$tmp/damaged.html")" "$([ "$matrix" = '[1,2]' ] && echo 0 || echo 1)"
+done
 for name in my.ini page; do
     "$dtrain" report "$tmp/one" "$tmp/$name" 2>"$tmp/err"
     check_eq "exit code with $name for a page" $? 2
