@@ -32,10 +32,10 @@
 #include "dtrain/report.h"
 #include "dtrain/state.h"
 
-/* That mpirun may take to end behind the job's error line, and behind the last process that it
- * started: it waits for ever for a host whose link is cut, and at times for a lock of its own
- * behind a rank that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before
- * it has started any it may take three times as long. */
+/* That mpirun may take to end behind the job's error line, and behind the last rank of this host:
+ * it waits for ever for a host whose link is cut, and at times for a lock of its own behind a rank
+ * that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started
+ * any process it may take three times as long. */
 static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
 static const char ERROR[] = "dtrain: error: ";
@@ -51,17 +51,15 @@ struct launch {
     struct dt_config config;
 
     struct cli_hosts hosts;
-    int slots;      /* of the hosts of this start; 0: not known */
     int few;        /* hosts that had fewer slots than np, as mpirun said; 0: none */
     int signals;    /* signalfd */
     int asked;      /* signals that asked for a stop */
-    bool has_error; /* the last start has printed an error line */
-    bool growing;   /* the job was stopped to take hosts in */
+    bool looking;   /* for hosts to take in, of which not all have answered */
+    double look_at; /* clock */
+    bool growing;   /* the job is stopping, to be started with them */
     bool saved;     /* the job has saved a checkpoint: it goes on from there, wherever it began */
     int starts;
 };
-
-enum outcome { DONE, STOPPED, WRONG, FAILED, LOST };
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
@@ -178,49 +176,59 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 
 /* ---- a start -------------------------------------------------------------------------------- */
 
-/* The job's last error line. */
+/* What the job has said. */
 struct tail {
-    char line[CLI_LINE], error[CLI_LINE];
+    char line[CLI_LINE], error[CLI_LINE]; /* its last error line, behind ERROR; "": none */
     size_t length;
+    bool ranks;     /* one of them has said something */
     bool few_slots; /* mpirun has said so, at length */
-    bool said;      /* a rank has said something, or may go on for long without a word */
 };
 
-static enum outcome outcome_of(const struct launch *launch, int code, const struct tail *tail)
+/* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end with a
+ * run that has ended. Hydra may return 0 behind one that was stopped on several hosts. Where they
+ * cannot be read, its word is taken. */
+static dt_status records_status(const char *run_dir)
 {
-    static const char *const signs[] = {" is gone: ", " no progress for ", "not heard from",
-                                        ": MPI_"};
-    static const char held[] = " in use by another dtrain"; /* by the bank of the start before */
-    const bool again = launch->starts > 1;
-    int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
-    if (exit_code == 0) {
-        /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end
-         * with a run that has ended. Hydra may return 0 behind one that was stopped on several
-         * hosts. Where they cannot be read, its word is taken. */
-        struct dt_history *history;
-        if (dt_history_read(launch->config.run.dir, &history)) return DONE;
-        const enum outcome outcome = !history->ended                      ? LOST
-                                     : strcmp(history->status, "stopped") ? DONE
-                                                                          : STOPPED;
-        dt_history_free(history);
-        return outcome;
-    }
-    if (exit_code == 75 || (launch->asked && !tail->error[0])) return STOPPED;
-    /* What was right at the first start is wrong on the hosts that are left: too few ranks. */
-    if (exit_code == 2) return again ? LOST : WRONG;
-    if (exit_code == ETIMEDOUT && !tail->error[0]) return FAILED; /* mpirun --timeout */
-    if (!tail->error[0] || (again && strstr(tail->error, held))) return LOST;
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (strstr(tail->error, signs[i])) return LOST;
-    return FAILED;
+    struct dt_history *history;
+    if (dt_history_read(run_dir, &history)) return DT_OK;
+    const dt_status status = !history->ended                      ? DT_ECOMM
+                             : strcmp(history->status, "stopped") ? DT_OK
+                                                                  : DT_STOPPED;
+    dt_history_free(history);
+    return status;
 }
 
-/* The first asks for a stop, unless the job is stopping already, the next end the job. */
-static void pass_signals(struct launch *launch, pid_t pid)
+/* What became of a job: DT_OK, DT_STOPPED, or a failure with its reason. DT_ECOMM: another start
+ * may not meet it; DT_EUSAGE and DT_EIO: it would. */
+static dt_status job_status(const struct launch *launch, int code, const struct tail *tail)
+{
+    static const char *const signs[] = {" is gone: ", " no progress for ", "not heard from",
+                                        ": MPI_", " in use by another dtrain"};
+    const bool silent = !tail->error[0], again = launch->starts > 1;
+    /* Only behind a start that was right it is the bank of that one which has the run in use; and
+     * what is wrong then is that the hosts that are left have too few ranks. */
+    const size_t count = sizeof signs / sizeof *signs - !again;
+    const int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
+    bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* --timeout's */
+    for (size_t i = 0; i < count; i++)
+        may_pass |= strstr(tail->error, signs[i]) != NULL;
+    dt_status status = may_pass ? DT_ECOMM : exit_code == 2 ? DT_EUSAGE : DT_EIO;
+    if (exit_code == 0) status = records_status(launch->config.run.dir);
+    if (exit_code == 75 || (exit_code && launch->asked && silent)) status = DT_STOPPED;
+    if (status == DT_OK || status == DT_STOPPED) return status;
+    if (!silent) return dt_fail(status, "%s", tail->error);
+    return dt_fail(status, "the job ended without an error line, and mpirun with %s %d",
+                   WIFEXITED(code) ? "exit code" : "signal",
+                   WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
+}
+
+/* The first asks for a stop, unless the job is stopping already, the next end the job; so does the
+ * first before there are ranks, to which mpirun passes it on, and nothing is lost. */
+static void pass_signals(struct launch *launch, pid_t pid, bool has_ranks)
 {
     struct signalfd_siginfo info;
     while (read(launch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (pid > 0 && launch->asked)
+        if (pid > 0 && (launch->asked || !has_ranks))
             kill(pid, SIGTERM);
         else if (pid > 0 && !launch->growing)
             kill(pid, SIGUSR1);
@@ -245,9 +253,9 @@ static size_t pass_on(int from, struct tail *tail)
         }
         tail->line[tail->length] = '\0';
         tail->length = 0;
-        tail->said |= strstr(tail->line, "dtrain: ") != NULL;
+        tail->ranks |= strstr(tail->line, "dtrain: ") != NULL;
         const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
-        if (error) memmove(tail->error, error, strlen(error) + 1);
+        if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
     }
     return (size_t)n;
@@ -285,54 +293,58 @@ static void children_look(pid_t pid, struct children *children)
     globfree(&lists);
 }
 
-/* Whether mpirun has something to wait for. Ranks of other hosts alone, whose daemons are on their
- * own, are not seen here, but heard, once they have read their data; or never (-q). */
-static bool mpirun_waits(pid_t pid, const struct tail *tail, struct children *children)
+/* Whether mpirun has something to wait for: a process that it has started here; or ranks of other
+ * hosts alone, which are not seen. Open MPI's daemons there may go on without the way to them
+ * (plm_rsh_no_tree_spawn). */
+static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct tail *tail,
+                         struct children *children)
 {
     if (tail->error[0]) return false;
     children_look(pid, children);
-    return children->living || (tail->said && !children->ranks);
+    return children->living || (children->seen && !children->ranks && !launch->hosts.hydra);
 }
 
-/* Whether a start with these hosts too would have more ranks. */
-static bool has_room(const struct launch *launch)
-{
-    return !launch->np || !launch->slots || launch->slots < launch->np;
-}
-
-/* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that
- * have come back are taken in at a checkpoint. */
-static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
+/* Looks for hosts that have come back or are new, now and then, and stops the job at a checkpoint
+ * if there are some. */
+static void hosts_look(struct launch *launch, pid_t pid)
 {
     struct cli_hosts *hosts = &launch->hosts;
-    const bool grows = launch->grow_secs > 0 && has_room(launch);
-    double now = dt_clock_secs(), look_at = now + launch->grow_secs, waits_at = now;
+    int come;
+    if (!launch->looking && dt_clock_secs() >= launch->look_at) {
+        launch->looking = !cli_hosts_ask(hosts);
+        launch->look_at = dt_clock_secs() + launch->grow_secs;
+    }
+    if (!launch->looking || !cli_hosts_answered(hosts, &come)) return;
+    launch->looking = false;
+    if (come <= 0 || launch->asked) return;
+    dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
+            hosts->answering + come, hosts->count);
+    launch->growing = true;
+    kill(pid, SIGUSR1);
+}
+
+/* Passes the job's stderr on, and signals to it however much it says, until it ends. grows: a start
+ * with more hosts would have more ranks. */
+static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct tail *tail)
+{
     struct children children = {0};
-    bool looks = false;
-    int code = 0, come;
+    double waits_at = dt_clock_secs();
+    int code = 0;
     snprintf(children.program, sizeof children.program, "%.15s", strrchr(launch->self, '/') + 1);
+    launch->looking = launch->growing = false;
+    launch->look_at = waits_at + launch->grow_secs;
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
                                 {.fd = open ? from : -1, .events = POLLIN}};
         poll(fds, 2, 200);
         if (fds[1].revents) open = pass_on(from, tail) > 0;
-        now = dt_clock_secs();
-        if (mpirun_waits(pid, tail, &children)) waits_at = now;
+        const double now = dt_clock_secs();
+        if (mpirun_waits(launch, pid, tail, &children)) waits_at = now;
         if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
-        pass_signals(launch, pid);
-        if (grows && !looks && !launch->growing && now >= look_at) {
-            looks = !cli_hosts_ask(hosts);
-            look_at = now + launch->grow_secs;
-        }
-        if (looks && cli_hosts_answered(hosts, &come)) {
-            looks = false;
-            if (come > 0 && !launch->asked) {
-                dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
-                        hosts->answering + come, hosts->count);
-                launch->growing = true;
-                kill(pid, SIGUSR1);
-            }
-        }
+        /* Of those on other hosts alone nothing is known if they are told to say nothing (-q). */
+        const bool has_ranks = children.ranks || tail->ranks || dt_log_get_level() < DT_LOG_INFO;
+        pass_signals(launch, pid, has_ranks);
+        if (grows && has_ranks && !launch->growing) hosts_look(launch, pid);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
         /* What is there behind a job that has ended. No more: what it left behind may write on. */
         int rest = 0;
@@ -343,15 +355,18 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
     }
 }
 
-/* Runs mpirun until the job ends: what became of it, and what it said last. */
-static dt_status run_job(struct launch *launch, int slots, enum outcome *out, char *reason)
+/* Runs mpirun until the job ends; slots: of its hosts, 0: not known. *out_told: the job has printed
+ * its error line. Returns job_status. */
+static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 {
     char ranks[16];
     int n = 0, np = launch->np, from;
     pid_t pid;
     char **command;
+    struct tail tail = {.length = 0};
     static char *const levels[] = {"--log=error", "--log=warn", "--log=info", "--log=debug"};
     size_t most = (size_t)launch->options + (size_t)launch->arguments + 10;
+    *out_told = false;
     DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
@@ -371,32 +386,21 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     dt_status status = cli_start(command, STDERR_FILENO, &from, &pid);
     dt_free(command);
     DT_TRY(status);
-    struct tail tail = {.said = launch->hosts.elsewhere || dt_log_get_level() < DT_LOG_INFO};
     launch->starts++;
-    launch->slots = slots;
-    launch->growing = false;
-    int code = attend(launch, pid, from, &tail);
+    const bool grows = launch->grow_secs > 0 && (!launch->np || !slots || slots < launch->np);
+    const int code = attend(launch, pid, from, grows, &tail);
     close(from);
-    if (WIFEXITED(code) && WEXITSTATUS(code) == 127 && !tail.error[0])
-        return dt_fail(DT_EIO, "launch: cannot run mpirun");
-    if (tail.few_slots && launch->starts == 1)
+    *out_told = tail.error[0];
+    if (tail.few_slots && launch->starts == 1 && launch->hosts.answering == launch->hosts.count)
         return dt_fail(
             DT_EUSAGE,
-            "launch: mpirun has fewer slots than ranks: --oversubscribe lets ranks share "
-            "cores, a host file (--hostfile) says how many a host takes");
+            "mpirun has fewer slots than ranks: --oversubscribe lets ranks share cores, a host "
+            "file (--hostfile) says how many a host takes");
     if (tail.few_slots && !slots && launch->hosts.answering > launch->few) {
         launch->few = launch->hosts.answering;
-        return run_job(launch, slots, out, reason);
+        return run_job(launch, slots, out_told);
     }
-    *out = outcome_of(launch, code, &tail);
-    launch->has_error = tail.error[0];
-    if (launch->has_error)
-        snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16, tail.error + strlen(ERROR));
-    else
-        snprintf(reason, CLI_LINE, "the job ended without an error line, and mpirun with %s %d",
-                 WIFEXITED(code) ? "exit code" : "signal",
-                 WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
-    return DT_OK;
+    return job_status(launch, code, &tail);
 }
 
 /* ---- from start to start -------------------------------------------------------------------- */
@@ -415,12 +419,13 @@ static long long saved_step(const struct launch *launch)
 /* One line, and one record behind those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
-    char word[CLI_LINE], line[CLI_LINE + 256];
+    char word[DT_ERROR_MAX], at[32] = "before step 0 was saved", line[DT_ERROR_MAX + 256];
     size_t n = 0;
-    for (const char *c = reason; *c && n < sizeof word - 2; c++)
+    for (const char *c = reason; *c && n < sizeof word - 1; c++)
         if (*c >= ' ' && *c != '"' && *c != '\\') word[n++] = *c;
     word[n] = '\0';
-    dt_info("launch: %s at step %lld: %s", event, step, word);
+    if (step >= 0) snprintf(at, sizeof at, "at step %lld", step);
+    dt_info("launch: %s %s: %s", event, at, word);
     snprintf(line, sizeof line,
              "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
              "\"reason\":\"%s\",\"time_unix\":%lld}\n",
@@ -428,52 +433,53 @@ static void tell(const struct launch *launch, const char *event, long long step,
     if (dt_report_append(launch->config.run.dir, line)) dt_warn("launch: %s", dt_error_text());
 }
 
-static dt_status report(dt_status status)
+/* A start: its hosts are chosen anew. Returns job_status. */
+static dt_status start_job(struct launch *launch, bool *out_told)
 {
-    dt_error("%s", dt_error_text());
-    return status;
+    int slots;
+    *out_told = false;
+    const dt_status status = cli_hosts_choose(&launch->hosts, &slots);
+    if (!status) return run_job(launch, slots, out_told);
+    const bool listed = launch->starts || launch->hosts.count; /* else there never was a list */
+    return listed ? DT_ECOMM : status;
+}
+
+static void wait_for_next(struct launch *launch, int failures)
+{
+    const double secs = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
+    for (double until = dt_clock_secs() + secs; !launch->asked && dt_clock_secs() < until;) {
+        struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
+        poll(&fd, 1, 200);
+        pass_signals(launch, 0, false);
+    }
 }
 
 /* A job prints its own error line; if it ended without one, it is printed here. */
 static dt_status keep_alive(struct launch *launch)
 {
-    char reason[CLI_LINE];
+    char reason[DT_ERROR_MAX];
     long long step = saved_step(launch);
     for (int failures = 0;;) {
-        int slots;
-        enum outcome outcome = LOST;
-        pass_signals(launch, 0);
+        bool told;
+        pass_signals(launch, 0, false);
         if (launch->asked) return DT_STOPPED;
-        dt_status hosts = cli_hosts_choose(&launch->hosts, &slots);
-        if (hosts && !launch->starts && !launch->hosts.count)
-            return report(hosts); /* no list to begin with */
-        dt_status status = hosts ? DT_OK : run_job(launch, slots, &outcome, reason);
-        if (status) return report(status); /* there was no job that could tell */
-        if (hosts) {
-            launch->has_error = false;
-            snprintf(reason, sizeof reason, "%s", dt_error_text());
-        }
-        if (outcome == DONE) return DT_OK;
+        const dt_status status = start_job(launch, &told);
+        snprintf(reason, sizeof reason, "%s", dt_error_text());
         const long long now = saved_step(launch);
         launch->saved |= now != step;
-        if (outcome == STOPPED && launch->growing && !launch->asked) {
-            launch->growing = false;
+        if (status == DT_STOPPED && launch->growing && !launch->asked) {
             tell(launch, "grow", now, "hosts have come");
             continue;
         }
-        if (outcome == STOPPED) return DT_STOPPED;
+        if (status == DT_OK || status == DT_STOPPED) return status;
         failures = now > step ? 1 : failures + 1;
         step = now;
-        const bool last = outcome != LOST || failures > launch->restarts;
-        if (outcome == LOST) tell(launch, last ? "end" : "restart", now, reason);
-        if (last && !launch->has_error) dt_error("launch: %s", reason);
-        if (last) return outcome == WRONG ? DT_EUSAGE : DT_EIO;
-        const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
-        for (double until = dt_clock_secs() + wait; !launch->asked && dt_clock_secs() < until;) {
-            struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
-            poll(&fd, 1, 200);
-            pass_signals(launch, 0);
-        }
+        const bool gives_up = status != DT_ECOMM || failures > launch->restarts;
+        if (status == DT_ECOMM)
+            tell(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
+        if (gives_up && !told) dt_error("launch: %s", reason);
+        if (gives_up) return status;
+        wait_for_next(launch, failures);
     }
 }
 
@@ -501,7 +507,10 @@ dt_status cmd_launch(int argc, char **argv)
     struct launch launch = {.restarts = 3, .signals = -1};
     dt_status status = parse(&launch, argc, argv);
     if (!status) status = signals_open(&launch.signals);
-    status = status ? report(status) : keep_alive(&launch);
+    if (status)
+        dt_error("%s", dt_error_text());
+    else
+        status = keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
     if (launch.hosts.chosen[0]) unlink(launch.hosts.chosen);
     dt_config_free(&launch.config);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,31 +20,33 @@ static const double ANSWER_SECS = 15; /* a host that takes longer does not answe
 dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
 {
     int ends[2] = {-1, -1};
+    posix_spawnattr_t how;
+    posix_spawn_file_actions_t files;
+    sigset_t none, broken_pipe;
     *out_pid = -1;
-    if (out_end && pipe(ends)) return dt_fail(DT_EIO, "pipe: %s", strerror(errno));
-    *out_pid = fork();
-    if (*out_pid == 0) {
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        signal(SIGPIPE, SIG_DFL);
-        setpgid(0, 0);
-        int null = open("/dev/null", O_RDONLY);
-        if (null >= 0) dup2(null, STDIN_FILENO);
-        if (out_end) {
-            dup2(ends[1], fd);
-            close(ends[0]);
-            close(ends[1]);
-        }
-        execvp(command[0], command);
-        _exit(127);
+    if (out_end && pipe2(ends, O_CLOEXEC)) return dt_fail(DT_EIO, "pipe: %s", strerror(errno));
+    sigemptyset(&none);
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                       POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &broken_pipe);
+    posix_spawn_file_actions_init(&files);
+    int error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error && out_end) error = posix_spawn_file_actions_adddup2(&files, ends[1], fd);
+    if (!error) error = posix_spawnp(out_pid, command[0], &files, &how, command, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    if (out_end) close(ends[1]);
+    if (!error) {
+        if (out_end) *out_end = ends[0];
+        return DT_OK;
     }
-    dt_status status = *out_pid < 0 ? dt_fail(DT_EIO, "fork: %s", strerror(errno)) : DT_OK;
-    if (!out_end) return status;
-    close(ends[1]);
-    if (status) close(ends[0]);
-    *out_end = ends[0];
-    return status;
+    if (out_end) close(ends[0]);
+    *out_pid = -1;
+    return dt_fail(DT_EIO, "cannot run %s: %s", command[0], strerror(error));
 }
 
 /* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before
@@ -85,11 +88,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     size_t capacity = 0;
     int left = 0, end, code = 0;
     pid_t pid = 0;
-    FILE *file = NULL;
-    if (hosts->file)
-        file = fopen(hosts->file, "r");
-    else if (!cli_start(scontrol, STDOUT_FILENO, &end, &pid))
-        file = fdopen(end, "r");
+    if (!hosts->file) DT_TRY(cli_start(scontrol, STDOUT_FILENO, &end, &pid));
+    FILE *file = hosts->file ? fopen(hosts->file, "re") : fdopen(end, "r");
     if (!file) return dt_fail(DT_EIO, "%s: %s", hosts->from, strerror(errno));
     dt_free(hosts->host);
     hosts->host = NULL;
@@ -182,7 +182,7 @@ bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come)
             kill(host->check, SIGKILL);
         }
         if (host->check > 0 && waitpid(host->check, &code, late ? 0 : WNOHANG) != 0) {
-            host->answers = code == 0 && !late;
+            host->answers = code == 0;
             host->check = -1;
         }
         answering += host->answers;
@@ -209,7 +209,6 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
     int fd = mkstemp(hosts->chosen);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool known = true;
-    hosts->elsewhere = true;
     for (int i = 0; file && i < hosts->count; i++) {
         const struct cli_host *host = &hosts->host[i];
         if (!host->answers) continue;
@@ -218,7 +217,6 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
         else
             fprintf(file, "%s\n", host->line);
         known &= host->slots > 0;
-        hosts->elsewhere &= !is_this_host(host->name);
         *out_slots += host->slots;
     }
     if (!known) *out_slots = 0;

@@ -29,7 +29,6 @@ struct cli_hosts {
     const char *from;
     struct cli_host *host;
     int count, answering; /* answering: of those that were chosen */
-    bool elsewhere;       /* none of these is this host; false: mpirun alone knows them */
     double asked_at;
     char chosen[512]; /* a file of those that answer, to be removed at the end; "": there is none */
 };
@@ -46,7 +45,7 @@ bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come);
 
 /* Starts a program, in a process group of its own and with signals as it expects them. What it
  * writes to `fd` is to be read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a
- * failure. DT_EIO. */
+ * failure. DT_EIO: there is no such program, or it cannot be run. */
 dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid);
 
 #endif

@@ -52,6 +52,18 @@ exit 0
 END
 launch believed test.slow_secs=0.03
 believed=$job
+# Hosts that have answered do so also where launch itself was stopped until their time was over.
+as_mpirun "$tmp/answered" <<'END'
+exit 75
+END
+printf 'slow slots=2\n' >"$tmp/slow"
+printf '#!/bin/sh\ntouch "%s"\nsleep 1\n' "$tmp/asked" >"$tmp/slowly"
+chmod +x "$tmp/slowly"
+"$dtrain" launch --mca plm_rsh_agent "$tmp/slowly" --hostfile "$tmp/slow" -np 2 $common run.dir="$tmp/none" 2>"$tmp/slow.err" &
+slow=$!
+settle 20 test -e "$tmp/asked" || fail 'no host is asked'
+kill -STOP $slow
+stopped_at=$(date +%s)
 PATH=$true_path
 launch quiet
 quiet=$job
@@ -98,7 +110,7 @@ check_eq 'exit without the host file' $? 1
 PATH=/nowhere "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit without mpirun' $? 1
 check_eq 'what is said without mpirun' "$(grep '^dtrain: error:' "$tmp/err")" \
-    'dtrain: error: launch: cannot run mpirun'
+    'dtrain: error: launch: cannot run mpirun: No such file or directory'
 for wrong in '-np 2.5' '-np 1e12' '--restarts x' '-np 2 --grow 5' '-wdir /tmp'; do
     "$dtrain" launch $wrong $common run.dir="$tmp/none" 2>"$tmp/err"
     check_eq "exit of launch $wrong" $? 2
@@ -142,10 +154,51 @@ check_eq 'exit of an mpirun that comes to its limit' $? 1
 check_eq 'starts' "$(wc -l <"$tmp/holds")" 4
 check_eq 'what is said of it' "$(grep '^dtrain: error:.*110' "$dir.err")" \
     'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 110'
+# 127 is a rank's too, that lacks a library: mpirun was run.
+as_mpirun "$tmp/lacking" <<END
+exit 127
+END
+restarts=1
+launch lacks
+wait $job
+check_eq 'exit of ranks that cannot be run' $? 1
+check_eq 'what is said of them' "$(grep '^dtrain: error:' "$dir.err")" \
+    'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 127'
+check_eq 'starts of them' "$(grep -c 'launch: .* before step 0 was saved' "$dir.err")" 2
+# A job that fails while it stops is not said to be started again.
+as_mpirun "$tmp/failing" <<'END'
+trap 'echo "dtrain: error: rank 1 on node7 is gone: its connection closed" >&2; exit 1' USR1
+echo 'dtrain: starting' >&2
+sleep 0.5
+touch "$FAILS"
+while :; do sleep 0.05; done
+END
+FAILS=$tmp/fails "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err" &
+job=$!
+settle 20 test -e "$tmp/fails" || fail 'no mpirun that fails'
+kill -INT $job
+wait $job
+check_eq 'exit of a stop that fails' $? 75
+check_eq 'what is said of it' "$(grep -o 'launch: [a-z]*' "$tmp/err")" 'launch: end'
+restarts=3
+# A request that comes before there are ranks, which mpirun passes on to nobody, ends it.
+as_mpirun "$tmp/starting" <<'END'
+trap 'exit 9' USR1
+trap 'echo term >"$STARTS"; exit 1' TERM
+touch "$STARTS"
+while :; do sleep 0.05; done
+END
+STARTS=$tmp/starts "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err" &
+job=$!
+settle 20 test -e "$tmp/starts" || fail 'no mpirun that starts'
+kill -INT $job
+wait $job
+check_eq 'exit of a stop before there are ranks' $? 75
+check_eq 'what mpirun has got' "$(cat "$tmp/starts")" term
 # A reader of stderr that is gone, as tee is behind ^C, ends nothing.
 as_mpirun "$tmp/talking" <<'END'
 trap 'echo asked >"$TALKS"; exit 75' USR1
-while :; do echo words >&2; sleep 0.05; done
+while :; do echo 'dtrain: words' >&2; sleep 0.05; done
 END
 mkfifo "$tmp/ends"
 TALKS=$tmp/talks "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/ends" &
@@ -160,8 +213,8 @@ PATH=$true_path
 # A signal gets through to a job that floods stderr, faster than it is read from the launcher.
 mkfifo "$tmp/flood"
 as_mpirun "$tmp/flooding" <<'END'
-yes >&2 & one=$!
-yes >&2 & two=$!
+yes 'dtrain: words' >&2 & one=$!
+yes 'dtrain: words' >&2 & two=$!
 trap 'kill $one $two; exit 75' USR1
 touch "$FLOODS"
 wait
@@ -227,11 +280,19 @@ exit 75
 END
 hosts_of 'a\nb\n' >"$tmp/out"
 check_eq 'ranks of three starts' "$(paste -s -d ' ' "$tmp/fills")" '-np 8 -np 8 all'
+echo >"$tmp/fills" # so that the first start is the one with too few slots
+hosts_of 'a\naway\n' >"$tmp/out"
+check_eq 'ranks of a first start without a host' "$(paste -s -d ' ' "$tmp/fills")" ' -np 8 all'
 PATH=$true_path
 # A configuration may have any name.
 printf '# mine\n\n[train]\nlr = fast\n' >"$tmp/my.conf"
 "$dtrain" launch -np 2 "$tmp/my.conf" run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit of a wrong configuration of another name' $? 2
 
+while [ "$(date +%s)" -lt $((stopped_at + 17)) ]; do sleep 0.2; done # a host has 15 s
+kill -CONT $slow
+wait $slow
+check_eq 'exit with a slow host' $? 75
+! grep -q 'does not answer' "$tmp/slow.err" || { cat "$tmp/slow.err"; fail 'a host that answers is left out'; }
 wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
 check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"

@@ -21,8 +21,8 @@ launch() { # launch NAME OPTION...
         $common run.stall_secs=3 test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$name" "$@"
 }
 
-# All ranks are on another host, and their daemon is no child of mpirun's: one that reads its data for 25 s before
-# it says anything, and one that never says anything.
+# All ranks are on another host, and their daemon is no child of mpirun's: ones that read their data for 25 s before
+# they say anything, on a host of the file alone, or one that mpirun chose; and one that never says anything.
 printf '#!/bin/sh\n"%s" "$@" && sleep 0.5\n' "$bed/agent" >"$tmp/agent"
 chmod +x "$tmp/agent"
 far() { # far NAME HOSTS ARGUMENT...
@@ -34,6 +34,8 @@ far() { # far NAME HOSTS ARGUMENT...
 echo "$(host_name 2) slots=2" >"$tmp/second"
 far reading "--hostfile $tmp/second" test.slow_rank=0 test.slow_secs=25 train.max_steps=1
 reading=$!
+far choosing "--host $(host_name 2):2" test.slow_rank=0 test.slow_secs=25 train.max_steps=1
+choosing=$!
 far silent "-q --host $(host_name 2):2" test.slow_rank=1 test.slow_secs=0.15
 silent=$!
 
@@ -66,5 +68,5 @@ wait $job || { cat "$tmp/err"; fail 'a lost host'; }
 check_eq 'bits on two hosts' "$(crc "$tmp/lost")" "$want"
 check_ge restarts "$(records "$tmp/lost" launch event | grep -c restart)" 1
 check_eq hosts "$(record "$tmp/lost" start hosts)" 2
-wait $reading && wait $silent || { cat "$tmp/reading.err" "$tmp/silent.err"; fail 'a job far away'; }
-! grep launch "$tmp/reading/metrics.jsonl" "$tmp/silent/metrics.jsonl" || fail 'a job far away is ended'
+wait $reading && wait $choosing && wait $silent || { cat "$tmp"/*ing.err "$tmp/silent.err"; fail 'a job far away'; }
+! grep launch "$tmp"/*ing/metrics.jsonl "$tmp/silent/metrics.jsonl" || fail 'a job far away is ended'
