@@ -256,14 +256,15 @@ dt_status cmd_compare(int argc, char **argv)
 {
     struct comparison comparison = {0};
     char error[DT_ERROR_MAX] = "";
-    bool csv = false, json = false, strays = false;
+    enum { TABLE, CSV, JSON } form = TABLE;
+    bool strays = false;
     dt_status status = DT_OK, failed = DT_OK;
     DT_TRY(dt_alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--csv")) {
-            csv = true;
+            form = CSV;
         } else if (!strcmp(argv[i], "--json")) {
-            json = true;
+            form = JSON;
         } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
         } else if (path_is_stray(argv[i])) {
@@ -280,9 +281,8 @@ dt_status cmd_compare(int argc, char **argv)
         status = dt_fail(strays ? DT_EMISMATCH : DT_EUSAGE, "compare: expected run directories");
     if (!comparison.count) goto done;
     columns_find(&comparison);
-    status = json ? json_print(&comparison) : DT_OK;
-    if (csv) status = csv_print(&comparison);
-    if (!csv && !json) table_print(&comparison);
+    if (form == TABLE) table_print(&comparison);
+    status = form == JSON ? json_print(&comparison) : form == CSV ? csv_print(&comparison) : DT_OK;
     if (failed) status = dt_fail(failed, "%s", error);
 done:
     for (size_t i = 0; i < comparison.count; i++)

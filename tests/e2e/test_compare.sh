@@ -18,6 +18,8 @@ check_eq 'best of CSV' "$(grep lr0.0001 "$tmp/csv" | cut -d, -f3)" \
     "$(records "$tmp/lr0.0001" eval accuracy | sort -g | tail -n 1)"
 check_eq 'speed of CSV' "$(grep lr0.02 "$tmp/csv" | cut -d, -f6)" "$(record "$tmp/lr0.02" final samples_per_sec)"
 "$dtrain" compare "$tmp"/lr* --json >"$tmp/json"
+"$dtrain" compare "$tmp"/lr* --csv --json >"$tmp/both"
+check_eq 'the form that is named last alone' "$(cksum <"$tmp/both")" "$(cksum <"$tmp/json")"
 check_eq 'status of JSON' "$(grep 'lr0.1"' "$tmp/json" | json status)" completed
 check_eq 'rate of JSON' "$(grep 'lr0.1"' "$tmp/json" | json train.lr)" 0.1
 
