@@ -64,7 +64,8 @@ struct launch {
 /* ---- arguments ------------------------------------------------------------------------------ */
 
 /* CONFIG.ini, another file that begins with a section, or section.key=value; values of mpirun's
- * options have no dot before a '=', and its files no sections. */
+ * options have no dot before a '=', and its files no sections. (A script may begin with a test:
+ * "[ -f ...".) */
 static bool begins_job(const char *argument)
 {
     size_t length = strlen(argument), equals = strcspn(argument, "=");
@@ -79,7 +80,8 @@ static bool begins_job(const char *argument)
     while (file && fgets(line, sizeof line, file) && strchr("#;\r\n", line[strspn(line, " \t")]))
         ;
     if (file) fclose(file);
-    return line[strspn(line, " \t")] == '[';
+    const char *begin = line + strspn(line, " \t");
+    return begin[0] == '[' && begin[1] >= 'a' && begin[1] <= 'z';
 }
 
 static bool is_one_of(const char *argument, const char *const *names)

@@ -264,6 +264,12 @@ else
     check_eq "room in Hydra's words" "$(hosts_of 'a:2\naway:4\nb:1\n')" 'np 3 a:2 b:1 '
     check_eq 'room that is not' "$(hosts_of 'a:2\nb max_slots=4\n')" 'np 8 a:2 b:1 '
 fi
+# An agent that begins like a configuration.
+printf '#!/bin/sh\n[ "$2" = true ]\n' >"$tmp/tests"
+chmod +x "$tmp/tests"
+echo 'a slots=2' >"$tmp/hosts"
+"$dtrain" launch --mca plm_rsh_agent "$tmp/tests" --hostfile "$tmp/hosts" $common run.dir="$tmp/none" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit with an agent that begins with a test' $? 75
 # An address of this host needs no agent, as mpirun has it.
 OWN=$(hostname -I | tr ' ' '\n' | grep -m 1 '^[0-9.]*$')
 export OWN
