@@ -37,7 +37,7 @@ struct dt_predictor {
     size_t chunk; /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what 64 MiB hold */
 
     /* The room's own: memory of the chunk of rows under way. */
-    struct dt_network *network;
+    struct dt_network *network;  /* NULL: nothing was answered so far */
     float *x;                    /* (chunk, features) normalised rows */
     float *dense, *value;        /* a batch of dense rows, of a model of sparse ones */
     uint64_t *offsets;
@@ -49,6 +49,9 @@ struct dt_predictor {
 /* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
  * dt_export_load has; *out is NULL then. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
+/* The same, but its network is made with the first answer: for who reads in the model what kernel to
+ * settle, or wants no answers. */
+dt_status dt_predictor_load(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 
 /* Members, for programs in other languages. */

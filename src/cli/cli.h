@@ -40,7 +40,7 @@ struct cli_model {
     struct dt_predictor *predictor;
     struct dt_config config; /* as the model was made, and the arguments over it */
 };
-/* From argv[1], as dt_predictor_open has it, and options behind it. */
+/* From argv[1], as dt_predictor_load has it, and options behind it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
 void cli_model_close(struct cli_model *model);
 /* Its held-out rows, or data.eval's. DT_EUSAGE: it has none. */

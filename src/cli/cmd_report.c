@@ -23,7 +23,7 @@ dt_status cmd_report(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
         runs[i].history = histories[i];
-        if (dt_predictor_open(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
+        if (dt_predictor_load(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;
     }

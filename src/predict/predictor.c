@@ -17,7 +17,13 @@ static size_t rows_that_fit(size_t numbers)
     return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
 }
 
-dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
+static dt_status network_need(struct dt_predictor *p)
+{
+    if (p->network) return DT_OK;
+    return dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network);
+}
+
+static dt_status predictor_create(const char *path, bool opens, struct dt_predictor **out)
 {
     struct dt_predictor *p;
     dt_status status;
@@ -28,7 +34,7 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_export_load(path, true, &p->file, &p->path));
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
-    DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
+    if (opens) DT_GUARD(network_need(p));
     const struct dt_schema *schema = &p->file.schema;
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
@@ -44,6 +50,16 @@ done:
     dt__floats_end(&before);
     if (status) dt_predictor_close(p);
     return status;
+}
+
+dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
+{
+    return predictor_create(path, true, out);
+}
+
+dt_status dt_predictor_load(const char *path, struct dt_predictor **out)
+{
+    return predictor_create(path, false, out);
 }
 
 void dt_predictor_close(struct dt_predictor *predictor)
@@ -141,6 +157,7 @@ static dt_status batch_answer(struct dt_predictor *p, const struct dt_batch *bat
         batch = &sparse;
     }
     float *logits = p->classes ? p->logits : out;
+    DT_TRY(network_need(p));
     DT_TRY(dt_network_forward(p->network, p->file.params, batch, logits));
     dt_model_predict(p->model, logits, batch->rows, out);
     for (int i = 0; p->classes && out_class && i < batch->rows; i++)
