@@ -73,9 +73,10 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
 {
     struct dt_config *config = &model->config;
     dt_status status;
+    bool native;
     if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
     *model = (struct cli_model){0};
-    DT_GUARD(dt_predictor_open(argv[1], &model->predictor));
+    DT_GUARD(dt_predictor_load(argv[1], &model->predictor));
     DT_GUARD(dt_config_init(config));
     DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
     memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
@@ -92,7 +93,11 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         if (!dt_config_is_given(config, "eval.batches"))
             DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }
-    /* The run's own kernel, unless the arguments name one: then it has to be that. */
+    /* The run's own kernel, unless the arguments name one: then it has to be that. What a run in
+     * bf16 settles decides on its convolutions in f32, too. */
+    if (config->run.precision == DT_PRECISION_BF16)
+        (void)dt_bf16_settle(config->run.kernel, &native);
+    (void)dt_bf16_settle(NULL, &native);
     status = dt_blas_settle(config->run.kernel);
     if (status == DT_EUSAGE && !dt_config_is_given(config, "run.kernel")) {
         dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",

@@ -163,6 +163,34 @@ dt_status dt__blas_need(void)
     return blas.chosen ? DT_OK : blas_settle("auto", false);
 }
 
+/* Nothing changes where it was set before, by bf16 or by another kernel: the library lets it be set
+ * once. */
+dt_status dt__convolutions_limit(void)
+{
+    static const struct {
+        const char *kernel;
+        dnnl_cpu_isa_t isa;
+    } levels[] = {
+        {"SapphireRapids", dnnl_cpu_isa_avx512_core},
+        {"Cooperlake", dnnl_cpu_isa_avx512_core},
+        {"SkylakeX", dnnl_cpu_isa_avx512_core},
+        {"Haswell", dnnl_cpu_isa_avx2},
+        {"Zen", dnnl_cpu_isa_avx2},
+        {"Excavator", dnnl_cpu_isa_avx2},
+        {"Sandybridge", dnnl_cpu_isa_avx},
+        {"Bulldozer", dnnl_cpu_isa_avx},
+        {"Piledriver", dnnl_cpu_isa_avx},
+        {"Steamroller", dnnl_cpu_isa_avx},
+    };
+    dnnl_cpu_isa_t isa = dnnl_cpu_isa_sse41;
+    DT_TRY(dt__blas_need());
+    if (blas.onednn) return DT_OK;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (!strcasecmp(levels[i].kernel, kernel_name())) isa = levels[i].isa;
+    (void)dnnl_set_max_cpu_isa(isa);
+    return DT_OK;
+}
+
 dt_status dt__dnnl_check(unsigned status, const char *what)
 {
     if (status == dnnl_success) return DT_OK;

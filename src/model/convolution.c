@@ -228,6 +228,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     struct dt__convolution *c = NULL;
     struct description description;
     struct dt__convolution_shape seen = *shape; /* by the library */
+    DT_TRY(dt__convolutions_limit());
     DT_GUARD(dt_alloc(1, sizeof *c, "convolution", &c));
     c->shape = *shape;
     DT_GUARD(dt__dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));

@@ -1,7 +1,8 @@
 #!/bin/sh
 # One binary runs on any CPU and has the same bits on each: on this one, and on two that qemu-user
-# plays, without AVX-512 and without any AVX. The products of matrices are one kernel's. Would catch
-# an instruction beyond the baseline outside of a function's clones, and a clone that adds otherwise.
+# plays, without AVX-512 and without any AVX. The products of matrices are one kernel's, and so are
+# convolutions. Would catch an instruction beyond the baseline outside of a function's clones, a clone
+# that adds otherwise, and convolutions with all the vectors that a CPU has, in training or in eval.
 . "$(dirname "$0")/lib.sh"
 need qemu-x86_64
 [ "$(uname -m)" = x86_64 ] || skip 'the levels are those of x86-64'
@@ -19,13 +20,19 @@ run() {
         { tail -n 3 "$tmp/out"; fail "$cpu: $*"; }
     crc=$(crc "$tmp/run")
 }
+cpus='Haswell Nehalem'
 levels_agree() {
     run host "$@"
     want=$crc
-    for cpu in Haswell Nehalem; do
+    for cpu in $cpus; do
         run $cpu "$@"
         check_eq "$cpu, $*" "$crc" "$want"
     done
 }
 levels_agree train.wire=q8 'model.layers=dense 64 gelu, layernorm, dropout 0.1, dense 32 softplus, batchnorm'
 levels_agree train.wire=bf16 run.precision=bf16 model.hidden=64 model.activation=tanh
+conv='model.layers=conv1d 24 3 pad same relu, residual(conv1d 40 3 stride 2 pad same relu, conv1d 40 3 pad same), dense 8'
+levels_agree "$conv"
+cpus=Haswell
+levels_agree "$conv" run.kernel=Haswell data.eval_fraction=0.2
+check_eq 'loss of eval here' "$("$dtrain" -q eval "$tmp/run/ckpt/latest.h5" | json loss)" "$(record "$tmp/run" eval loss)"
