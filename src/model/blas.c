@@ -114,7 +114,9 @@ static dt_status openblas_load(const char *kernel)
 }
 
 /* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16
- * has chosen more, the kernels of f32 are the same. */
+ * has chosen more, the kernels of f32 are the same. But a forward convolution of much weight in f32
+ * (brgconv of oneDNN 2.6.3) sums in blocks by the size of the second-level cache: its bits may
+ * differ between CPU models. */
 bool dt_blas_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;

@@ -23,7 +23,7 @@ enum vectors { AVX2, AVX512 };
  * SkylakeX; on an Intel server with AMX 1.15 to 1.5 times as SkylakeX and Cooperlake, which are
  * alike, and 1.5 to 1.8 times as Haswell (hidden layers of 128 to 4096, 64 and 128 rows). A row for
  * all of them suits a CPU whose model a virtual machine masks, too, and hosts of several models
- * agree on their bits.
+ * agree on the bits of their products.
  * Zen to Zen 3 are not measured: each has a kernel made for it. */
 static const struct kernel {
     enum vectors needs; /* a virtual machine may hide them: OpenBLAS would not look */
