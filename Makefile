@@ -56,7 +56,8 @@ link     = $(call say,link)$(1) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLI
 
 all: dtrain
 
-dtrain: $(BUILD)/dtrain
+# A link of another BUILD would look up to date.
+dtrain: $(BUILD)/dtrain FORCE
 	@ln -sf $< $@
 
 $(BUILD)/dtrain: $(CLIOBJ) $(LIB)

@@ -9,3 +9,5 @@ compiled=$(grep -c -- ' -c -o ' "$tmp/commands")
 exact=$(grep -- ' -c -o ' "$tmp/commands" | grep -c -- '-ffp-contract=off')
 check_ge 'files that are compiled' "$compiled" 50
 check_eq 'those of them without contraction' "$exact" "$compiled"
+# ./dtrain is the BUILD's that is made last, though nothing of it is new.
+check_eq 'links to it' "$(${MAKE:-make} -s -n BUILD="$BUILD" dtrain 2>/dev/null | grep -c '^ln -sf')" 1
