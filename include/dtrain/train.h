@@ -41,7 +41,10 @@ struct dt_train_options {
  * It computes with the floating-point state of its own, and leaves the caller's as it was. But one
  * OpenMP and one OpenBLAS serve the process: from here on they have run.threads threads, which
  * flush denormals. One training at a time in a process, and no predictor beside it in another
- * thread unless all have the same run.kernel and one of them has begun to compute.
+ * thread unless all have the same run.kernel and one of them has begun to compute. What the first
+ * one has computed with decides what oneDNN has from then on: fast products in bf16 are those of a
+ * process that begins in bf16, and behind convolutions with a kernel of OpenBLAS there is no
+ * run.kernel=oneDNN.
  * A dedicated evaluator computes with niceness 10, which only a privileged process, or RLIMIT_NICE,
  * lets it take back behind the training.
  * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and

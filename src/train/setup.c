@@ -75,8 +75,9 @@ static dt_status settle_machines(const struct dt_job *job)
     DT_TRY(dt_ranks_agree(world->all, status));
     if (!native)
         status = dt_fail(DT_EMISMATCH,
-                         "run.precision=bf16: this CPU has no fast products in bf16; operands are "
-                         "rounded and multiplied in f32 (%s), slower than run.precision=f32",
+                         "run.precision=bf16: no fast products in bf16: the CPU has none, or this "
+                         "process has computed in f32 before; operands are rounded and multiplied "
+                         "in f32 (%s), slower than run.precision=f32",
                          dt_blas_kernel());
     warn_together(job, status);
     if (world->is_bank) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
