@@ -3,9 +3,8 @@
  *
  * Everything here runs in a process that may die of it. What is refused is refused for the reader's
  * sake: links and storage that lead to other files, types that this program has no use for, arrays
- * that claim more than the file can hold. What the walk opens stays open: it goes with the process,
- * which has one file, and a limited number of its items. Ids need no check: HDF5 fails on one that
- * is invalid. */
+ * that claim more than the file can hold. The walk closes what it opens: a file may have a million
+ * items. Ids need no check: HDF5 fails on one that is invalid. */
 #include "hdf5/library.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "hdf5/guard.h"
 
 enum {
-    MOST_ITEMS = 200000,
+    ITEM_BYTES = 16, /* of the file, that each item takes at least */
     MOST_DEPTH = 32,
     MOST_VALUE = 1 << 21, /* bytes of an attribute */
     MOST_CHUNK = 1 << 28, /* bytes, unpacked */
@@ -22,10 +21,14 @@ enum {
 
 struct dt__h5_inside {
     hid_t file;
+    hsize_t bytes; /* its length */
     struct dt_text *table;
     size_t items;
-    hid_t *arrays; /* (items) the data sets to be read from; -1 */
-    size_t arrays_capacity;
+    struct place {
+        size_t at; /* in the table */
+        hid_t set; /* open to be read from; 0: not yet */
+    } * places;    /* (items) */
+    size_t places_capacity;
 };
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -85,7 +88,9 @@ static bool item_type(hid_t type, struct dt__h5_item *item)
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
     if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
         const hid_t base = H5Tget_super(type);
-        return H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
+        const bool good = H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
+        H5Tclose(base);
+        return good;
     }
     /* Half precision, as h5py writes it. */
     bool half =
@@ -103,34 +108,36 @@ static bool item_type(hid_t type, struct dt__h5_item *item)
     return item->type != DT__H5_TEXT || H5Tget_class(type) == H5T_STRING;
 }
 
-/* Rank and dimensions; false unless the elements can be counted and there are some. */
+/* Rank and dimensions of a space, which it closes; false unless the elements can be counted. */
 static bool item_space(hid_t space, struct dt__h5_item *item)
 {
     hsize_t dims[DT__H5_MAX_RANK];
     size_t bytes;
+    const H5S_class_t class = H5Sget_simple_extent_type(space);
     item->count = 1;
     item->rank = H5Sget_simple_extent_ndims(space);
-    if (item->rank < 0 || item->rank > DT__H5_MAX_RANK ||
-        H5Sget_simple_extent_type(space) != (item->rank ? H5S_SIMPLE : H5S_SCALAR))
-        return false;
-    if (item->rank && H5Sget_simple_extent_dims(space, dims, NULL) != item->rank) return false;
-    for (int i = 0; i < item->rank; i++) {
+    bool good = item->rank >= 0 && item->rank <= DT__H5_MAX_RANK &&
+                class == (item->rank ? H5S_SIMPLE : H5S_SCALAR) &&
+                H5Sget_simple_extent_dims(space, dims, NULL) == item->rank;
+    H5Sclose(space);
+    for (int i = 0; good && i < item->rank; i++) {
         item->dims[i] = dims[i];
-        if (!dt_size_mul(item->count, dims[i], &item->count)) return false;
+        good = dt_size_mul(item->count, dims[i], &item->count);
     }
-    return dt_size_mul(item->count, item->size, &bytes);
+    return good && dt_size_mul(item->count, item->size, &bytes);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* array: the open data set that rows are read of; -1: none. */
+/* No more than the file can hold: by hard links a small one can show any number. */
 static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item, const char *path,
-                           const void *data, size_t length, hid_t array)
+                           const void *data, size_t length)
 {
-    if (++inside->items > MOST_ITEMS) return dt_fail(DT_EFORMAT, "holds too many things");
-    DT_TRY(dt_grow(&inside->arrays, &inside->arrays_capacity, inside->items, sizeof(hid_t),
-                   "a table of contents"));
-    inside->arrays[inside->items - 1] = array;
+    if (inside->items >= inside->bytes / ITEM_BYTES)
+        return dt_fail(DT_EFORMAT, "holds too many things");
+    DT_TRY(dt_grow(&inside->places, &inside->places_capacity, inside->items + 1,
+                   sizeof *inside->places, "a table of contents"));
+    inside->places[inside->items++] = (struct place){.at = inside->table->length};
     item.length = length;
     DT_TRY(dt_text_append(inside->table, &item, sizeof item));
     DT_TRY(dt_text_append(inside->table, path, strlen(path) + 1));
@@ -140,7 +147,7 @@ static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item
 static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, const char *why)
 {
     struct dt__h5_item item = {.kind = DT__H5_REFUSED, .offset = UINT64_MAX};
-    return table_add(inside, item, path, why, strlen(why) + 1, -1);
+    return table_add(inside, item, path, why, strlen(why) + 1);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */
@@ -194,32 +201,35 @@ static dt_status attribute_add(const struct visit *visit, const char *name, hid_
     struct dt_text text = {0};
     struct dt__h5_item item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
     const hid_t type = H5Aget_type(attribute);
-    char *path;
-    if (!item_type(type, &item) || !item_space(H5Aget_space(attribute), &item) || item.count != 1 ||
-        item.type == DT__H5_F16)
-        return DT_OK;
-    item.rank = 0;
     dt_status status = DT_OK;
-    if (item.type == DT__H5_TEXT)
+    char *path;
+    const bool typed = item_type(type, &item);
+    bool useful = item_space(H5Aget_space(attribute), &item) && typed && item.count == 1 &&
+                  item.type != DT__H5_F16;
+    item.rank = 0;
+    if (useful && item.type == DT__H5_TEXT)
         status = texts_read(attribute, type, 1, MOST_VALUE, &text);
-    else if (H5Aread(attribute, number_type(item.type).native, &number) < 0)
-        return DT_OK;
-    const bool useless = status == DT_EFORMAT;
-    if (!status) status = dt_format(&path, "%s@%s", visit->path, name);
-    if (!status) {
-        status = text.data ? table_add(visit->inside, item, path, text.data, text.length, -1)
-                           : table_add(visit->inside, item, path, &number, (size_t)item.size, -1);
+    else if (useful)
+        useful = H5Aread(attribute, number_type(item.type).native, &number) >= 0;
+    H5Tclose(type);
+    useful &= status != DT_EFORMAT;
+    if (useful && !status) status = dt_format(&path, "%s@%s", visit->path, name);
+    if (useful && !status) {
+        status = text.data ? table_add(visit->inside, item, path, text.data, text.length)
+                           : table_add(visit->inside, item, path, &number, (size_t)item.size);
         dt_free(path);
     }
     dt_text_free(&text);
-    return useless ? DT_OK : status;
+    return useful ? status : DT_OK;
 }
 
 static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *info, void *arg)
 {
     (void)info;
     struct visit *visit = arg;
-    visit->status = attribute_add(visit, name, H5Aopen(object, name, H5P_DEFAULT));
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    visit->status = attribute_add(visit, name, attribute);
+    H5Aclose(attribute);
     return visit->status ? -1 : 0;
 }
 
@@ -245,12 +255,11 @@ static const char *filters_complain(hid_t plist)
 
 /* Whether the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
  * array's place goes into the item. */
-static bool array_is_stored(struct dt__h5_inside *inside, hid_t set, hid_t plist, bool contiguous,
-                            struct dt__h5_item *item)
+static bool array_is_stored(const struct dt__h5_inside *inside, hid_t set, hid_t plist,
+                            bool contiguous, struct dt__h5_item *item)
 {
-    hsize_t size = 0, stored = H5Dget_storage_size(set);
+    const hsize_t size = inside->bytes, stored = H5Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
-    if (H5Fget_filesize(inside->file, &size) < 0) return false;
     if (contiguous) {
         haddr_t offset = H5Dget_offset(set); /* none: a place that no file reaches */
         item->offset = offset;
@@ -293,7 +302,9 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     if (why)
         status = table_refuse(inside, path, why);
     else if (!status)
-        status = table_add(inside, item, path, texts.data, texts.length, set);
+        status = table_add(inside, item, path, texts.data, texts.length);
+    H5Pclose(plist);
+    H5Tclose(type);
     dt_text_free(&texts);
     return status;
 }
@@ -314,6 +325,7 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
     visit->status = object < 0 ? table_refuse(visit->inside, path, "cannot be opened")
                                : object_walk(visit->inside, object, path, visit->depth + 1);
+    H5Oclose(object);
     H5Eclear2(H5E_DEFAULT);
     dt_free(path);
     return visit->status ? -1 : 0;
@@ -329,7 +341,7 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
     if (type != H5I_GROUP && type != H5I_DATASET)
         return table_refuse(inside, path, "is neither a group nor a data set");
     if (depth > MOST_DEPTH) return table_refuse(inside, path, "lies too deep");
-    DT_TRY(type == H5I_GROUP ? table_add(inside, group, path, NULL, 0, -1)
+    DT_TRY(type == H5I_GROUP ? table_add(inside, group, path, NULL, 0)
                              : array_walk(inside, object, path));
     if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &visit) < 0)
         return visit.status ? visit.status
@@ -366,7 +378,8 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     plist_leave_unlocked(plist);
     inside = (struct dt__h5_inside){.file = H5Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
     const hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
-    if (root < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
+    if (root < 0 || H5Fget_filesize(inside.file, &inside.bytes) < 0)
+        return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     *out = &inside;
     return object_walk(&inside, root, "/", 0);
 }
@@ -377,10 +390,14 @@ dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_r
     const hsize_t start[DT__H5_MAX_RANK] = {request->first};
     hsize_t extent[DT__H5_MAX_RANK];
     const enum dt__h5_type type = (enum dt__h5_type)request->type;
-    const hid_t set = inside->arrays[request->item], space = H5Dget_space(set);
-    const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
+    struct place *place = &inside->places[request->item];
+    const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
+    if (!place->set) place->set = H5Dopen2(inside->file, path, H5P_DEFAULT);
+    const hid_t set = place->set, space = H5Dget_space(set);
+    const int rank = H5Sget_simple_extent_ndims(space);
     size_t bytes = dt__h5_type_size(type);
-    bool good = rank >= 1;
+    bool good = rank >= 1 && rank <= DT__H5_MAX_RANK &&
+                H5Sget_simple_extent_dims(space, extent, NULL) == rank;
     extent[0] = request->rows;
     for (int i = 0; i < rank && good; i++)
         good = dt_size_mul(bytes, extent[i], &bytes);

@@ -2,6 +2,7 @@
  * before it is believed, for the process has read a stranger's file. */
 #include "hdf5/read.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,8 +16,9 @@ struct dt__h5_file {
     uint64_t size; /* of the file */
     unsigned char *table;
     size_t table_bytes;
-    struct dt__h5_item *items;
+    struct dt__h5_item *items; /* (count) in the table's order */
     size_t count, capacity;
+    const struct dt__h5_item **sorted; /* (count) the same, by kind and path */
 };
 
 static const unsigned char TYPE_SIZES[] = {
@@ -83,6 +85,15 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
     return item_data_fits(out);
 }
 
+/* By kind and path, which together are one item's. */
+static int item_order(const void *a, const void *b)
+{
+    const struct dt__h5_item *x = *(const struct dt__h5_item *const *)a,
+                             *y = *(const struct dt__h5_item *const *)b;
+    if (x->kind != y->kind) return x->kind > y->kind ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
 /* Checks the whole table into items. */
 static dt_status table_check(struct dt__h5_file *file)
 {
@@ -94,6 +105,10 @@ static dt_status table_check(struct dt__h5_file *file)
             return file_fail_dead(file);
         file->count++;
     }
+    DT_TRY(dt_alloc(file->count, sizeof *file->sorted, "a table of contents", &file->sorted));
+    for (size_t i = 0; i < file->count; i++)
+        file->sorted[i] = &file->items[i];
+    qsort(file->sorted, file->count, sizeof *file->sorted, item_order);
     return DT_OK;
 }
 
@@ -161,6 +176,7 @@ void dt__h5_close(struct dt__h5_file *file)
     if (!file) return;
     reader_end(file);
     if (file->fd >= 0) close(file->fd);
+    dt_free(file->sorted);
     dt_free(file->items);
     dt_free(file->table);
     dt_free(file->path);
@@ -177,10 +193,10 @@ const struct dt__h5_item *dt__h5_item_at(const struct dt__h5_file *file, size_t 
 const struct dt__h5_item *dt__h5_find(const struct dt__h5_file *file, enum dt__h5_kind kind,
                                       const char *path)
 {
-    for (size_t i = 0; i < file->count; i++)
-        if (file->items[i].kind == kind && !strcmp(file->items[i].path, path))
-            return &file->items[i];
-    return NULL;
+    const struct dt__h5_item wanted = {.kind = kind, .path = path}, *item = &wanted;
+    const struct dt__h5_item **at =
+        bsearch(&item, file->sorted, file->count, sizeof *file->sorted, item_order);
+    return at ? *at : NULL;
 }
 
 dt_status dt__h5_array(const struct dt__h5_file *file, const char *path,

@@ -1,6 +1,7 @@
 /* HDF5: types and shapes that are read, and files that must not be trusted. */
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include "data_files.h"
 #include "hdf5/guard.h"
 #include "hdf5/read.h"
+#include "hdf5/write.h"
 
 static hid_t file;
 
@@ -451,6 +453,43 @@ START_TEST(files_take_several_reads)
 }
 END_TEST
 
+static dt_status write_part(void *arg, const void *bytes, size_t length)
+{
+    return dt_fd_write(*(int *)arg, "many.h5", bytes, length);
+}
+
+static const char *path_of_many(int i)
+{
+    static char path[32];
+    snprintf(path, sizeof path, "/%d/%d@%d", i / 60 / 60, i / 60 % 60, i % 60);
+    return path;
+}
+
+/* As a checkpoint of many groups with many layers has them. Would catch a bound that the writer does not know, and a
+ * search through all items for each. */
+START_TEST(a_file_may_have_many_items)
+{
+    enum { MANY = 60 * 60 * 60 };
+    struct dt__h5_layout *layout;
+    struct dt__h5_file *opened;
+    int fd = open("many.h5", O_WRONLY | O_CREAT, 0600);
+    EXPECT_OK(dt__h5_layout_create("many.h5", 0, &layout));
+    for (int32_t i = 0; i < MANY; i++)
+        dt__h5_put(layout, &(struct dt__h5_item){.path = path_of_many(i), .type = DT__H5_I32, .data = &i}, NULL);
+    EXPECT_OK(dt__h5_stream(layout, write_part, &fd));
+    dt__h5_layout_free(layout);
+    close(fd);
+    EXPECT_OK(dt__h5_open("many.h5", &opened));
+    for (int32_t i = 0; i < MANY; i++) {
+        const struct dt__h5_item *item = dt__h5_find(opened, DT__H5_ATTRIBUTE, path_of_many(i));
+        ck_assert_ptr_nonnull(item);
+        ck_assert(!memcmp(item->data, &i, sizeof i));
+    }
+    ck_assert_ptr_null(dt__h5_find(opened, DT__H5_ARRAY, path_of_many(0)));
+    dt__h5_close(opened);
+}
+END_TEST
+
 /* Data sets of other names, below groups. */
 START_TEST(data_sets_have_names)
 {
@@ -661,6 +700,21 @@ static void vast_chunk(void)
     put_y(H5T_STD_I32LE);
 }
 
+/* A group that is twice in the next one, and so on: x is in a million places. */
+static void linked_often(void)
+{
+    char above[16], below[16] = "";
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    for (int i = 0; i < 20; i++) {
+        snprintf(above, sizeof above, "/g%d", i);
+        hid_t group = H5Gcreate2(file, above, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        ck_assert_int_ge(H5Lcreate_hard(file, i ? below : "/x", group, "a", H5P_DEFAULT, H5P_DEFAULT), 0);
+        ck_assert_int_ge(H5Lcreate_hard(file, i ? below : "/x", group, "b", H5P_DEFAULT, H5P_DEFAULT), 0);
+        H5Gclose(group);
+        memcpy(below, above, sizeof below);
+    }
+}
+
 static const struct {
     void (*make)(void);
     const char *message;
@@ -686,6 +740,7 @@ static const struct {
     {lzf_x, "a.h5: /x is packed by lzf, which h5py alone reads: expected gzip"},
     {hollow_x, "a.h5: /x is not all in the file"},
     {vast_chunk, "a.h5: /x is not all in the file"},
+    {linked_often, "a.h5: holds too many things"},
 };
 
 START_TEST(hostile_files_are_refused)
@@ -873,7 +928,7 @@ END_TEST
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
-           {files_take_several_reads, 1},
+           {files_take_several_reads, 1}, {a_file_may_have_many_items, 1},
            {rows_have_a_shape, 1}, {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
            {a_killed_fork_server_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_fork_server_is_no_first_victim, 1},
