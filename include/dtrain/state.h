@@ -83,9 +83,9 @@ const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME]);
  * should be; every size is checked before it is an allocation. */
 dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out);
 
-/* Loads the newest checkpoint of DIR that verifies (latest.h5 first, then by falling step); warns
- * of each that it passes over. *out_found false: there is none at all. DT_EFORMAT: files, none
- * good. */
+/* Loads the newest checkpoint of DIR that verifies: what latest.h5 names, then older ones, then those
+ * of later steps, which a branch that was given up has left; warns of each that it passes over.
+ * *out_found false: there is none at all. DT_EFORMAT: files, none good. */
 dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
                                     bool *out_found);
 /* Path of the newest checkpoint by name that is a whole file under its final name (no

@@ -69,6 +69,13 @@ void dt__error_prefix(const char *format, ...)
     dt__error_set("%s%s", prefix, error_text);
 }
 
+dt_status dt__fail_path(dt_status status, const char *path)
+{
+    const size_t length = strlen(path);
+    if (!status || (!strncmp(error_text, path, length) && error_text[length] == ':')) return status;
+    return dt_fail_prefix(status, "%s: ", path);
+}
+
 const char *dt_error_text(void)
 {
     return error_text;

@@ -26,6 +26,9 @@ void dt__point_end(locale_t before);
 /* DT_EIO: what cannot be done with a path ("cannot open"), and the system's reason in errno. */
 #define dt__fail_errno(path, what) dt_fail(DT_EIO, "%s: %s: %s", path, what, strerror(errno))
 
+/* Puts "PATH: " before the message of a failure that does not begin with it yet; gives `status`. */
+dt_status dt__fail_path(dt_status status, const char *path);
+
 /* Until the end, this thread computes as threads of the library do: rounding to nearest, without
  * traps, denormals flushed; whatever the program has chosen, which it has again then. */
 void dt__floats_begin(fenv_t *out_before);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/internal.h"
 #include "base/limits.h"
 #include "data/reader.h"
 #include "hdf5/read.h"
@@ -163,14 +164,6 @@ done:
     return status;
 }
 
-/* What the reader of HDF5 says begins with the path already. */
-static dt_status fail_with_path(dt_status status, const char *path)
-{
-    size_t length = strlen(path);
-    if (!status || !strncmp(dt_error_text(), path, length)) return status;
-    return dt_fail_prefix(status, "%s: ", path);
-}
-
 static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
 {
     const struct dt_config *config = survey->config;
@@ -191,7 +184,7 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     DT_GUARD(labels_learn(survey, file, &x, &y));
 done:
     dt__h5_close(file);
-    return fail_with_path(status, out->path);
+    return dt__fail_path(status, out->path);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -236,7 +229,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
 done:
     dt__names_free(texts.items, texts.count);
     if (status) hdf5_close(reader);
-    return fail_with_path(status, file->path);
+    return dt__fail_path(status, file->path);
 }
 
 static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)

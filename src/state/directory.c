@@ -1,9 +1,8 @@
 /* A run directory's files.
  *
  * ckpt/ holds step-000001200.h5 and so on, and latest.h5, a link to the newest that was verified; a
- * resume takes that, or the next older one that is good. Retention counts from the newest: what
- * lies behind it by number is of a branch that was given up. lock is held by the one process that
- * may write. */
+ * resume takes that, or the next older one that is good, and retention counts from there
+ * (list_steps). lock is held by the one process that may write. */
 #include "state/directory.h"
 
 #include <dirent.h>
@@ -47,13 +46,15 @@ static dt_status dir_list(const char *dir, struct dt__names *out)
     return status;
 }
 
-static int falling(const void *a, const void *b)
+static int rising(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x < y) - (x > y);
+    return (x > y) - (x < y);
 }
 
-dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numbers *out)
+/* Sorted by how far they lie below `first`: of a number above it that wraps, beyond all others. */
+dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
+                          struct dt__numbers *out)
 {
     struct dt__names names = {0};
     struct dt__numbers numbers = {0};
@@ -63,7 +64,11 @@ dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numb
         numbers.count += parse(names.items[i], &numbers.items[numbers.count]);
     dt__names_free(names.items, names.count);
     DT_TRY(status);
-    qsort(numbers.items, numbers.count, sizeof *numbers.items, falling);
+    for (size_t i = 0; i < numbers.count; i++)
+        numbers.items[i] = first - numbers.items[i];
+    qsort(numbers.items, numbers.count, sizeof *numbers.items, rising);
+    for (size_t i = 0; i < numbers.count; i++)
+        numbers.items[i] = first - numbers.items[i];
     *out = numbers;
     return DT_OK;
 }
@@ -123,45 +128,32 @@ static bool is_leftover(const char *name)
            (!strncmp(name, "step-", 5) || !strncmp(name, LATEST, strlen(LATEST)));
 }
 
-/* Steps of the checkpoints in `dir`, whole or not, falling, but the one that latest.h5 names first.
- * A link to anything but a checkpoint beside it does not count. */
+/* Steps of the checkpoints in `dir`, whole or not, in the order in which they are wanted and kept:
+ * from the one that latest.h5 names to the oldest, then those beyond it, of a branch that was given
+ * up (for an older checkpoint, or since they are damaged). Without that link, or if it leads to
+ * anything but a checkpoint beside it, the highest is the first. */
 static dt_status list_steps(const char *dir, struct dt__numbers *out)
 {
     char target[64];
-    uint64_t latest;
-    size_t at = 0;
+    uint64_t first = UINT64_MAX;
     ssize_t length = readlink(dt__path("%s/" LATEST, dir).text, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
-    DT_TRY(dt__dir_numbers(dir, parse_name, out));
-    if (!parse_name(target, &latest)) return DT_OK;
-    while (at < out->count && out->items[at] != latest)
-        at++;
-    if (at == out->count) return DT_OK;
-    memmove(out->items + 1, out->items, at * sizeof *out->items);
-    out->items[0] = latest;
-    return DT_OK;
+    (void)parse_name(target, &first);
+    return dt__dir_numbers(dir, parse_name, first, out);
 }
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-/* Steps after the one just saved, the list's first, are of a branch that was given up (damaged, or
- * left for an older checkpoint): they are the first to go. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected)
 {
     struct dt__numbers steps;
     char name[DT_CHECKPOINT_NAME];
+    dt_status status = DT_OK;
     if (keep <= 0) return DT_OK;
     DT_TRY(list_steps(dir, &steps));
-    dt_status status = DT_OK;
-    size_t later = 0;
-    while (later + 1 < steps.count && steps.items[later + 1] > steps.items[0])
-        later++;
-    size_t earlier = steps.count - later; /* with the one just saved */
-    for (size_t age = keep < 2 ? 2 : (size_t)keep; age < steps.count && !status; age++) {
-        uint64_t step = steps.items[age < earlier ? age + later : age - earlier + 1];
-        if (!protected || strcmp(dt_checkpoint_name(step, name), protected) != 0)
-            status = dt__path_remove(step_path(dir, step).text);
-    }
+    for (size_t i = keep < 2 ? 2 : (size_t)keep; i < steps.count && !status; i++)
+        if (!protected || strcmp(dt_checkpoint_name(steps.items[i], name), protected) != 0)
+            status = dt__path_remove(step_path(dir, steps.items[i]).text);
     dt_free(steps.items);
     return status;
 }

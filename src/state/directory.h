@@ -18,8 +18,10 @@ struct dt__numbers {
 };
 /* Whether a name is one of those looked for, and its number. */
 typedef bool dt__number_fn(const char *name, uint64_t *out);
-/* Collects the numbers of the names in `dir`, falling; a directory that is not there has none. */
-dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numbers *out);
+/* Collects the numbers of the names in `dir`, falling from `first` on, and behind them those above
+ * it, falling; a directory that is not there has none. */
+dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
+                          struct dt__numbers *out);
 
 /* Removes what is found under names that `wanted` accepts (NULL: all), files or directories. What
  * cannot be removed is warned of, no failure. */
@@ -34,9 +36,9 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
 /* dt_checkpoint_load_latest, of what is wanted. */
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found);
-/* Removes the oldest beyond `keep` (0: all stay; two at least stay; `protected` is never removed,
- * NULL: none), and warns of what will not go. Not between a new file's rename and the move of
- * latest.h5: that file would count as abandoned. */
+/* Removes all but the first `keep` in the order of loading (0: all stay; two at least stay;
+ * `protected` is never removed, NULL: none), and warns of what will not go. Not between a new file's
+ * rename and the move of latest.h5: that file would count as abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
 #endif

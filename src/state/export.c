@@ -83,11 +83,10 @@ static dt_status version_make(const char *base, const struct dt_checkpoint *mode
 static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
 {
     struct dt__numbers versions;
-    int64_t kept = 0;
-    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    DT_TRY(dt__dir_numbers(base, parse_version, step, &versions));
     for (size_t i = 0; i < versions.count; i++) {
         const uint64_t version = versions.items[i];
-        if (version <= step && (keep <= 0 || kept++ < keep)) continue;
+        if (version <= step && (keep <= 0 || i < (uint64_t)keep)) continue;
         const struct dt__path path = version_path(base, "", version);
         if (rename(path.text, version_path(base, HIDDEN, version).text))
             dt_warn("%s: cannot remove: %s", path.text, strerror(errno));
@@ -112,7 +111,7 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
 static dt_status highest_version(const char *base, struct dt__path *out)
 {
     struct dt__numbers versions;
-    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    DT_TRY(dt__dir_numbers(base, parse_version, UINT64_MAX, &versions));
     for (size_t i = 0; i < versions.count; i++) {
         const struct dt__path model = model_path(base, versions.items[i]);
         const bool is_there = dt_path_exists(model.text);
@@ -182,7 +181,7 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
 {
     struct dt__numbers versions;
     struct dt_best best = {0};
-    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    DT_TRY(dt__dir_numbers(base, parse_version, UINT64_MAX, &versions));
     for (size_t i = 0; i < versions.count && !best.known; i++) {
         struct dt_checkpoint model;
         const struct dt__path path = model_path(base, versions.items[i]);

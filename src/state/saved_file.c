@@ -494,7 +494,7 @@ dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_chec
                                                : dt__file_get(file, wanted, beside, out);
     dt__h5_close(file);
     if (out_bytes) *out_bytes = header.bytes + DT__USER_BLOCK;
-    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
+    return dt__fail_path(status, path);
 }
 
 dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out)

@@ -239,6 +239,25 @@ START_TEST(a_long_step_keeps_its_place)
 }
 END_TEST
 
+/* Would catch: a resume that goes over to a branch that was given up, though its own has an older
+ * checkpoint. */
+START_TEST(an_abandoned_branch_is_loaded_last)
+{
+    quiet();
+    save_steps(10, 14, 0);
+    unlink(in_dir("latest.h5"));
+    ck_assert_int_eq(symlink("step-000000012.h5", in_dir("latest.h5")), 0);
+    ck_assert_uint_eq(load_step(), 12);
+    damage(12);
+    ck_assert_uint_eq(load_step(), 11);
+    ck_assert_int_eq(unlink(step_file(12)), 0);
+    ck_assert_uint_eq(load_step(), 11);
+    damage(11);
+    damage(10);
+    ck_assert_uint_eq(load_step(), 14);
+}
+END_TEST
+
 /* ---- retention ------------------------------------------------------------------------------ */
 
 START_TEST(the_oldest_go)
@@ -325,6 +344,31 @@ static int fail_each_call(void)
         save_steps(1, 1, 0);
     }
 }
+
+/* Each call of a load fails in turn: the message names the file, and once. */
+START_TEST(a_failed_load_names_the_file_once)
+{
+    struct dt_checkpoint loaded;
+    const char *path = step_file(1);
+    bool reached = true;
+    int failed = 0;
+    save_steps(1, 1, 0);
+    ck_assert_uint_eq(load_step(), 1); /* starts the fork server, in which nothing fails */
+    for (int at = 1; reached; at++) {
+        calls = 0;
+        fail_at = at;
+        dt_status status = dt_checkpoint_load(path, &loaded);
+        reached = calls >= at;
+        fail_at = 0;
+        failed += status != DT_OK;
+        if (!status) dt_checkpoint_free(&loaded); /* a reader's socket may fail to close */
+        if (!status) continue;
+        const char *named = strstr(dt_error_text(), path);
+        ck_assert_msg(named == dt_error_text() && !strstr(named + 1, path), "call %d: %s", at, dt_error_text());
+    }
+    ck_assert_int_gt(failed, 10);
+}
+END_TEST
 
 START_TEST(any_one_call_may_fail)
 {
@@ -523,8 +567,10 @@ int main(void)
         two_at_least_stay,
         the_protected_one_stays,
         an_abandoned_branch_goes_first,
+        an_abandoned_branch_is_loaded_last,
         what_is_not_ours_stays,
         leftovers_of_a_killed_save_are_cleared,
+        a_failed_load_names_the_file_once,
         any_one_call_may_fail,
         any_write_may_be_cut_short,
         all_calls_from_any_one_on_may_fail,
