@@ -114,8 +114,13 @@ static void version_free(struct dt__version *version)
 static dt_status version_load(const char *path, struct dt__version **out)
 {
     struct dt__version *version;
+    char *found = NULL;
     DT_TRY(dt_alloc(1, sizeof *version, "version", &version));
-    dt_status status = dt_predictor_open(path, &version->predictor);
+    /* Before it is read: what takes its place meanwhile is another one, which polling takes up. */
+    dt_status status = dt_model_find(path, true, &found, NULL);
+    if (!status) version->file = file_identify(found);
+    dt_free(found);
+    if (!status) status = dt_predictor_open(path, &version->predictor);
     if (!status) status = dt__columns_of_json(&version->columns, &version->predictor->file.schema);
     if (status) {
         version_free(version);
@@ -124,7 +129,6 @@ static dt_status version_load(const char *path, struct dt__version **out)
     const char *file = version->predictor->path, *slash = strrchr(file, '/'),
                *name = slash ? slash : file;
     char *end;
-    version->file = file_identify(file);
     /* A version's number is the name of its directory; a model that stands elsewhere has its
      * step. */
     while (name > file && name[-1] != '/')
@@ -165,7 +169,6 @@ static void version_take_up_newer(struct dt_server *server)
         dt_warn("passed over: %s", dt_error_text());
         server->refused = file;
     } else if (!known) {
-        newer->file = file; /* as it was before it was read */
         pthread_mutex_lock(&server->lock);
         server->version = newer;
         pthread_mutex_unlock(&server->lock);
