@@ -10,6 +10,20 @@
 #include "dtrain/report.h"
 #include "predict/serve.h"
 
+/* What is said of a row; in v2 an output each. */
+enum part { NUMBERS, CLASS, LABEL, PARTS };
+
+static bool has_part(const struct dt_predictor *predictor, enum part part)
+{
+    return part == NUMBERS ||
+           (predictor->classes && (part == CLASS || dt_predictor_class_name(predictor, 0)));
+}
+
+static const char *part_name(const struct dt_predictor *predictor, enum part part)
+{
+    return part == NUMBERS ? predictor->answer : part == CLASS ? "class" : "label";
+}
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static dt_status rows_check(size_t rows, int max_rows)
@@ -193,14 +207,42 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
     return request_note_column(request, name, members[DATA]);
 }
 
-static dt_status request_open_v2(struct dt__request *request, struct dt__json body)
+/* The outputs that are asked for, by their names; without a list all are. */
+static dt_status request_note_outputs(struct dt__request *request, struct dt__json list,
+                                      const struct dt_predictor *predictor)
 {
-    static const char *const names[] = {"inputs", "id"};
-    struct dt__json found[2], members[MEMBERS];
+    static const char *const names[] = {"name"};
+    struct dt__json member;
+    struct dt__cell name;
+    if (!list.at) return DT_OK;
+    if (*list.at != '[') return dt_fail(DT_EFORMAT, "expected a list");
+    for (list.at++; dt__json_peek(&list) != ']';) {
+        enum part part = 0;
+        DT_TRY(dt__json_members(list, names, 1, &member));
+        if (!member.at || *member.at != '"') return dt_fail(DT_EFORMAT, "expected names");
+        DT_TRY(dt__json_read_string(&member, &request->reader.scratch, &name));
+        while (part < PARTS &&
+               !(has_part(predictor, part) && dt__cell_is(name, part_name(predictor, part))))
+            part++;
+        if (part == PARTS)
+            return dt_fail(DT_EFORMAT, "there is no '%.*s'", dt__shown(name.length), name.text);
+        request->outputs |= 1u << part;
+        dt__json_skip(&list);
+    }
+    return DT_OK;
+}
+
+static dt_status request_open_v2(struct dt__request *request, struct dt__json body,
+                                 const struct dt_predictor *predictor)
+{
+    static const char *const names[] = {"inputs", "id", "outputs"};
+    struct dt__json found[3], members[MEMBERS];
     struct dt__cell id;
     size_t count = 0;
-    DT_TRY(dt__json_members(body, names, 2, found));
+    DT_TRY(dt__json_members(body, names, 3, found));
     request->protocol = DT__INFER;
+    dt_status status = request_note_outputs(request, found[2], predictor);
+    if (status) return dt_fail_prefix(status, "outputs: ");
     if (found[1].at && *found[1].at == '"') {
         DT_TRY(dt__json_read_string(&found[1], &request->reader.scratch, &id));
         DT_TRY(dt_format(&request->id, "%.*s", (int)id.length, id.text));
@@ -209,7 +251,7 @@ static dt_status request_open_v2(struct dt__request *request, struct dt__json bo
     if (!inputs.at || *inputs.at != '[') return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
     request->key = names[0];
     for (inputs.at++; dt__json_peek(&inputs) != ']'; count++) {
-        dt_status status = request_note_input(request, inputs, members);
+        status = request_note_input(request, inputs, members);
         if (status) return dt_fail_prefix(status, "item %zu: ", count);
         dt__json_skip(&inputs);
     }
@@ -237,7 +279,7 @@ dt_status dt__request_open(const char *body, size_t length, bool v2,
     DT_GUARD(dt__json_rows_init(&out->reader, columns, !predictor->file.schema.columns));
     if (columns->names.count)
         DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
-    DT_GUARD(v2 ? request_open_v2(out, json) : request_open_v1(out, json));
+    DT_GUARD(v2 ? request_open_v2(out, json, predictor) : request_open_v1(out, json));
     DT_GUARD(dt_inputs_reserve(&out->inputs, predictor, out->room));
     out->row.capacity = predictor->numbers;
     DT_GUARD(dt_alloc(out->row.capacity, sizeof *out->row.x, "row", &out->row.x));
@@ -299,9 +341,6 @@ dt_status dt__request_read(struct dt__request *request, const struct dt_predicto
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* What is said of a row. */
-enum part { NUMBERS, CLASS, LABEL, PARTS };
-
 struct answers {
     const struct dt_predictor *predictor;
     size_t rows, width;
@@ -309,12 +348,6 @@ struct answers {
     const int32_t *classes;
     struct dt_text *text;
 };
-
-static bool has_part(const struct dt_predictor *predictor, enum part part)
-{
-    return part == NUMBERS ||
-           (predictor->classes && (part == CLASS || dt_predictor_class_name(predictor, 0)));
-}
 
 /* Rows [first, end): one stands alone, those of `list` are a list. Of numbers a single one stands
  * alone, more are a list. */
@@ -353,23 +386,23 @@ static dt_status answers_add_prediction(const struct answers *a, size_t first, s
     return dt_text_add(a->text, "}");
 }
 
-/* An output of v2, up to its data. */
+/* An output of v2, up to its data, in a list that has begun. */
 static dt_status output_add(const struct dt_predictor *predictor, enum part part, long long rows,
                             struct dt_text *text)
 {
     static const char *const types[] = {"FP32", "INT64", "BYTES"};
-    const char *const names[] = {predictor->answer, "class", "label"};
+    const bool first = text->data[text->length - 1] == '[';
     DT_TRY(dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld",
-                       part ? "," : "", names[part], types[part], rows));
+                       first ? "" : ",", part_name(predictor, part), types[part], rows));
     if (part == NUMBERS) DT_TRY(dt_text_add(text, ",%d", (int)predictor->width));
     return dt_text_append(text, "]", 1);
 }
 
-/* v2: data are flat lists. */
-static dt_status answers_add_outputs(const struct answers *a)
+/* v2: data are flat lists. asked: bits of parts; 0: all. */
+static dt_status answers_add_outputs(const struct answers *a, unsigned asked)
 {
     for (enum part part = 0; part < PARTS; part++) {
-        if (!has_part(a->predictor, part)) continue;
+        if (!has_part(a->predictor, part) || (asked && !(asked >> part & 1))) continue;
         DT_TRY(output_add(a->predictor, part, (long long)a->rows, a->text));
         DT_TRY(dt_text_add(a->text, ",\"data\":"));
         DT_TRY(part == NUMBERS ? dt_json_add_floats(a->text, a->values, a->rows * a->width)
@@ -395,7 +428,7 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
         if (request->id) DT_TRY(dt_text_add(text, ",\"id\":"));
         if (request->id) DT_TRY(dt_json_add_string(text, request->id));
         DT_TRY(dt_text_add(text, ",\"outputs\":["));
-        return answers_add_outputs(&a);
+        return answers_add_outputs(&a, request->outputs);
     }
     if (request->protocol == DT__INPUTS) {
         DT_TRY(dt_text_add(text, "{\"outputs\":"));

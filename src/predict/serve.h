@@ -51,6 +51,7 @@ struct dt__request {
     enum { DT__ROWS, DT__TENSOR, DT__COLUMNS } form;
     const char *key;          /* under which its rows stand */
     char *id;                 /* v2: the request's own; NULL: none */
+    unsigned outputs;         /* v2: bits of those that are asked for; 0: all */
     struct dt__json left;     /* rows, tensor: what is not yet read */
     struct dt__json *columns; /* (columns) the same for each; NULL: they have no names */
     size_t total;             /* tensor, columns: rows; a list has as many as it has */

@@ -50,6 +50,18 @@ check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","data
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
 check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"size","datatype":"FP32","shape":[-1]},{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
+v2_outputs() { # LIST, of one row
+    ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[1],"data":["green"]},
+        {"name":"size","datatype":"FP32","shape":[1],"data":[0.5]}],"outputs":'"$1}"
+}
+check_eq 'one output of v2' "$(v2_outputs '[{"name":"label"}]' | sed 's/.*"outputs"//')" \
+    ':[{"name":"label","datatype":"BYTES","shape":[1],"data":["leaf"]}]}'
+check_eq 'two of them' "$(v2_outputs '[{"name":"class","parameters":{}},{"name":"probabilities"}]' | grep -o '"name":"[a-z]*"' |
+    paste -sd' ')" '"name":"probabilities" "name":"class"'
+check_eq 'all of them' "$(v2_outputs '[]' | grep -o '"name":"[a-z]*"' | wc -l)" 3
+check_eq 'one that is not there' "$(v2_outputs '[{"name":"scores"}]' | head -n 1)" "400 {\"error\":\"outputs: there is no 'scores'\"}"
+check_eq 'no list of them' "$(v2_outputs '"class"' | head -n 1)" '400 {"error":"outputs: expected a list"}'
+check_eq 'one without a name' "$(v2_outputs '[{}]' | head -n 1)" '400 {"error":"outputs: expected names"}'
 for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' '{"inputs":{"size":[1],"colour":[]}}' \
     '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}' \
     '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
