@@ -1,10 +1,19 @@
 /* The writer: a thread that turns copies of the training state into files.
  *
- * A save is a checkpoint and the export of the latest model. The best model so far comes apart from
- * saves: its weights are copied when it is found, the copy is exported as the thread finds time,
- * and a better one takes the place of a copy that still waits. Each save begins with the best that
- * is not exported yet; if it cannot be, its weights go into the checkpoint: a checkpoint never
- * names a best model that is in no file. */
+ * A save is a checkpoint and the export of the latest model. The caller copies, the thread writes:
+ *
+ *   IDLE -- dt_writer_start --> BUSY -- writer_save --> ENDED -- dt_writer_poll --> IDLE
+ *
+ * The best model so far comes apart from saves:
+ *
+ *   dt_writer_best --> next_best  -- writer_export_best --> best       --> its file
+ *                      best_waits                           best_held
+ *
+ * In both places a better one takes that of one that is not exported yet. Between saves the thread
+ * exports it when it has time (writer_catch_up). Each save begins with it; if it cannot be exported,
+ * the checkpoint that names it takes its weights along. So the best model that a checkpoint names is
+ * in a file, unless a better one was found before the save began: that one is, or goes with the next
+ * checkpoint. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
