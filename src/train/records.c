@@ -179,13 +179,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     uint32_t crc;
     char word[16];
     const struct dt_text *change = &bank->change.text;
-    const struct dt_metric_values none = {0};
-    double value;
-    bool more_is_better;
-    const char *metric;
     print_start(bank);
-    DT_TRY(
-        dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &metric));
     DT_TRY(dt_config_crc(job->config, &crc));
     char hex[9];
     snprintf(hex, sizeof hex, "%08x", crc);
@@ -207,7 +201,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "params", (int64_t)job->model->params);
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
     dt_json_int(record, "hosts", job->world->hosts);
-    if (job->eval) dt_json_text(record, "metric", metric);
+    if (job->eval) dt_json_text(record, "metric", dt__metric_name(job, config));
     if (job->best.era) dt_json_int(record, "best_era", job->best.era);
     dt_json_text(record, "config_crc32c", hex);
     dt_json_int(record, "time_unix", dt_clock_unix());

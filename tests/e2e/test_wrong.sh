@@ -32,6 +32,7 @@ wrong 2 'train.lrr' train.lrr=1
 wrong 2 'train.batch' train.batch=many
 wrong 2 'model.dropout' model.dropout=1.5
 wrong 2 'train.optimizer' train.optimizer=sdg
+wrong 2 'eval.metric' eval.metric=top5 # of three classes: the files say so
 expect_error 2 'train.mode' 1 run.dir="$tmp/run" data.train="$tmp/data/1.csv" train.mode=async
 expect_error 2 'eval.dedicated' 2 run.dir="$tmp/run" data.train="$tmp/data/1.csv" eval.dedicated=yes \
     data.eval_fraction=0.5
