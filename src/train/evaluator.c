@@ -11,7 +11,8 @@ enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
 struct order {
     enum { NOTHING, FINISH, DISMISS } kind;
     uint64_t step; /* finish: the last checkpoint, which is saved */
-    int status;    /* dismiss: the job's */
+    int status;    /* dismiss: the job's, ... */
+    char text[DT_ERROR_MAX]; /* ... and, if it has failed, its error */
 };
 
 /* ---- the evaluator -------------------------------------------------------------------------- */
@@ -185,7 +186,8 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
     evaluator_say(evaluator, &(const struct dt_message){.kind = DT__LAST});
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, niceness))
         dt_debug("the evaluator stays nice: only a privileged process may take that back");
-    return (dt_status)evaluator->order.status;
+    const struct order *order = &evaluator->order;
+    return order->status ? dt_fail((dt_status)order->status, "%s", order->text) : DT_OK;
 }
 
 /* ---- the bank's end of the link ------------------------------------------------------------- */
@@ -280,9 +282,10 @@ dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double m
 
 void dt__link_dismiss(struct dt_bank *bank, dt_status status)
 {
-    struct dt_world *world = bank->job->world;
-    if (world->evaluator < 0) return;
-    link_order(bank, (struct order){.kind = DISMISS, .status = (int)status});
+    struct order order = {.kind = DISMISS, .status = (int)status};
+    if (bank->job->world->evaluator < 0) return;
+    if (status) snprintf(order.text, sizeof order.text, "%s", dt_error_text());
+    link_order(bank, order);
     bank->link.dismissed = true;
 }
 

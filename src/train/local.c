@@ -297,8 +297,9 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         /* A stop waits only so long for the end of a round (test.round_secs), which is done again
          * after the resume: batch systems kill a job some time after they ask it to stop. */
-        const int own = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
-        const bool stop = dt_exchange_consult(job->exchange, own) & DT_ASK_STOP;
+        const bool asks = bank ? dt__stop_asked(bank) : dt_stop_requested();
+        const int known = dt_exchange_consult(job->exchange, asks ? DT_ASK_STOP : DT_ASK_NONE);
+        const bool stop = known & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
         for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {

@@ -3,8 +3,8 @@
  *
  * A step of more rows than go through the network at once may take longer than run.stall_secs.
  *
- * What goes wrong with the rows of one rank is an error on all; what only the exchange can tell, on several hosts, is one
- * on the evaluator too, in the same words. */
+ * What goes wrong with the rows of one rank is an error on all; what only the exchange can tell, on several hosts, or a
+ * step, is one on the evaluator too, in the same words. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +130,33 @@ static void count_evaluations(void *arg, const char *json)
     *(int *)arg += strstr(json, "\"kind\":\"eval\"") != NULL;
 }
 
+/* A program that trains by itself may ask for a stop in the midst of a round of local steps, here of 50 s, and that waits
+ * no longer for the round's end than one of many ranks. */
+static bool stop_at_once(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void expect_stop_in_round(const char *dir, const struct dt_arrays *rows)
+{
+    static const char *const SETTINGS = "train.local_steps=1000\ntrain.groups=2\nrun.replicas=2\ntrain.epochs=1000\n"
+                                        "test.round_secs=0.5\ntest.slow_rank=0\ntest.slow_secs=0.05\n";
+    const struct dt_train_options options = {.train = rows, .stop = stop_at_once};
+    const MPI_Comm comm = MPI_COMM_SELF;
+    struct dt_world *world;
+    struct dt_config config;
+    char settings[400];
+    const double start = dt_clock_secs();
+    snprintf(settings, sizeof settings, "run.dir=%s\n%s", dir, SETTINGS);
+    EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
+    EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+    EXPECT(dt_train(world, &config, &options) == DT_STOPPED, "%s", dt_error_text());
+    EXPECT(dt_clock_secs() - start < 20, "a stop took %g s", dt_clock_secs() - start);
+    dt_config_free(&config);
+    dt_world_destroy(world);
+}
+
 /* A run fails while its evaluator exports step 0: that result is none of the next run, whose evaluator measures its last
  * step alone. */
 static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const struct dt_arrays *rows)
@@ -149,6 +176,7 @@ static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const
         saves_late = world->rank == 2 && i == 0;
         const dt_status status = dt_train(world, &config, &options);
         EXPECT(status == (i ? DT_OK : DT_ENUMERIC), "%s", dt_error_text());
+        EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "an error without its words: %s", dt_error_text());
         dt_config_free(&config);
     }
     EXPECT(evaluations == (world->rank == 0), "%d evaluations", evaluations);
@@ -158,7 +186,7 @@ int main(int argc, char **argv)
 {
     static float x[ROWS];
     static int32_t label[ROWS];
-    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[7][80], command[100];
+    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[8][80], command[100];
     struct dt_world *world;
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank, total = 0;
@@ -166,7 +194,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     if (rank == 0 && !mkdtemp(top)) MPI_Abort(comm, 1);
     MPI_Bcast(top, sizeof top, MPI_CHAR, 0, comm);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         snprintf(dir[i], sizeof dir[i], "%s/%d", top, i);
     for (int i = 0; i < ROWS; i++) {
         x[i] = (float)(i % 17) - 8;
@@ -185,6 +213,7 @@ int main(int argc, char **argv)
     rows.rows = ROWS;
     expect_own_evaluation(world, dir + 5, &rows);
     dt_world_destroy(world);
+    if (rank == 0) expect_stop_in_round(dir[7], &rows);
     expect_refusal_on_hosts(dir[3]);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
     snprintf(command, sizeof command, "rm -r '%s'", top);
