@@ -283,11 +283,12 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
+    const int64_t now = now_us(); /* as if all had been heard now */
     dt__watchdog_progress(world);
-    struct dt__heartbeat_message heard_now = message_make(world);
-    heard_now.stop = 0;
-    for (int i = 0; i < watchdog->peers; i++)
-        peer_take_message(watchdog, &watchdog->peer[i], &heard_now);
+    for (int i = 0; i < watchdog->peers; i++) {
+        atomic_store(&watchdog->peer[i].heard_us, now);
+        atomic_store(&watchdog->peer[i].heartbeat.progress_us, now);
+    }
     watchdog->patience_secs = stall_secs;
     watched_world_set(world, true);
     atomic_store(&watchdog->stall_us, (int64_t)(stall_secs * 1e6));

@@ -252,6 +252,15 @@ static void part(void)
     are_apart = true;
     const dt_status status = dt_world_attach(&comm, 20, &world);
     EXPECT(!status, "%s", dt_error_text());
+    if (rank == 0) { /* of who has not been heard it tells no phase of its own */
+        struct dt_rank_status other;
+        dt_world_heartbeat(world, "the bank's own", 17);
+        dt_world_watch(world, 20);
+        dt_world_rank_status(world, 1, &other);
+        EXPECT(other.known && strcmp(other.phase, "the bank's own") && other.idle_secs < 1, "'%s', %g s", other.phase,
+               other.idle_secs);
+        dt_world_rest(world, false);
+    }
     for (int i = 0; i < 20 && rank == 0; i++) {
         dt_work_progress();
         dt_sleep_secs(0.1);
