@@ -194,7 +194,7 @@ struct dt_async_counts {
     uint64_t gap_max;
     uint64_t sent, applied;
     double busy_secs; /* that gradients were being applied */
-    /* (workers) each. wait: for a slot, the clock and the weights */
+    /* (workers) each. wait: for a slot, the clock, the weights and the others at a span's end */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
     uint64_t *slice_applied; /* (slices) of the bank, then of each owner */
     size_t slices;

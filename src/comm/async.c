@@ -386,9 +386,11 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
 
 void dt_async_end(struct dt_async *async)
 {
+    const double start = dt_clock_secs();
     if (async->worker >= 0) dt__async_leave(async);
     if (async->shared) dt_ranks_barrier(async->world->trainers);
     dt__async_drain(async);
+    async->wait_secs += dt_clock_secs() - start;
     if (!async->shared) windows_share(async);
 }
 

@@ -233,13 +233,11 @@ bool dt_async_begin(struct dt_async *async)
 
 void dt__async_leave(struct dt_async *async)
 {
-    const double start = dt_clock_secs();
     async->under_way = false;
     if (async->shared)
         shared_await_applied(async, 0);
     else if (async->active[async->worker])
         windows_leave(async);
-    async->wait_secs += dt_clock_secs() - start;
 }
 
 const float *dt_async_read(struct dt_async *async)

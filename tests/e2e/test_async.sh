@@ -74,6 +74,14 @@ accounts many 333
 good 5 few run.replicas=2 train.epochs=5
 accounts few 300
 
+# Who has no replica waits: he does not compute.
+good 3 idle run.replicas=1 train.epochs=5 test.slow_rank=1 test.slow_secs=0.005
+check_le 'of the time of a worker at work and one that idles, per cent' \
+    "$(sed -n "s/.*a worker's time: compute and update \([0-9]*\) %.*/\1/p" "$tmp/out")" 60
+set -- $(counts idle worker_sent) $(counts idle worker_wait_ms)
+check_eq 'gradients of the one that idles' "$2" 0
+check_ge 'milliseconds that it waits' "$4" 700
+
 # Of fewer rows than replicas each gradient has one nevertheless.
 good 4 tiny train.batch=1 train.epochs=0.1
 grep -q 'warning: train.mode=async: .* an epoch is up to 3 epochs' "$tmp/out" || fail "$(cat "$tmp/out")"
