@@ -174,7 +174,8 @@ static dt_status fill_state(struct dt_bank *bank)
     /* An evaluator may have found and exported a better one after the checkpoint was made. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
-    if (job->config->eval.dedicated) DT_TRY(dt_export_best(job->best_dir, &exported));
+    if (job->config->eval.dedicated || bank->before.eval.dedicated)
+        DT_TRY(dt_export_best(job->best_dir, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;

@@ -68,6 +68,15 @@ check_eq 'best of other rows behind another start' \
     "$(sed -n 's/.*best rmse on the rows held out: \([0-9]*\)\..*/\1/p' "$tmp/err")" \
     "$(records "$tmp/apart" eval rmse | tail -n 2 | sort -g | head -n 1 | cut -d. -f1)"
 
+# ---- an evaluator's, of which no checkpoint knows --------------------------------------------------
+# It measured the last one. The run goes on without it, and gets no better.
+good 4 without eval.dedicated=yes eval.steps=0 train.max_steps=100
+check_eq 'best of the evaluator' "$(highest without)" 100
+good 1 without train.max_steps=140 train.lr=0
+check_eq 'evaluations in place' "$(records "$tmp/without" eval step | tail -n 2 | xargs)" '120 140'
+check_eq 'best behind them' "$(highest without)" 100
+grep -q 'best rmse on the rows held out: .*, at step 100;' "$tmp/err" || { cat "$tmp/err"; fail 'another best'; }
+
 # ---- records that are deleted ---------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
