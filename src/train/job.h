@@ -176,9 +176,10 @@ void dt__update_rows_sync(void *group, const struct dt_update_info *info,
  * group's), each times its part of the round's samples, summed: the gradient of the outer update.
  * States move by it. Source: Douillard et al., "DiLoCo: distributed low-communication training of
  * language models", 2023, algorithm 1. With train.overlap the weights are ahead by what the next
- * update takes from the momentum. */
+ * update takes from the momentum: dt__ahead_rate times that. */
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
+float dt__ahead_rate(const struct dt_config *config);
 /* train.overlap: how much of its own difference a group begins with: as much as the outer update
  * would take of it, if all groups had the same one, but at most all. With more, what sets groups
  * apart grows from round to round. */

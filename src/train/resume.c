@@ -313,9 +313,23 @@ static dt_status apply_differences(struct dt_bank *bank)
     dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
     dt_info("what the groups did in their last round, and were about to exchange, is applied "
-            "now: train.overlap is off");
+            "now: %s",
+            job->config->train.overlap ? "the next step is none of local steps"
+                                       : "train.overlap is off");
     dt_free(mean);
     return DT_OK;
+}
+
+/* The weights of a checkpoint with differences are ahead of the outer update by what it will take
+ * from the momentum: by the rate and the momentum of before, and from here on by those of now. */
+static void adjust_ahead(struct dt_bank *bank)
+{
+    const struct dt_checkpoint *from = &bank->loaded;
+    const float *momentum =
+        find_state(from->nstate, from->state_name, from->state, bank->job->outer.state_name[0]);
+    const float more = dt__ahead_rate(&bank->before) - dt__ahead_rate(bank->job->config);
+    for (size_t i = 0; momentum && more != 0 && i < bank->job->model->trained; i++)
+        bank->state.params[i] += more * momentum[i];
 }
 
 /* All but the weights of a new run. Differences go to where the groups' exchange takes them up,
@@ -329,6 +343,7 @@ static dt_status load_vectors(struct dt_bank *bank)
     const int states = state->group_nstate;
     if (from->params)
         memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
+    if (differ) adjust_ahead(bank);
     if (differ && !bank->group_difference) DT_TRY(apply_differences(bank));
     if (differ && bank->group_difference) {
         job->pending = true;

@@ -86,6 +86,19 @@ grep -q '"kind":"change",.*"train.overlap":"yes -> no"' "$tmp/off1/metrics.jsonl
 good 4 off4 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
 same off4 off1
 good 1 regrouped $local train.groups=3 train.local_steps=4 run.resume="$tmp/elsewhere/ckpt/$at"
+good 1 much-later $local train.local_after=10000 run.resume="$tmp/elsewhere/ckpt/$at"
+grep -q 'is applied now: the next step is none of local steps' "$tmp/err" || { cat "$tmp/err"; fail 'overlap is not off'; }
+# The weights are ahead by what the outer update takes from the momentum: at a rate of 0 it takes nothing, and they go back.
+step=$(echo "$at" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
+good 1 back $local train.outer_lr=0 train.lr=0 train.max_steps=$((step + 8)) run.resume="$tmp/elsewhere/ckpt/$at"
+! /usr/bin/python3 -c 'import h5py' 2>/dev/null || /usr/bin/python3 -c "
+import h5py, numpy
+ahead, back = (h5py.File(f'$tmp/{name}') for name in ('elsewhere/ckpt/$at', 'back/ckpt/latest.h5'))
+for name in ('layers/0/weight', 'layers/1/bias'):
+    weights, momentum = (ahead[f'{group}/{name}'][()] for group in ('model', 'optimizer/outer_momentum'))
+    assert abs(momentum).max() > 1e-4, momentum
+    assert numpy.allclose(back[f'model/{name}'][()], weights + 0.5 * 0.9 ** 2 * momentum, 1e-6, 1e-8), name
+" || fail 'the weights stay ahead by the rate of before'
 # A run that has ended goes on: with its momentum, and nothing pending.
 good 2 half $local train.max_steps=56
 good 3 half $local
