@@ -164,6 +164,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
         dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
                 path);
+    if (!status && (schema->scale != file->schema.scale || !schema->mean != !file->schema.mean))
+        dt_warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
+                "data.normalize): the weights that read them are taken as they are",
+                path);
     if (!status && !classes_match(schema, &file->schema))
         dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
                 "outputs are matched by position",

@@ -78,6 +78,8 @@ check_eq 'its step' "$(record "$tmp/same" final step)" 0
 sed 's/east$/south/' "$tmp/data.csv" >"$tmp/classes.csv" # which is not the first of the three
 good classes run.init="$tmp/first" data.train="$tmp/classes.csv" train.max_steps=0
 grep -q 'warning: run.init: .* other classes' "$tmp/err" || { cat "$tmp/err"; fail 'other classes in silence'; }
+good scaled run.init="$tmp/first" data.normalize=standard train.max_steps=0
+grep -q 'warning: run.init: .* scaled or normalised otherwise' "$tmp/err" || { cat "$tmp/err"; fail 'other inputs in silence'; }
 { cat "$tmp/data.csv"; for i in 1 2 3 4 5 6 7 8 9; do echo "0.$i,0.2,0.3,0.$i,south"; done; } >"$tmp/more.csv"
 good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=20
 grep -q 'run.init: layers/1/weight starts fresh' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say what is new'; }
