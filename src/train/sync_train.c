@@ -38,10 +38,10 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         if (bank) ask |= dt__bank_asks(bank);
         asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : ask);
-        const bool counts = !(asked & DT_ASK_VOID);
-        if (counts) dt__split_update(job);
+        if (asked & DT_ASK_VOID) break;
+        dt__split_update(job);
         dt__advise_wire(job, worker, &look);
-        job->step += counts;
+        job->step++;
     }
     dt_exchange_settle(exchange);
     dt__budget_add(job, worker, dt_clock_secs() - start);
