@@ -26,11 +26,13 @@ struct dt_train_options {
     const struct dt_own_loss *loss;
     /* Bank: each record of metrics.jsonl as it is written: one JSON object, without newline. */
     void (*record)(void *arg, const char *json);
-    /* Bank: asked every 20 ms, or once a step by a process alone: once true, the run
+    /* Bank: asked every 20 ms or more often, or once a step by a process alone: once true, the run
      * stops as a signal would make it. */
     bool (*stop)(void *arg);
     void *arg; /* of both */
-    bool test; /* how good the model is does not matter: nothing is said of that */
+    /* Every rank, the same: how good the model is does not matter: nothing is said of that, and rows
+     * of data.eval_fraction rest. */
+    bool test;
 };
 
 /* Trains as the config says. Collective over the world; config is rank 0's on rank 0 and is sent to

@@ -7,8 +7,17 @@
  *
  * With train.overlap the exchange of a round's differences goes on through the next round, and is
  * done at its end. A group goes on from where it is: it begins a round with the bank's weights less
- * its difference, of which these do not know yet. So at a synchronization point nothing is on its
- * way: weights and differences are the state. The run's last round is exchanged at once.
+ * (a part of) its own difference, of which these do not know yet:
+ *
+ *     round                  1        2                 3                 last     then
+ *     a group begins with    w0       w0 - own d1       w1 - own d2       ...
+ *     its difference         d1       d2                d3                dn
+ *     under way meanwhile    none     all groups' d1    all groups' d2    ...      all groups' dn
+ *     the bank's weights     w0       w1                w2                         wn
+ *     at its end
+ *
+ * So at a synchronization point, which is behind a round, nothing is on its way: weights and
+ * differences are the state. The run's last round is exchanged at once (dt__local_catch_up).
  *
  * Workers are dealt to groups in a row; with fewer workers than groups, each has whole groups. */
 #ifndef DT_TRAIN_LOCAL_H

@@ -11,7 +11,8 @@
  *   async_train.c     spans of async
  *   split_layers.c    steps of a model with split layers, and this worker's parts of them
  *   worker.c          a replica's gradient; update.c: what it does to the weights
- * sync_point.c between spans: losses, evaluation (evaluate.c), a save, whether the run goes on
+ *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run goes
+ *                     on
  *   evaluator.c       the dedicated evaluator, and the bank's link to it
  *   records.c         what is recorded and shown; advice.c: what may be wrong, and would help
  *   lr_test.c         the learning-rate range test, a short run of its own */

@@ -112,9 +112,13 @@ static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
     return left < n ? left : n;
 }
 
-/* What is measured: squared norms of the weights and directions in each part of a tensor that lies
- * in one block. The index of a part is its block's number + its tensor's: from one part to the next
- * at least one of the two rises, so indices differ. */
+/* What is measured: squared norms of the weights and directions in each piece of a tensor that lies
+ * in one block of DT_MEASURE_BLOCK floats. A piece's number is its block's plus its tensor's: from
+ * one piece to the next at least one of the two rises, so no number comes twice.
+ *
+ *     block     0         | 1
+ *     tensor    0     1   | 1     2
+ *     piece     0     1   | 2     3        */
 enum { WEIGHTS, DIRECTIONS, NORMS };
 
 static size_t norms_at(size_t offset, size_t tensor)
