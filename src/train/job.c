@@ -132,26 +132,21 @@ bool dt__eval_due(const struct dt_job *job)
            (job->step == job->last_step || dt__eval_regular(job));
 }
 
-/* Async: records are made on the way. */
 uint64_t dt__span_end(const struct dt_job *job)
 {
+    const uint64_t after = (uint64_t)job->config->train.local_after;
+    const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
     /* At a start: the end is due, or an evaluation that a stop forestalled. */
-    if (job->best.stop || dt__eval_due(job)) return job->step;
+    if (job->best.stop || dt__eval_due(job) || job->step == job->last_step) return job->step;
     const uint64_t evaluation = next_multiple(job->step, eval_interval(job));
-    const uint64_t next = least(job->last_step, least(evaluation, dt__next_save(job)));
-    if (job->mode == DT_MODE_SYNC) {
-        /* A span ends with a round, the first one that reaches what is due; and where local steps
-         * begin. */
-        const uint64_t after = (uint64_t)job->config->train.local_after;
-        const uint64_t record = next_multiple(job->step, job->config->run.log_steps);
-        const uint64_t due = least(next, record);
-        if (dt__overlaps(job) && !job->pending) return dt__round_end(job, job->step);
-        if (!is_local_at(job, job->config, due)) return due;
-        if (job->step < after) return after;
-        return round_floor(job, job->config, due) == due ? due : dt__round_end(job, due);
-    }
-    uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    return job->step < warm ? least(next, warm) : next;
+    uint64_t due = least(job->last_step, least(evaluation, dt__next_save(job)));
+    if (job->mode == DT_MODE_ASYNC) /* records are made on the way */
+        return job->step < warm ? least(due, warm) : due;
+    due = least(due, next_multiple(job->step, job->config->run.log_steps));
+    if (dt__overlaps(job) && !job->pending) due = job->step + 1; /* behind it something is */
+    /* Where local steps begin there is another exchange. */
+    if (job->step < after && is_local_at(job, job->config, due - 1)) return after;
+    return dt__round_end(job, due - 1); /* the first round that reaches what is due */
 }
 
 /* ---- this rank ------------------------------------------------------------------------------ */
