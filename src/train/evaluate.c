@@ -183,46 +183,72 @@ dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluat
 
 /* ---- in place ------------------------------------------------------------------------------- */
 
+/* What a worker has measured, in one block of memory, so that it travels at once: the counts of the
+ * confusion matrix over its chunks, and the sums of each of these. */
+struct layout {
+    size_t cells, sums; /* uint64_t; doubles of a chunk */
+    uint64_t chunks;    /* that a worker has at most */
+    size_t bytes;
+};
+
+static struct layout measured_layout(const struct dt_job *job)
+{
+    struct layout of = {.cells = dt__confusion_cells(job), .sums = dt_metrics_sums(job->model)};
+    int first, end;
+    dt__evaluating_workers(job, &first, &end);
+    const uint64_t workers = (uint64_t)(end - first);
+    of.chunks = (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    of.bytes = of.cells * sizeof(uint64_t) + (size_t)of.chunks * of.sums * sizeof(double);
+    return of;
+}
+
+/* NULL: there are none. */
+static uint64_t *measured_counts(const struct layout *of, void *block)
+{
+    return of->cells ? block : NULL;
+}
+
+static double *measured_sums(const struct layout *of, void *block, uint64_t chunk)
+{
+    return (double *)(void *)((uint64_t *)block + of->cells) + (size_t)chunk * of->sums;
+}
+
 /* The bank adds up what all workers sent, in the order of workers and so of chunks, and records the
- * evaluation. all: (ranks, words) counts of the confusion matrix, and the sums of each chunk. */
-static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start,
+ * evaluation. all: (ranks) blocks. */
+static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *all, double start,
                           bool *out_better)
 {
     const struct dt_job *job = bank->job;
-    const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
     const uint64_t chunks = dt_measure_chunks(job->config, job->eval);
-    const uint64_t workers = (uint64_t)job->world->workers;
     struct dt_evaluation evaluation;
     dt_metrics_reset(bank->metrics);
-    for (uint64_t w = 0; w < workers; w++) {
-        const double *at = all + ((size_t)job->world->worker_rank + w) * words;
+    for (int w = 0; w < job->world->workers; w++) {
+        void *block = all + (size_t)(job->world->worker_rank + w) * of->bytes;
         uint64_t first, end;
-        dt__chunks_of(job, (int)w, chunks, &first, &end);
-        if (cells) dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
+        dt__chunks_of(job, w, chunks, &first, &end);
+        if (of->cells) dt_metrics_add_confusion(bank->metrics, measured_counts(of, block));
         for (uint64_t c = 0; c < end - first; c++)
-            DT_TRY(dt_metrics_add(bank->metrics, at + cells + c * sums));
+            DT_TRY(dt_metrics_add(bank->metrics, measured_sums(of, block, c)));
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
     evaluation.extra = !dt__eval_regular(job);
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* Measures this worker's chunks, into `out` (words) as conclude reads it. Where rows of
- * weights are dealt to owners, all ranks go from chunk to chunk together, and pull the weights that
- * each chunk reads; with split layers the bank's vectors have them all. */
-static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chunks, double *out)
+/* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
+ * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
+ * layers the bank's vectors have them all. */
+static dt_status measure_own(const struct dt_trainer *trainer, const struct layout *of, void *block)
 {
     const struct dt_job *job = trainer->job;
     const struct dt_worker *worker = trainer->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
     struct dt_exchange *exchange = job->mode == DT_MODE_SYNC && !job->split ? job->exchange : NULL;
     const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
-    const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
-    uint64_t *confusion = cells ? (uint64_t *)(void *)out : NULL;
     struct dt_exchange_times pulls = {0};
     dt_status status = DT_OK;
     if (measure && needs) dt_network_set_inputs(measure->network, dt_exchange_inputs(exchange));
-    for (uint64_t i = 0; i < most_chunks; i++) {
+    for (uint64_t i = 0; i < of->chunks; i++) {
         const uint64_t chunk = worker ? worker->chunk + i : 0;
         const bool measures = measure && chunk < worker->chunk_end && !status;
         if (needs) *needs->count = 0;
@@ -230,8 +256,8 @@ static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chu
         if (exchange) dt_exchange_pull(exchange);
         if (!measures || status) continue;
         dt_world_heartbeat(job->world, "evaluation", job->step);
-        status = dt_measure_chunk(measure, dt__weights_at_rest(job), chunk, out + cells + i * sums,
-                                  confusion);
+        status = dt_measure_chunk(measure, dt__weights_at_rest(job), chunk,
+                                  measured_sums(of, block, i), measured_counts(of, block));
         dt__slow_down(job);
         if (!status) status = dt_stop_check();
     }
@@ -243,24 +269,19 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
-    const uint64_t workers = (uint64_t)job->world->workers;
-    int first, end;
-    dt__evaluating_workers(job, &first, &end);
-    const uint64_t some = (uint64_t)(end - first);
-    const uint64_t most_chunks = (dt_measure_chunks(job->config, job->eval) + some - 1) / some;
-    const size_t words = dt__confusion_cells(job) + most_chunks * dt_metrics_sums(job->model);
+    const struct layout of = measured_layout(job);
+    const size_t ranks = (size_t)job->world->workers + 1;
     const double start = dt_clock_secs();
-    double *mine = NULL, *all = NULL;
+    void *mine = NULL, *all = NULL;
     bool better = false;
     dt__split_gather(trainer, false);
-    dt_status status = dt_alloc(words, sizeof *mine, "evaluation sums", &mine);
-    if (!status && bank)
-        status = dt_alloc((size_t)workers + 1, words * sizeof *all, "evaluation sums", &all);
+    dt_status status = dt_alloc(1, of.bytes, "evaluation sums", &mine);
+    if (!status && bank) status = dt_alloc(ranks, of.bytes, "evaluation sums", &all);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
-    status = measure_own(trainer, most_chunks, mine);
+    status = measure_own(trainer, &of, mine);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
-    dt_ranks_gather(job->world->trainers, mine, words * sizeof *mine, all);
-    if (bank) status = conclude(bank, all, words, start, &better);
+    dt_ranks_gather(job->world->trainers, mine, of.bytes, all);
+    if (bank) status = conclude(bank, &of, all, start, &better);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_bcast(job->world->trainers, &better, sizeof better, 0);
     if (better && job->mode == DT_MODE_SYNC) dt_exchange_gather_weights(job->exchange);
