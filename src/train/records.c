@@ -434,6 +434,18 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
 
 enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
 
+/* Whether the best model is among the exports: one of which no file was left is in none. */
+static bool has_best(const struct dt_job *job)
+{
+    char *path = NULL;
+    if (!job->best.known || !job->config->export.best ||
+        dt_format(&path, "%s/%llu", job->best_dir, (unsigned long long)job->best.step))
+        return false;
+    const bool exists = dt_path_exists(path);
+    dt_free(path);
+    return exists;
+}
+
 /* How good the model is, where it is, and what to do with it. */
 static void print_result(const struct dt_bank *bank, const char *status)
 {
@@ -473,11 +485,11 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 : dt_data_trains_on_table(job->config)
                     ? ", or try run.preset=table"
                     : ", or let dtrain tune-lr find another train.lr");
-    const bool export = best->known ? job->config->export.best : job->config->export.latest;
-    if (export && strcmp(status, "stopped"))
+    const bool is_best = has_best(job);
+    if ((is_best || job->config->export.latest) && strcmp(status, "stopped"))
         dt_info("the model is in %s/export/%s; next: dtrain predict %s < ROWS, or dtrain report %s "
                 "PAGE.html",
-                dir, best->known ? "best" : "latest", dir, dir);
+                dir, is_best ? "best" : "latest", dir, dir);
 }
 
 dt_status dt__record_final(struct dt_bank *bank, const char *status)

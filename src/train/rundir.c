@@ -118,6 +118,30 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
+/* The model of a step, from the first of these that there is: a checkpoint that is kept; and, of a
+ * run that was taken from another one's checkpoint, one beside that, or what that run exported as
+ * its best. out->params NULL: there is none. */
+static void load_kept(const struct dt_job *job, uint64_t step, struct dt_checkpoint *out)
+{
+    const char *from = job->config->run.resume, *slash = strrchr(from, '/');
+    const int length = slash ? (int)(slash - from) : 1; /* of the directory's name */
+    const int places = strcmp(from, "auto") ? 3 : 1;
+    char name[DT_CHECKPOINT_NAME], *file;
+    if (!slash) from = ".";
+    dt_checkpoint_name(step, name);
+    const struct dt__path path[] = {dt__path("%s/%s", job->ckpt_dir, name),
+                                    dt__path("%.*s/%s", length, from, name),
+                                    dt__path("%.*s/../export/best/%llu/model.h5", length, from,
+                                             (unsigned long long)step)};
+    for (int i = 0; i < places && !out->params; i++) {
+        if (!dt_path_exists(path[i].text)) continue;
+        if (dt_export_load(path[i].text, false, out, &file))
+            dt_warn("%s", dt_error_text());
+        else
+            dt_free(file);
+    }
+}
+
 /* The best model from where its weights are: the loaded checkpoint (its own, or those it carries),
  * or one that is kept. */
 static dt_status catch_up_best(const struct dt_bank *bank)
@@ -127,7 +151,6 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     const struct dt_best best = loaded->best;
     struct dt_checkpoint kept = {0}, model = *loaded; /* lent */
     struct dt_best exported;
-    char *path, name[DT_CHECKPOINT_NAME];
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
     DT_TRY(dt_export_best(job->best_dir, &exported));
@@ -136,9 +159,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
         return DT_OK;
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
-        DT_TRY(dt_format(&path, "%s/%s", job->ckpt_dir, dt_checkpoint_name(best.step, name)));
-        if (dt_path_exists(path) && dt_checkpoint_load(path, &kept)) dt_warn("%s", dt_error_text());
-        dt_free(path);
+        load_kept(job, best.step, &kept);
         model = kept;
     }
     model.step = best.step;

@@ -44,6 +44,17 @@ best blocked
 check_eq 'best made good' "$(highest blocked)" "$at"
 check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
 
+# ---- taken into another run directory -------------------------------------------------------------
+# The best of the run before comes along, from where that run has it.
+good 1 taken run.resume="$tmp/blocked/ckpt/latest.h5" train.epochs=55
+best_is() { grep -q "the model is in $tmp/$1/export/$2;" "$tmp/err" || { cat "$tmp/err"; fail "where $1's model is"; }; }
+best_is taken best
+check_eq 'best that was taken' "$(highest taken)" "$at"
+check_eq 'its rmse' "$("$dtrain" eval "$tmp/taken/export/best" | json rmse)" "$(least blocked)"
+cp -r "$tmp/plain" "$tmp/bare" # which has lost it
+good 1 bare train.epochs=55
+best_is bare latest
+
 # ---- other rows that are held out -----------------------------------------------------------------
 # Their values begin anew, however much worse they are, and so does the count of an early stop.
 good 1 anew train.max_steps=200
