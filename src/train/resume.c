@@ -10,6 +10,20 @@
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
 
+/* A run that is started again by the command that took another checkpoint gives up what it did. */
+static void warn_of_own(const struct dt_bank *bank)
+{
+    const uint64_t step = bank->loaded.step;
+    uint64_t own;
+    char *path;
+    if (!dt_checkpoint_newest(bank->job->ckpt_dir, &own, &path)) return;
+    dt_free(path);
+    if (own > step)
+        dt_warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
+                "checkpoints, up to step %llu (run.resume=auto goes on from those)",
+                bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
+}
+
 dt_status dt__resume_load(struct dt_bank *bank)
 {
     struct dt_config *config = bank->job->config;
@@ -26,6 +40,7 @@ dt_status dt__resume_load(struct dt_bank *bank)
     } else {
         status = dt_checkpoint_load(resume, &bank->loaded);
         bank->resumed = status == DT_OK;
+        if (bank->resumed) warn_of_own(bank);
     }
     dt_free(path);
     if (status || !bank->resumed) return status;

@@ -47,6 +47,11 @@ for mode in sync async; do
     done
     # At most 90 rows in 50 ms, also where the rows of a log window were computed before, in part.
     check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 1800
+    # The same command goes there once more, and says what that gives up.
+    grep -q 'gives up the run' "$tmp/err" && fail 'a run that begins gives up nothing'
+    good $np $mode-75 train.mode=$mode train.lr=$lr run.resume="$tmp/$mode/ckpt/step-000000075.h5"
+    grep -q "warning: run.resume=.*/step-000000075.h5: .* gives up .* to step $(record "$tmp/$mode" final step) " "$tmp/err" ||
+        { cat "$tmp/err"; fail 'a run gives up its own checkpoints in silence'; }
 done
 
 # Weights of the rows and of the classes are no part of a model: a resume learns them again.
