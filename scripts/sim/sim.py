@@ -53,7 +53,7 @@ def cpu_secs():
     return usage.ru_utime + usage.ru_stime
 
 
-def simulate(links, keys, environment, patience=float(os.environ.get('PATIENCE', 300))):
+def simulate(links, keys, environment, patience=float(os.environ.get('SIM_PATIENCE', 300))):
     """One run; (records, what was printed, seconds of CPU). Exits where it fails."""
     with tempfile.TemporaryDirectory(prefix='dtrain-sim.') as place:
         with open(f'{place}/platform.xml', 'w') as file:

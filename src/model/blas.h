@@ -9,9 +9,9 @@
 /* Settles the kernel as run.kernel=auto does, if nobody has yet: whoever makes something that
  * multiplies calls it. DT_EIO: no OpenBLAS. */
 dt_status dt__blas_need(void);
-/* Before the first convolution, which is oneDNN's whatever the kernel: a kernel of OpenBLAS limits it
- * to the vectors that all CPUs for that kernel have, so that hosts of one kernel have the same bits
- * in convolutions, too. DT_EIO: no OpenBLAS. */
+/* Before the first convolution, which is oneDNN's whatever the kernel: a kernel of OpenBLAS limits
+ * it to the vectors that all CPUs for that kernel have, so that hosts of one kernel have the same
+ * bits in convolutions, too. DT_EIO: no OpenBLAS. */
 dt_status dt__convolutions_limit(void);
 /* DT_EMEMORY, DT_EBUG: a call of oneDNN, which made `what`, gave this status. */
 dt_status dt__dnnl_check(unsigned status, const char *what);

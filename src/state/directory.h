@@ -37,8 +37,8 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found);
 /* Removes all but the first `keep` in the order of loading (0: all stay; two at least stay;
- * `protected` is never removed, NULL: none), and warns of what will not go. Not between a new file's
- * rename and the move of latest.h5: that file would count as abandoned. */
+ * `protected` is never removed, NULL: none), and warns of what will not go. Not between a new
+ * file's rename and the move of latest.h5: that file would count as abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
 #endif

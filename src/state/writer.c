@@ -10,10 +10,10 @@
  *                      best_waits                           best_held
  *
  * In both places a better one takes that of one that is not exported yet. Between saves the thread
- * exports it when it has time (writer_catch_up). Each save begins with it; if it cannot be exported,
- * the checkpoint that names it takes its weights along. So the best model that a checkpoint names is
- * in a file, unless a better one was found before the save began: that one is, or goes with the next
- * checkpoint. */
+ * exports it when it has time (writer_catch_up). Each save begins with it; if it cannot be
+ * exported, the checkpoint that names it takes its weights along. So the best model that a
+ * checkpoint names is in a file, unless a better one was found before the save began: that one is,
+ * or goes with the next checkpoint. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>

@@ -202,7 +202,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     worker->wire_told = true;
     double step = now - look->start, wait = waited - look->waited;
     if (wait < 0.3 * step) return;
-    /* a round also computes with what it exchanges: half of the tenth that it may take is waiting */
+    /* a round also computes with what it exchanges: half of the tenth it may take is waiting */
     int rarely = 2;
     while (rarely < MOST_STEPS && wait / rarely > 0.05 * (step - wait))
         rarely *= 2;

@@ -49,7 +49,7 @@ planted() {
     ! cmp -s "$root/src/comm/step.c" "$tmp/copy/src/comm/step.c" || fail "$1: no such line"
     make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail "$1: make sim"; }
     # shellcheck disable=SC2086
-    (cd "$tmp/copy" && ! PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
+    (cd "$tmp/copy" && ! SIM_PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
         >"$tmp/$1" 2>&1 || fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
