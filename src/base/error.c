@@ -39,8 +39,11 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
         if (start > 0 && length - (start - 1) < bytes) length = start - 1;
     }
     buffer[length] = '\0';
-    for (char *at = buffer; *at; at++)
-        if (dt__is_control(*at)) *at = '?';
+    for (char *at = buffer; *at; at++) {
+        if (!dt__is_obeyed(at)) continue;
+        if (!dt__is_control(*at)) *at++ = '?'; /* two bytes */
+        *at = '?';
+    }
     return length;
 }
 

@@ -40,6 +40,13 @@ static inline bool dt__is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
+/* Whether a terminal would obey the character that begins here, in UTF-8 also U+0080 to U+009F (as
+ * xterm does: U+009B begins what ESC [ begins). */
+static inline bool dt__is_obeyed(const char *at)
+{
+    return dt__is_control(at[0]) || (at[0] == '\xc2' && (at[1] & 0xe0) == 0x80);
+}
+
 /* Whether a byte of UTF-8 does not go on with the character before it. */
 static inline bool dt__begins_character(char c)
 {

@@ -156,8 +156,10 @@ void cli_print_text(const char *text, int width)
     const int wide = cli_text_width(text);
     int column = 0;
     for (; text && *text; text++) {
+        const bool obeyed = dt__is_obeyed(text);
         column += dt__begins_character(*text);
-        if (!width || column <= width) putchar(dt__is_control(*text) ? '?' : *text);
+        if (!width || column <= width) putchar(obeyed ? '?' : *text);
+        if (obeyed && !dt__is_control(*text)) text++; /* two bytes */
     }
     printf("%*s", width > wide ? width - wide : 0, "");
 }

@@ -55,6 +55,11 @@ done
 "$dtrain" compare "$tmp/u" "$tmp/ü" | sed "s,.*/,,; s/ü/u/g" | tail -n 2 | uniq >"$tmp/out"
 check_eq 'lines that ü makes another of' "$(wc -l <"$tmp/out")" 1
 check_eq 'a text that is cut' "$(sed 's/.*\(\.\.\..*[^ ]\)  u$/\1/' "$tmp/out")" "...$(printf 'u %.0s' $(seq 8))u"
+# What a terminal obeys is not printed: ESC [, and in one character U+009B.
+eval_run odd accuracy 0.5
+printf '[data]\ntrain = a\033[1m\302\2331mb\n' >"$tmp/odd/config.ini"
+"$dtrain" compare "$tmp/odd" "$tmp/low" "$tmp/u" >"$tmp/out"
+check_eq 'a text with controls' "$(grep -a -o 'a[^ ]*1mb' "$tmp/out")" 'a?[1m?1mb'
 mkdir "$tmp/notes"
 "$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
 check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2

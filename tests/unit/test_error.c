@@ -39,6 +39,9 @@ START_TEST(control_characters_become_question_marks)
     dt_fail(DT_EIO, "a\nb\x1b[2J\tc\x7f"
                     "d");
     ck_assert_str_eq(dt_error_text(), "a?b?[2J?c?d");
+    dt_fail(DT_EIO, "\xc2\x9b"
+                    "31m caf\xc3\xa9 \xc2\xa0\xc2");
+    ck_assert_str_eq(dt_error_text(), "??31m caf\xc3\xa9 \xc2\xa0\xc2");
 }
 END_TEST
 
