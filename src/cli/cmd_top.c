@@ -204,7 +204,8 @@ static dt_status view_show(struct view *view)
         view->last.epoch = last_real(view, DT_RECORD_FINAL, "epoch");
         view->last.wall_secs = last_real(view, DT_RECORD_FINAL, "wall_secs");
     }
-    printf("%s: ", view->run->dir);
+    cli_print_text(view->run->dir, 0);
+    printf(": ");
     cli_print_text(view->run->status, 0);
     if (view->live) {
         printf(" on ");

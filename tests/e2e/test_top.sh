@@ -78,6 +78,11 @@ if command -v script >/dev/null; then
     check_eq 'ranks that 24 lines have room for' "$(grep -c ' worker ' "$tmp/top")" 13
     shows '^and 27 more'
 fi
+odd=$tmp/$(printf 'a\033[1mb')
+mkdir "$odd"
+: >"$odd/metrics.jsonl"
+"$dtrain" top "$odd" >"$tmp/top" || fail 'top of an odd name'
+shows '/a?\[1mb: interrupted'
 for arguments in '' "$tmp/run $tmp/done" '--twice'; do
     # shellcheck disable=SC2086  # words
     "$dtrain" top $arguments 2>"$tmp/err" >"$tmp/out"
