@@ -343,8 +343,9 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
         const double now = dt_clock_secs();
         if (mpirun_waits(launch, pid, tail, &children)) waits_at = now;
         if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
-        /* Of those on other hosts alone nothing is known if they are told to say nothing (-q). */
-        const bool has_ranks = children.ranks || tail->ranks || dt_log_get_level() < DT_LOG_INFO;
+        /* Those of other hosts alone are not seen, nor heard if they are to say nothing (-q). */
+        const bool mute = dt_log_get_level() < DT_LOG_INFO;
+        const bool has_ranks = children.ranks || tail->ranks || (children.seen && mute);
         pass_signals(launch, pid, has_ranks);
         if (grows && has_ranks && !launch->growing) hosts_look(launch, pid);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
