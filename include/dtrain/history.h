@@ -59,8 +59,10 @@ struct dt_history {
         size_t count, capacity;
     } records[DT_RECORD_KINDS];
     size_t train_capacity, options_capacity;
-    /* what of metrics.jsonl has been read: whole lines, of this file (inode) */
+    /* what of metrics.jsonl has been read: whole lines, of this file (inode), which begin with
+     * bytes of this checksum */
     uint64_t read, file;
+    uint32_t head;
 };
 
 /* Reads a run directory. Of records with the same kind and step the last counts; what was recorded

@@ -239,6 +239,15 @@ static void forget_records(struct dt_history *history)
     find_best(history);
 }
 
+/* Of the first bytes that have been read: another run's begin otherwise, with another time, also
+ * where their file has taken the place and the number of one that was deleted. */
+static uint32_t head_checksum(const struct dt_history *history, int fd, const char *path)
+{
+    char head[4096];
+    const size_t length = history->read < sizeof head ? (size_t)history->read : sizeof head;
+    return dt_fd_read(fd, path, head, length, 0) ? 0 : dt_crc32c(0, head, length);
+}
+
 /* Takes in the lines beyond those that have been read; one without its end is left for the next
  * time. */
 static dt_status read_records(struct dt_history *history)
@@ -250,8 +259,10 @@ static dt_status read_records(struct dt_history *history)
     DT_TRY(dt_format(&path, "%s/metrics.jsonl", history->dir));
     dt_status status = dt_file_open(path, &fd, &size);
     if (!status) {
-        const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file;
-        if (!same || size < history->read) forget_records(history); /* another run's, or cut */
+        const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file &&
+                          size >= history->read &&
+                          head_checksum(history, fd, path) == history->head;
+        if (!same) forget_records(history); /* another run's, or cut */
         history->file = info.st_ino;
         size_t length = (size_t)(size - history->read);
         const char *newline;
@@ -263,6 +274,7 @@ static dt_status read_records(struct dt_history *history)
             length -= (size_t)(newline + 1 - line);
             history->read += (uint64_t)(newline + 1 - line);
         }
+        history->head = head_checksum(history, fd, path);
         close(fd);
     }
     dt_free(text);
