@@ -436,25 +436,28 @@ static void tell(const struct launch *launch, const char *event, long long step,
     if (dt_report_append(launch->config.run.dir, line)) dt_warn("launch: %s", dt_error_text());
 }
 
+/* Whether a stop was asked for, of late or within some milliseconds, in which there is no job. */
+static bool is_asked(struct launch *launch, int milliseconds)
+{
+    struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
+    if (!launch->asked) poll(&fd, 1, milliseconds);
+    pass_signals(launch, 0, false);
+    return launch->asked > 0;
+}
+
 /* A start: its hosts are chosen anew. Returns job_status. */
 static dt_status start_job(struct launch *launch, bool *out_told)
 {
-    int slots;
+    struct cli_hosts *hosts = &launch->hosts;
+    int slots = 0, come;
     *out_told = false;
-    const dt_status status = cli_hosts_choose(&launch->hosts, &slots);
+    dt_status status = hosts->from ? cli_hosts_ask(hosts) : DT_OK;
+    while (!status && hosts->from && !cli_hosts_answered(hosts, &come))
+        if (is_asked(launch, 20)) return DT_STOPPED;
+    if (!status && hosts->from) status = cli_hosts_choose(hosts, come, &slots);
     if (!status) return run_job(launch, slots, out_told);
-    const bool listed = launch->starts || launch->hosts.count; /* else there never was a list */
+    const bool listed = launch->starts || hosts->count; /* else there never was a list */
     return listed ? DT_ECOMM : status;
-}
-
-static void wait_for_next(struct launch *launch, int failures)
-{
-    const double secs = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
-    for (double until = dt_clock_secs() + secs; !launch->asked && dt_clock_secs() < until;) {
-        struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
-        poll(&fd, 1, 200);
-        pass_signals(launch, 0, false);
-    }
 }
 
 /* A job prints its own error line; if it ended without one, it is printed here. */
@@ -464,8 +467,7 @@ static dt_status keep_alive(struct launch *launch)
     long long step = saved_step(launch);
     for (int failures = 0;;) {
         bool told;
-        pass_signals(launch, 0, false);
-        if (launch->asked) return DT_STOPPED;
+        if (is_asked(launch, 0)) return DT_STOPPED;
         const dt_status status = start_job(launch, &told);
         snprintf(reason, sizeof reason, "%s", dt_error_text());
         const long long now = saved_step(launch);
@@ -482,7 +484,9 @@ static dt_status keep_alive(struct launch *launch)
             tell(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
         if (gives_up && !told) dt_error("launch: %s", reason);
         if (gives_up) return status;
-        wait_for_next(launch, failures);
+        const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
+        for (double until = dt_clock_secs() + wait; dt_clock_secs() < until;)
+            if (is_asked(launch, 200)) return DT_STOPPED;
     }
 }
 
@@ -515,9 +519,8 @@ dt_status cmd_launch(int argc, char **argv)
     else
         status = keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
-    if (launch.hosts.chosen[0]) unlink(launch.hosts.chosen);
+    cli_hosts_free(&launch.hosts);
     dt_config_free(&launch.config);
-    dt_free(launch.hosts.host);
     dt_free(launch.option);
     return status;
 }

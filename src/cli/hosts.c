@@ -91,9 +91,6 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     if (!hosts->file) DT_TRY(cli_start(scontrol, STDOUT_FILENO, &end, &pid));
     FILE *file = hosts->file ? fopen(hosts->file, "re") : fdopen(end, "r");
     if (!file) return dt_fail(DT_EIO, "%s: %s", hosts->from, strerror(errno));
-    dt_free(hosts->host);
-    hosts->host = NULL;
-    hosts->count = 0;
     dt_status status = DT_OK;
     while (!status && fgets(line, sizeof line, file)) {
         struct cli_host host = {0};
@@ -145,14 +142,29 @@ static bool is_this_host(const char *name)
     return a == b && !strncmp(name, own, a) && (!name[a] || !own[b]);
 }
 
+/* Those that are still being asked have had their time. */
+static void hosts_forget(struct cli_hosts *hosts)
+{
+    int come;
+    hosts->asked_at = -HUGE_VAL;
+    cli_hosts_answered(hosts, &come);
+    dt_free(hosts->host);
+    hosts->host = NULL;
+    hosts->count = 0;
+}
+
+void cli_hosts_free(struct cli_hosts *hosts)
+{
+    hosts_forget(hosts);
+    if (hosts->chosen[0]) unlink(hosts->chosen);
+}
+
 dt_status cli_hosts_ask(struct cli_hosts *hosts)
 {
     char words[CLI_LINE], login[2 * CLI_HOST_NAME];
-    int come;
     const char *agent = hosts->agent ? hosts->agent : "ssh -o BatchMode=yes -o ConnectTimeout=10";
     const bool slurm = !hosts->agent && getenv("SLURM_JOB_NODELIST");
-    hosts->asked_at = -HUGE_VAL; /* those that are still being asked have had their time */
-    cli_hosts_answered(hosts, &come);
+    hosts_forget(hosts);
     DT_TRY(hosts_read(hosts));
     snprintf(words, sizeof words, "exec %.*s %s \"$0\" true", (int)strcspn(agent, ":"), agent,
              hosts->agent_args ? hosts->agent_args : "");
@@ -177,10 +189,7 @@ bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come)
     for (int i = 0; i < hosts->count; i++) {
         struct cli_host *host = &hosts->host[i];
         int code = 1;
-        if (host->check > 0 && late) {
-            kill(-host->check, SIGKILL);
-            kill(host->check, SIGKILL);
-        }
+        if (host->check > 0 && late) kill(-host->check, SIGKILL);
         if (host->check > 0 && waitpid(host->check, &code, late ? 0 : WNOHANG) != 0) {
             host->answers = code == 0;
             host->check = -1;
@@ -192,14 +201,9 @@ bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come)
     return !waiting;
 }
 
-dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
+dt_status cli_hosts_choose(struct cli_hosts *hosts, int come, int *out_slots)
 {
-    int come;
     *out_slots = 0;
-    if (!hosts->from) return DT_OK;
-    DT_TRY(cli_hosts_ask(hosts));
-    while (!cli_hosts_answered(hosts, &come))
-        dt_sleep_secs(0.02);
     hosts->answering += come;
     for (int i = 0; i < hosts->count; i++)
         if (!hosts->host[i].answers) dt_info("launch: %s does not answer", hosts->host[i].name);

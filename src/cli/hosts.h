@@ -30,18 +30,20 @@ struct cli_hosts {
     struct cli_host *host;
     int count, answering; /* answering: of those that were chosen */
     double asked_at;
-    char chosen[512]; /* a file of those that answer, to be removed at the end; "": there is none */
+    char chosen[512]; /* a file of those that answer; "": there is none */
 };
 
-/* Reads the list, finds out which of them answer - all are asked at once, and have some seconds -
- * and writes those into a file for mpirun. *out_slots: how many ranks they have room for, 0: that
- * is not known. DT_EIO: no host answers, or the list cannot be read. */
-dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots);
-/* Reads the list anew and asks its hosts, without waiting for them. DT_EIO: it cannot be read. */
+/* Reads the list anew and asks its hosts, all at once, without waiting for them. DT_EIO: it cannot
+ * be read. */
 dt_status cli_hosts_ask(struct cli_hosts *hosts);
 /* Whether each has answered, or had its seconds; then *out_come is how many more do than were
  * chosen. */
 bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come);
+/* Writes those that have answered, `come` more than were chosen, into a file for mpirun.
+ * *out_slots: how many ranks they have room for, 0: that is not known. DT_EIO: no host answers. */
+dt_status cli_hosts_choose(struct cli_hosts *hosts, int come, int *out_slots);
+/* Asks no more, and removes the file. */
+void cli_hosts_free(struct cli_hosts *hosts);
 
 /* Starts a program, in a process group of its own and with signals as it expects them. What it
  * writes to `fd` is to be read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a

@@ -270,6 +270,17 @@ chmod +x "$tmp/tests"
 echo 'a slots=2' >"$tmp/hosts"
 "$dtrain" launch --mca plm_rsh_agent "$tmp/tests" --hostfile "$tmp/hosts" $common run.dir="$tmp/none" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit with an agent that begins with a test' $? 75
+# A stop is not kept waiting by hosts that are asked.
+printf '#!/bin/sh\ntouch "%s"\nexec sleep 1000%s\n' "$tmp/late" $$ >"$tmp/never"
+chmod +x "$tmp/never"
+"$dtrain" launch --mca plm_rsh_agent "$tmp/never" --hostfile "$tmp/hosts" $common run.dir="$tmp/none" 2>"$tmp/err" &
+job=$!
+settle 20 test -e "$tmp/late" || fail 'no host is asked'
+kill -INT $job
+wait $job
+check_eq 'exit of a stop while hosts are asked' $? 75
+! grep -q 'does not answer' "$tmp/err" || { cat "$tmp/err"; fail 'a stop waits for hosts'; }
+[ -z "$(echo "1000$$" | grep -lzxFf - /proc/[0-9]*/cmdline 2>/dev/null)" ] || fail 'a host is asked for ever'
 # An address of this host needs no agent, as mpirun has it.
 OWN=$(hostname -I | tr ' ' '\n' | grep -m 1 '^[0-9.]*$')
 export OWN
