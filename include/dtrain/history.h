@@ -68,10 +68,11 @@ struct dt_history {
 /* Reads a run directory. Of records with the same kind and step the last counts; what was recorded
  * beyond the step of a later start is of a branch that was given up; a torn line is passed over, as
  * is a last one without its end.
- * DT_EIO: there is no metrics.jsonl, or it cannot be read. DT_EMEMORY. */
+ * DT_EIO: there is no metrics.jsonl, or it cannot be read. DT_EFORMAT: it is no plain file, or a
+ * line is longer than any record. DT_EMEMORY. */
 dt_status dt_history_read(const char *run_dir, struct dt_history **out);
 /* Reads what has been recorded since; a file that was replaced or cut is read anew. Record numbers
- * may then be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
+ * may then be other ones. After an error: to be freed. As dt_history_read. */
 dt_status dt_history_update(struct dt_history *history);
 void dt_history_free(struct dt_history *history); /* NULL is fine */
 /* Whether the records of a run directory tell of a run that has ended at this step, and was not

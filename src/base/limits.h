@@ -86,6 +86,7 @@ enum {
     DT__VERIFY_BYTES          = DT__LIMIT(1 << 18, 512), /* of a checkpoint, for its checksum */
     DT__RECORDS_TAIL_BYTES    = DT__LIMIT(4096, 7), /* looked through for the last line */
     DT__RECORDS_COPY_BYTES    = DT__LIMIT(1 << 14, 7),
+    DT__RECORDS_READ_BYTES    = DT__LIMIT(1 << 20, 7), /* more for a line that is longer */
     /* predict */
     DT__BODY_BYTES = DT__LIMIT(64 << 10, 1)       /* of a request's body at first */
 };

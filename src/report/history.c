@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
+#include "base/limits.h"
 #include "dtrain/config.h"
 #include "dtrain/model.h"
 
@@ -248,11 +249,47 @@ static uint32_t head_checksum(const struct dt_history *history, int fd, const ch
     return dt_fd_read(fd, path, head, length, 0) ? 0 : dt_crc32c(0, head, length);
 }
 
-/* Takes in the lines beyond those that have been read; one without its end is left for the next
- * time. */
+/* Takes in the whole lines of a stretch of the file, the next one. */
+static dt_status add_lines(struct dt_history *history, const char *text, size_t length)
+{
+    const char *newline, *end = text + length;
+    for (const char *line = text; (newline = memchr(line, '\n', (size_t)(end - line)));
+         line = newline + 1) {
+        DT_TRY(add_line(history, line, (size_t)(newline - line)));
+        history->read += (uint64_t)(newline + 1 - line);
+    }
+    return DT_OK;
+}
+
+/* Takes in the lines from those on that have been read up to the file's size; one without its end
+ * is left for the next time. A stretch has one line at least. */
+static dt_status read_lines(struct dt_history *history, int fd, const char *path, uint64_t size)
+{
+    enum { MOST_LINE = 64 << 20 };
+    char *text = NULL;
+    size_t room = 0, wanted = DT__RECORDS_READ_BYTES;
+    dt_status status = DT_OK;
+    while (history->read < size) {
+        const uint64_t before = history->read, rest = size - before;
+        const size_t length = rest < wanted ? (size_t)rest : wanted;
+        DT_GUARD(dt_grow(&text, &room, length, 1, "records"));
+        DT_GUARD(dt_fd_read(fd, path, text, length, before));
+        DT_GUARD(add_lines(history, text, length));
+        if (history->read > before) continue;
+        if (length == rest) break;
+        if (wanted > MOST_LINE)
+            DT_GUARD(dt_fail(DT_EFORMAT, "%s: a line is longer than any record", path));
+        wanted *= 2;
+    }
+done:
+    dt_free(text);
+    return status;
+}
+
+/* What has been recorded since. */
 static dt_status read_records(struct dt_history *history)
 {
-    char *path, *text = NULL;
+    char *path;
     int fd;
     uint64_t size;
     struct stat info;
@@ -264,20 +301,10 @@ static dt_status read_records(struct dt_history *history)
                           head_checksum(history, fd, path) == history->head;
         if (!same) forget_records(history); /* another run's, or cut */
         history->file = info.st_ino;
-        size_t length = (size_t)(size - history->read);
-        const char *newline;
-        status = dt_alloc(length, 1, "records", &text);
-        if (!status && length) status = dt_fd_read(fd, path, text, length, history->read);
-        for (const char *line = text; !status && (newline = memchr(line, '\n', length));
-             line = newline + 1) {
-            status = add_line(history, line, (size_t)(newline - line));
-            length -= (size_t)(newline + 1 - line);
-            history->read += (uint64_t)(newline + 1 - line);
-        }
+        status = read_lines(history, fd, path, size);
         history->head = head_checksum(history, fd, path);
         close(fd);
     }
-    dt_free(text);
     dt_free(path);
     return status;
 }

@@ -285,6 +285,35 @@ START_TEST(an_update_reads_what_is_new)
 }
 END_TEST
 
+/* More than one read takes, in short lines and in one that is longer than all of it. Would catch lines that are lost
+ * or read twice between two reads, and a file of zeros that takes all memory. */
+START_TEST(a_large_file_is_read_in_parts)
+{
+    enum { LONG = 5 << 19, LINES = 30000 };
+    enter(START(0));
+    FILE *out = fopen("metrics.jsonl", "a");
+    ck_assert_ptr_nonnull(out);
+    for (int i = 1; i <= LINES; i++) {
+        fprintf(out, "{\"kind\":\"train\",\"step\":%d,\"loss\":%d.5}\n", i, i);
+        if (i == LINES / 2) fprintf(out, "{\"kind\":\"other\",\"text\":\"%*s\"}\n", LONG, "");
+    }
+    fputs("{\"kind\":\"train\",\"step\":1000000", out);
+    ck_assert_int_eq(fclose(out), 0);
+    read_run();
+    ck_assert_uint_eq(history->ntrain, LINES);
+    for (size_t i = 0; i < LINES; i++)
+        ck_assert_double_eq(history->train[i].loss, (double)i + 1.5);
+    append(",\"loss\":7}\n");
+    EXPECT_OK(dt_history_update(history));
+    ck_assert_double_eq(history->train[LINES].loss, 7);
+    dt_history_free(history);
+    ck_assert_int_eq(truncate("metrics.jsonl", INT64_C(1) << 40), 0);
+    EXPECT_FAIL(dt_history_read(".", &history), DT_EFORMAT, "a line is longer than any record");
+    history = NULL;
+    leave();
+}
+END_TEST
+
 START_TEST(no_run_is_an_error)
 {
     history = NULL;
@@ -347,4 +376,5 @@ SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
       a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
       torn_and_strange_lines_are_passed_over, the_configuration_is_read,
       the_start_names_the_metric, other_rows_begin_anew, an_update_reads_what_is_new,
+      a_large_file_is_read_in_parts,
       no_run_is_an_error, a_run_has_ended_with_its_final_record, pipes_are_not_waited_for)
