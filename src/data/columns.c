@@ -481,6 +481,10 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;
         schema->hash_bits = columns->hash_bits;
+        if (columns->hash_bits && config->data.min_count > 1)
+            dt_warn("data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
+                    "share no entry",
+                    (long long)config->data.min_count);
         DT_TRY(settle_columns(columns, (uint64_t)config->data.min_count, schema));
         DT_TRY(settle_names(schema));
     } else {

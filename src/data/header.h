@@ -32,13 +32,14 @@ struct dt__header {
     size_t nwants, wants_room;
 };
 
+struct dt__lines;
+
 /* Adds the cells of a record, which stays as it is, without the blanks around them. */
 dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
 
 /* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator. The
  * header starts from zeros, and is to be freed in any case. DT_EUSAGE: data.separator is none;
  * DT_EFORMAT. */
-struct dt__lines;
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
                            struct dt__lines *lines, const char *record, size_t length);
 void dt__header_free(struct dt__header *header);
