@@ -252,6 +252,22 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     return DT_OK;
 }
 
+/* Says, once, that two texts are the same but for blanks around them. */
+static void warn_of_blanks(const struct dt__dict *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        const char *whole = dt__dict_text(texts, i), *text = whole;
+        size_t length = texts->entries[i].length;
+        uint32_t other;
+        dt__text_trim(&text, &length);
+        if (!dt__dict_find(texts, text, length, &other) || other == i) continue;
+        dt_warn("'%.40s' and '%.40s' are two classes: labels are told apart by the blanks around "
+                "them, too",
+                whole, dt__dict_text(texts, other));
+        return;
+    }
+}
+
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
 {
     struct dt__names names = {0};
@@ -282,7 +298,10 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
     for (size_t i = 0; i < labels->texts.count && !status; i++)
         status = dt__names_add(&names, dt__dict_text(&labels->texts, i),
                                labels->texts.entries[i].length);
-    if (labels->kind == DT__LABELS_TEXTS) dt__names_sort(names.items, names.count);
+    if (labels->kind == DT__LABELS_TEXTS) {
+        warn_of_blanks(&labels->texts);
+        dt__names_sort(names.items, names.count);
+    }
     schema->label_names = names.items;
     schema->classes = (int)names.count;
     if (!status && names.count == 1)

@@ -269,7 +269,8 @@ static void catch_said(void *arg, enum dt_log_level level, const char *line)
     const size_t length = strlen(said);
     (void)arg, (void)level;
     if (strstr(line, "are ignored") || strstr(line, "decimal points") ||
-        strstr(line, "has no name") || strstr(line, "are taken for values") || strstr(line, "are not counted"))
+        strstr(line, "has no name") || strstr(line, "are taken for values") || strstr(line, "are not counted") ||
+        strstr(line, "are two classes"))
         snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
@@ -439,6 +440,22 @@ START_TEST(hashed_texts_are_not_counted)
     dt_source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "data.min_count=2: with data.hash_bits texts are not counted, and rare ones share no entry|");
+}
+END_TEST
+
+/* Blanks that a hand has left make a class of their own. */
+START_TEST(blanks_that_part_classes_are_told)
+{
+    put_text("a.csv", "1, yes\n2, no\n3, yes\n4,no\n");
+    set("data.train=a.csv");
+    dt_log_set_sink(catch_said, NULL);
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, 3);
+    dt_source_destroy(source);
+    put_text("a.csv", "1, yes\n2, no\n");
+    dt_source_destroy(survey());
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "' no' and 'no' are two classes: labels are told apart by the blanks around them, too|");
 }
 END_TEST
 
@@ -862,7 +879,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
            {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {decimals_may_be_quoted, 1}, {points_beside_decimal_commas_are_told, 1},
-           {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {texts_are_categories, 1},
+           {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {blanks_that_part_classes_are_told, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {what_is_behind_a_member_is_told, 4}, {packed_files_may_be_large, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
