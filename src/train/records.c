@@ -410,7 +410,7 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
         for (int w = 0; w < workers; w++) {
             const double wait = bank->counts ? (double)bank->counts->worker_wait_ms[w] / 1000 : 0;
             own[w] = sync                     ? bank->budgets[(first + w) * DT__BUDGET_PARTS + i]
-                     : i == 0 && bank->counts ? bank->state.train_secs - before - wait
+                     : i == 0 && bank->counts ? fmax(0, bank->state.train_secs - before - wait)
                      : i == 1                 ? wait
                                               : 0;
             secs[i] += own[w];
