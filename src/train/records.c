@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dtrain/history.h"
 #include "train/advice.h"
 #include "train/local.h"
 
@@ -492,6 +493,19 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 dir, is_best ? "best" : "latest", dir, dir);
 }
 
+/* The loss that the newest train record has, of an earlier start perhaps: a run may be killed
+ * between its last checkpoint and its end. NaN: nothing was trained. */
+static double newest_loss(const struct dt_bank *bank)
+{
+    struct dt_history *history;
+    if (!isnan(bank->last_loss) || dt_history_read(bank->job->config->run.dir, &history))
+        return bank->last_loss;
+    const size_t count = history->ntrain;
+    const double loss = count ? history->train[count - 1].loss : (double)NAN;
+    dt_history_free(history);
+    return loss;
+}
+
 dt_status dt__record_final(struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
@@ -502,7 +516,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
     struct dt_json *record = dt_record_begin(bank->report, "final");
     dt_json_text(record, "status", status);
-    record_progress(record, bank, bank->last_loss, rate);
+    record_progress(record, bank, newest_loss(bank), rate);
     dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
     dt_json_text(record, "params_crc32c", crc);
     record_async(bank, record);

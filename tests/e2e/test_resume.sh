@@ -54,6 +54,14 @@ for mode in sync async; do
         { cat "$tmp/err"; fail 'a run gives up its own checkpoints in silence'; }
 done
 
+# A run that was killed behind its last checkpoint tells its end, and all of it.
+cp -r "$tmp/sync" "$tmp/untold"
+sed -i '/"kind":"final"/d' "$tmp/untold/metrics.jsonl"
+good 3 untold train.mode=sync train.lr=0.003 train.optimizer=adam
+for key in status step loss samples params_crc32c; do
+    check_eq "$key at an end that was not told" "$(record "$tmp/untold" final $key)" "$(record "$tmp/sync" final $key)"
+done
+
 # Weights of the rows and of the classes are no part of a model: a resume learns them again.
 awk 'NR == 1 {print "w,a,b,c,d,y"} {print NR % 7 "," $0}' "$tmp/data.csv" >"$tmp/weighted.csv"
 for weights in data.weight=w data.weight=0 train.class_weight=balanced; do
