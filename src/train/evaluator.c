@@ -10,8 +10,8 @@ enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
 /* Bank to evaluator. */
 struct order {
     enum { NOTHING, FINISH, DISMISS } kind;
-    uint64_t step; /* finish: the last checkpoint, which is saved */
-    int status;    /* dismiss: the job's, ... */
+    uint64_t step;           /* finish: the last checkpoint, which is saved */
+    int status;              /* dismiss: the job's, ... */
     char text[DT_ERROR_MAX]; /* ... and, if it has failed, its error */
 };
 
@@ -26,12 +26,12 @@ struct dt_evaluator {
     struct dt_measure *measure; /* of all chunks; NULL without held-out data */
     uint64_t chunks;
     struct dt_metrics *metrics;
-    struct dt_best best;   /* as the bank's, by the same results */
-    struct order order;    /* the bank's last */
-    uint64_t step;         /* of the checkpoint seen last; UINT64_MAX: none was */
-    bool evaluated;        /* it has its result */
-    double look_at;        /* clock of the next look for a checkpoint */
-    double said_at;        /* clock of the last message */
+    struct dt_best best; /* as the bank's, by the same results */
+    struct order order;  /* the bank's last */
+    uint64_t step;       /* of the checkpoint seen last; UINT64_MAX: none was */
+    bool evaluated;      /* it has its result */
+    double look_at;      /* clock of the next look for a checkpoint */
+    double said_at;      /* clock of the last message */
 };
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)

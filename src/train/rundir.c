@@ -129,10 +129,9 @@ static void load_kept(const struct dt_job *job, uint64_t step, struct dt_checkpo
     char name[DT_CHECKPOINT_NAME], *file;
     if (!slash) from = ".";
     dt_checkpoint_name(step, name);
-    const struct dt__path path[] = {dt__path("%s/%s", job->ckpt_dir, name),
-                                    dt__path("%.*s/%s", length, from, name),
-                                    dt__path("%.*s/../export/best/%llu/model.h5", length, from,
-                                             (unsigned long long)step)};
+    const struct dt__path path[] = {
+        dt__path("%s/%s", job->ckpt_dir, name), dt__path("%.*s/%s", length, from, name),
+        dt__path("%.*s/../export/best/%llu/model.h5", length, from, (unsigned long long)step)};
     for (int i = 0; i < places && !out->params; i++) {
         if (!dt_path_exists(path[i].text)) continue;
         if (dt_export_load(path[i].text, false, out, &file))
