@@ -118,26 +118,31 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
-/* The model of a step, from the first of these that there is: a checkpoint that is kept; and, of a
- * run that was taken from another one's checkpoint, one beside that, or what that run exported as
- * its best. out->params NULL: there is none. */
-static void load_kept(const struct dt_job *job, uint64_t step, struct dt_checkpoint *out)
+/* The best model, from the first of these that there is: a checkpoint that is kept; and, of a run
+ * that was taken from another one's checkpoint, one beside that, or what that run exported, if it
+ * says so itself: other runs' may stand there. out->params NULL: there is none. */
+static void load_kept(const struct dt_job *job, const struct dt_best *best,
+                      struct dt_checkpoint *out)
 {
     const char *from = job->config->run.resume, *slash = strrchr(from, '/');
     const int length = slash ? (int)(slash - from) : 1; /* of the directory's name */
     const int places = strcmp(from, "auto") ? 3 : 1;
+    const unsigned long long step = best->step;
     char name[DT_CHECKPOINT_NAME], *file;
     if (!slash) from = ".";
-    dt_checkpoint_name(step, name);
+    dt_checkpoint_name(best->step, name);
     const struct dt__path path[] = {
         dt__path("%s/%s", job->ckpt_dir, name), dt__path("%.*s/%s", length, from, name),
-        dt__path("%.*s/../export/best/%llu/model.h5", length, from, (unsigned long long)step)};
+        dt__path("%.*s/../export/best/%llu/model.h5", length, from, step)};
     for (int i = 0; i < places && !out->params; i++) {
         if (!dt_path_exists(path[i].text)) continue;
-        if (dt_export_load(path[i].text, false, out, &file))
+        if (dt_export_load(path[i].text, false, out, &file)) {
             dt_warn("%s", dt_error_text());
-        else
-            dt_free(file);
+            continue;
+        }
+        dt_free(file);
+        if (i > 0 && (out->best.step != best->step || out->best.value != best->value))
+            dt_checkpoint_free(out);
     }
 }
 
@@ -158,7 +163,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
         return DT_OK;
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
-        load_kept(job, best.step, &kept);
+        load_kept(job, &best, &kept);
         model = kept;
     }
     model.step = best.step;

@@ -46,11 +46,23 @@ check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
 
 # ---- taken into another run directory -------------------------------------------------------------
 # The best of the run before comes along, from where that run has it.
-good 1 taken run.resume="$tmp/blocked/ckpt/latest.h5" train.epochs=55
+good 1 before
+good 1 taken run.resume="$tmp/before/ckpt/latest.h5" train.epochs=55
 best_is() { grep -q "the model is in $tmp/$1/export/$2;" "$tmp/err" || { cat "$tmp/err"; fail "where $1's model is"; }; }
 best_is taken best
 check_eq 'best that was taken' "$(highest taken)" "$at"
-check_eq 'its rmse' "$("$dtrain" eval "$tmp/taken/export/best" | json rmse)" "$(least blocked)"
+check_eq 'its rmse' "$("$dtrain" eval "$tmp/taken/export/best" | json rmse)" "$(least before)"
+# Or from beside the checkpoint, but not from one of another run that stands there.
+mkdir "$tmp/beside"
+name=$(readlink "$tmp/gone/ckpt/latest.h5") # of the best's step, with the same weights
+cp "$tmp/before/ckpt/latest.h5" "$tmp/beside/last.h5"
+cp "$tmp/gone/ckpt/$name" "$tmp/beside"
+good 1 found run.resume="$tmp/beside/last.h5" train.epochs=55
+best_is found best
+good 1 other train.max_steps="$at" train.lr=0.5
+cp "$tmp/other/ckpt/$name" "$tmp/beside"
+good 1 not-found run.resume="$tmp/beside/last.h5" train.epochs=55
+best_is not-found latest
 cp -r "$tmp/plain" "$tmp/bare" # which has lost it
 good 1 bare train.epochs=55
 best_is bare latest
