@@ -274,6 +274,8 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
             float *weights = dt_exchange_vectors(group->exchange)[0];
+            /* From where rounds begin by their length, which is all that a resume knows: of one
+             * that began later, behind a run that had ended, with some steps too many. */
             group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
