@@ -336,8 +336,14 @@ enum { DT_MAX_STATE = 2 };
 /* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if
  * train.optimizer is of another kind. */
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
-/* Two rules, each of tensors of its own, share vectors: states of one name have one, others what is
- * free, or one that goes by no name but its number. */
+/* Two rules, each of tensors of its own, share vectors. A state of the second rule takes the vector
+ * that has its name; else one more; else, where there are DT_MAX_STATE already, one of another
+ * name, which is then called by its number:
+ *
+ *   train.optimizer       linear path       vectors             the linear path's states are in
+ *   adagrad: square       ftrl: z, square   square, z           z: 1, square: 0
+ *   heavy ball: momentum  adagrad: square   momentum, square    square: 1
+ *   adam: mean, square    ftrl: z, square   state0, square      z: 0, square: 1 */
 void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
 
 /* What a rule multiplies with in one update, rounded to f32 where PyTorch rounds. */

@@ -7,6 +7,19 @@
  * by messages between the bank and the first rank of every other host, sent whenever these wait or
  * make progress; a stop request travels with them.
  *
+ * Whose thread ends the job, and how long behind the last sign of progress, where S is
+ * run.stall_secs. Who is nearer to the culprit speaks first, and the others give its abort the time
+ * to reach them, so that one line names it:
+ *
+ *   a process of the host is gone       any of the host      at once; 3 s if it is asked to stop
+ *   a rank of the host is stopped       any of the host      S
+ *   a rank of the host is stuck         any of the host      S; on several hosts S + 4 s
+ *       alone on its host, not bank     the rank itself      S + 8 s: the bank is first
+ *   a host is not heard from, or the    bank                 S + 1.5 s
+ *       bank does not answer            host number h        S + 1.5 s + 8 s * h
+ *       whose rank is not alone there   the same             8 s more: its neighbours are first
+ *   everybody waits                     bank                 S + 12 s
+ *
  * All ages are counted from when the looking thread itself last woke up late: a job that was
  * suspended as a whole, and goes on, is not stalled.
  *

@@ -171,7 +171,6 @@ START_TEST(ftrl_is_as_the_paper_has_it)
 }
 END_TEST
 
-/* The floor of min_lr, the ramp, and the schedule that lasts the whole run. */
 /* Would catch a state of one rule that another rule's tensors read as theirs under a wrong name, and a rule that
  * works on another vector than the one it was given. */
 START_TEST(two_rules_share_their_vectors)
@@ -212,6 +211,7 @@ START_TEST(two_rules_share_their_vectors)
 }
 END_TEST
 
+/* The floor of min_lr, the ramp, and the schedule that lasts the whole run. */
 START_TEST(schedule_warms_up_and_ends)
 {
     struct dt_config config;
