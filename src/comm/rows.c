@@ -560,9 +560,29 @@ void dt__rows_merge_needs(struct dt_exchange *x)
         lists_merge(&rows->pulled, &rows->needs[w], &rows->spare);
 }
 
-uint32_t dt__rows_pulled_below(const struct dt_exchange *x, uint32_t input)
+struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner)
 {
-    return count_below(&x->rows->pulled, input);
+    const struct dt_touched *pulled = &x->rows->pulled;
+    return (struct dt__inputs){count_below(pulled, dt__rows_first_input(x, owner)),
+                               count_below(pulled, dt__rows_first_input(x, owner + 1))};
+}
+
+/* Who reads a row of the range also reads all inputs in front of its first one (struct
+ * dt_row_range). So these fill the list's first places, and the rows of the range follow:
+ *
+ *   first = 3   pulled   0  1  2  3  7  9 ...
+ *               rows              0  4  6        at offset + 0, + width, + 2 width
+ */
+float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__inputs inputs,
+                          size_t *out_floats)
+{
+    const struct dt_row_range *range = &x->rows->range[i];
+    const uint32_t first = (uint32_t)range->first;
+    const uint32_t behind = count_below(&x->rows->pulled, first + (uint32_t)range->rows);
+    const uint32_t begin = inputs.begin > first ? inputs.begin : first;
+    const uint32_t end = inputs.end < behind ? inputs.end : behind;
+    *out_floats = begin < end ? (end - begin) * range->width : 0;
+    return x->vectors[0] + range->offset + (begin - first) * range->width;
 }
 
 size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t *input,
@@ -579,19 +599,6 @@ size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t 
         floats += range->width;
     }
     return floats;
-}
-
-float *dt__rows_pulled_at(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
-                          size_t *out_floats)
-{
-    const struct dt_row_range *range = &x->rows->range[i];
-    const struct dt_touched list = {(uint32_t *)(uintptr_t)input, &count};
-    const uint32_t before = count_below(&list, (uint32_t)range->first);
-    const uint32_t rows = count_below(&list, (uint32_t)(range->first + range->rows)) - before;
-    const size_t place = (size_t)(input - x->rows->pulled.row) + before;
-    *out_floats = rows * range->width;
-    /* inputs in front of the range are dense, and always pulled: they fill places [0, first) */
-    return rows ? x->vectors[0] + range->offset + (place - range->first) * range->width : NULL;
 }
 
 /* ---- norm and update ------------------------------------------------------------------------ */

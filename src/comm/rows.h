@@ -105,16 +105,19 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range
 /* Merges the inputs that the node's workers will read into the list that dt_exchange_inputs
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
-/* How many inputs of that list are below `input`. */
-uint32_t dt__rows_pulled_below(const struct dt_exchange *x, uint32_t input);
-/* Copies the weights of these inputs, which this agent owns, from a range to `out`, one row behind
- * the other. Returns the number of floats. */
+/* Entries [begin, end) of that list. */
+struct dt__inputs {
+    uint32_t begin, end;
+};
+/* Those that belong to an owner. */
+struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner);
+/* Where their weights of a range go, and how many floats that are. */
+float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__inputs inputs,
+                          size_t *out_floats);
+/* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, one row
+ * behind the other. Returns the number of floats. */
 size_t dt__rows_read_weights(const struct dt_exchange *x, int range, const uint32_t *input,
                              uint32_t count, float *out);
-/* Where the weights of these inputs go, which are a part of the pulled list; NULL: the range has no
- * rows of them. */
-float *dt__rows_pulled_at(const struct dt_exchange *x, int range, const uint32_t *input,
-                          uint32_t count, size_t *out_floats);
 
 /* ---- rows_exchange.c: the messages of an agent ----------------------------------------------- */
 

@@ -193,9 +193,7 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
 /* Sends the node's sums and inputs to an owner of another node, and expects its answer. */
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
-    const struct dt_touched *pulled = dt_exchange_inputs(x);
-    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_first_input(x, link->owner));
-    const uint32_t end = dt__rows_pulled_below(x, dt__rows_first_input(x, link->owner + 1));
+    const struct dt__inputs inputs = dt__rows_pulled_of(x, link->owner);
     const size_t counts = counts_bytes(x, link->node);
     uint32_t *count = (uint32_t *)(void *)link->bytes;
     unsigned char *at = link->bytes + counts;
@@ -206,14 +204,14 @@ static void send_rows(struct dt_exchange *x, struct link *link)
             *count = 0;
             if (x->rows_exchange->step) at = dt__rows_pack(x, s, i, from, to, count, at);
         }
-    *count = end - begin;
-    memcpy(at, pulled->row + begin, (end - begin) * sizeof *pulled->row);
-    at += (end - begin) * sizeof *pulled->row;
+    *count = inputs.end - inputs.begin;
+    memcpy(at, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
+    at += *count * sizeof *count;
     post_chunks(x, link->bytes, (size_t)(at - link->bytes), counts, true, link->rank, DT__TAG_ROWS,
                 NULL);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
-        float *place = dt__rows_pulled_at(x, i, pulled->row + begin, end - begin, &floats);
+        float *place = dt__rows_pulled_at(x, i, inputs, &floats);
         post_chunks(x, place, floats * sizeof *place, 0, false, link->rank, DT__TAG_WEIGHTS, NULL);
     }
 }
@@ -232,14 +230,12 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 /* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
-    const int own = x->agents_of[x->node] + x->agent;
-    const struct dt_touched *pulled = dt_exchange_inputs(x);
-    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_first_input(x, own));
-    const uint32_t end = dt__rows_pulled_below(x, dt__rows_first_input(x, own + 1));
+    const struct dt__inputs inputs = dt__rows_pulled_of(x, x->agents_of[x->node] + x->agent);
+    const uint32_t *first = dt_exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
-        float *place = dt__rows_pulled_at(x, i, pulled->row + begin, end - begin, &floats);
-        if (floats) dt__rows_read_weights(x, i, pulled->row + begin, end - begin, place);
+        float *place = dt__rows_pulled_at(x, i, inputs, &floats);
+        if (floats) dt__rows_read_weights(x, i, first, inputs.end - inputs.begin, place);
     }
 }
 
