@@ -400,23 +400,6 @@ struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */
 
-/* The bank's floats to all other nodes; first agents alone. */
-static void bcast_floats(struct dt_exchange *x, float *floats, size_t n)
-{
-    const size_t most = DT__MPI_CHUNK / sizeof(float);
-    for (size_t at = 0, some; at < n; at += some) {
-        some = n - at < most ? n - at : most;
-        /* All are the same: of a new run's state, gigabytes that need not travel. */
-        const unsigned char *bytes = (const unsigned char *)(floats + at);
-        float same =
-            x->node == 0 && memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
-        dt_ranks_bcast(&x->firsts, &same, sizeof same, 0);
-        dt_ranks_bcast(&x->firsts, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0);
-        for (size_t i = 1; x->node > 0 && i < some && same > 0; i++)
-            floats[at + i] = floats[at];
-    }
-}
-
 /* Those that are all the same, as of a new run's state, gigabytes perhaps, need not travel. */
 void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n)
 {
@@ -483,7 +466,8 @@ void dt_exchange_start(struct dt_exchange *x)
         const struct dt__floats at = x->segment[s].at;
         x->firsts.what = "weights";
         if (!dealt || x->segment[s].kind != DT__ROWS)
-            bcast_floats(x, x->vectors[0] + at.begin, at.end - at.begin);
+            dt_ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
+                           (at.end - at.begin) * sizeof(float), 0);
     }
     if (dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
     if (dt_exchange_is_spread(x)) move_state(x, false);
