@@ -87,9 +87,8 @@ static dt_status deal_slices(struct dt_async *async, int owners)
     const int workers = async->workers, dealt = owners > workers ? workers : owners;
     const int shares = owners > workers ? workers + 1 : owners, first = shares == dealt;
     async->slices = owners == 1 ? 1 : 1 + dealt;
-    dt_free(async->slice);
-    async->slice = NULL;
-    DT_TRY(dt_alloc((size_t)async->slices, sizeof *async->slice, "slices", &async->slice));
+    DT_TRY(dt__keep(&async->kept, (size_t)async->slices, sizeof *async->slice, "slices",
+                    &async->slice));
     size_t behind = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -128,27 +127,20 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     async->at_once = async->spec.prepare ? 1 : DT__ASYNC_AT_ONCE;
     DT_TRY(dt_ranks_agree(world->trainers, deal_slices(async, owners)));
     if (shared) {
-        const struct dt__places *at = &async->slice[0].at;
-        return dt__onesided_shared(world, at->end, at->slots, &async->slice[0].remote);
+        struct dt__slice *slice = &async->slice[0];
+        return dt__onesided_shared(world, &async->kept, slice->at.end, slice->at.slots,
+                                   &slice->remote);
     }
     struct dt__window_target *target = NULL;
-    struct dt__onesided **remote = NULL;
-    const size_t slices = (size_t)async->slices;
-    dt_status status = dt_alloc(slices, sizeof *target, "slices", &target);
-    if (!status) status = dt_alloc(slices, sizeof *remote, "slices", &remote);
-    DT_GUARD(dt_ranks_agree(world->trainers, status));
+    dt_status status =
+        dt__keep(&async->kept, (size_t)async->slices, sizeof *target, "slices", &target);
+    DT_TRY(dt_ranks_agree(world->trainers, status));
     for (int i = 0; i < async->slices; i++) {
-        const struct dt__slice *slice = &async->slice[i];
+        struct dt__slice *slice = &async->slice[i];
         target[i] = (struct dt__window_target){slice->owner, slice->at.end, slice->at.slots,
-                                               slice->at.grad};
+                                               slice->at.grad, &slice->remote};
     }
-    DT_GUARD(dt__onesided_window(world, async->slices, target, remote));
-    for (int i = 0; i < async->slices; i++)
-        async->slice[i].remote = remote[i];
-done:
-    dt_free(target);
-    dt_free(remote);
-    return status;
+    return dt__onesided_window(world, &async->kept, async->slices, target);
 }
 
 /* Shared memory where there is some, else windows, which round only what leaves a host. */
@@ -168,7 +160,7 @@ static dt_status async_choose_memory(struct dt_async *async)
 /* Finds and allocates what this rank needs to act for the owner of a slice. */
 static dt_status slice_open_owner(struct dt__slice *slice)
 {
-    const struct dt_async *async = slice->async;
+    struct dt_async *async = slice->async;
     const size_t workers = (size_t)async->workers;
     unsigned char *memory = slice->remote->memory;
     slice->state = (struct dt__slots_state *)(memory + slice->at.state);
@@ -178,10 +170,12 @@ static dt_status slice_open_owner(struct dt__slice *slice)
         slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
     }
     if (async->shared) return DT_OK;
-    DT_TRY(dt_alloc(workers, sizeof *slice->heads, "heads of answers", &slice->heads));
+    DT_TRY(
+        dt__keep(&async->kept, workers, sizeof *slice->heads, "heads of answers", &slice->heads));
     if (!async->spec.wire) return DT_OK;
-    DT_TRY(dt_alloc(workers, slice->at.vector + 1, "copies of the weights", &slice->copies));
-    return dt_alloc(workers, slice->at.grad + 1, "rounded weights", &slice->differences);
+    DT_TRY(
+        dt__keep(&async->kept, workers, slice->at.vector, "copies of the weights", &slice->copies));
+    return dt__keep(&async->kept, workers, slice->at.grad, "rounded weights", &slice->differences);
 }
 
 /* Allocates blocks for updates, and finds the lists of touched rows. */
@@ -192,11 +186,13 @@ static dt_status async_open_blocks(struct dt_async *async)
     async->block = spec->params < DT__ASYNC_BLOCK ? spec->params : DT__ASYNC_BLOCK;
     for (int i = 0; i < spec->row_ranges; i++)
         if (spec->row_range[i].width > async->block) async->block = spec->row_range[i].width;
-    DT_TRY(dt_alloc(3 * async->block, sizeof *async->fresh, "update scratch", &async->fresh));
+    DT_TRY(dt__keep(&async->kept, 3 * async->block, sizeof *async->fresh, "update scratch",
+                    &async->fresh));
     async->grad = async->fresh + async->block;
     async->seen = async->grad + async->block;
     if (!lists) return DT_OK;
-    DT_TRY(dt_alloc(lists, sizeof *async->touched, "lists of touched rows", &async->touched));
+    DT_TRY(dt__keep(&async->kept, lists, sizeof *async->touched, "lists of touched rows",
+                    &async->touched));
     dt__lists_map(&async->slice[0]);
     return DT_OK;
 }
@@ -205,8 +201,9 @@ static dt_status async_open_counts(struct dt_async *async)
 {
     const size_t workers = (size_t)async->workers;
     struct dt_async_counts *counts = &async->counts;
-    DT_TRY(dt_alloc(workers + 1, sizeof *async->gathered, "counts", &async->gathered));
-    DT_TRY(dt_alloc(3 * workers + (size_t)async->slices, sizeof(uint64_t), "counts",
+    DT_TRY(
+        dt__keep(&async->kept, workers + 1, sizeof *async->gathered, "counts", &async->gathered));
+    DT_TRY(dt__keep(&async->kept, 3 * workers + (size_t)async->slices, sizeof(uint64_t), "counts",
                     &counts->worker_sent));
     counts->worker_applied = counts->worker_sent + workers;
     counts->worker_wait_ms = counts->worker_applied + workers;
@@ -217,6 +214,7 @@ static dt_status async_open_counts(struct dt_async *async)
 
 dt_status dt__async_allocate(struct dt_async *async)
 {
+    struct dt__kept **kept = &async->kept;
     const size_t params = async->spec.params;
     const bool bank = async->worker < 0, rounds = async->spec.wire && !bank;
     DT_TRY(async_open_blocks(async));
@@ -225,36 +223,16 @@ dt_status dt__async_allocate(struct dt_async *async)
         struct dt__slice *slice = &async->slice[i];
         if (slice->mine) DT_TRY(slice_open_owner(slice));
         if (!rounds) continue;
-        DT_TRY(dt_alloc(DT__SLOTS, slice->at.grad + 1, "rounded gradients", &slice->encoded));
-        DT_TRY(dt_alloc(1, slice->at.grad + 1, "rounded weights", &slice->difference));
+        DT_TRY(dt__keep(kept, DT__SLOTS, slice->at.grad, "rounded gradients", &slice->encoded));
+        DT_TRY(dt__keep(kept, 1, slice->at.grad, "rounded weights", &slice->difference));
     }
     if (async->shared) return DT_OK;
-    DT_TRY(dt_alloc(params, sizeof(float), "weights", &async->weights));
+    DT_TRY(dt__keep(kept, params, sizeof(float), "weights", &async->weights));
     for (int i = 0; i < async->spec.states && bank; i++)
-        DT_TRY(dt_alloc(params, sizeof(float), "the optimizer's state", &async->states[i]));
-    if (!bank) DT_TRY(dt_alloc(DT__SLOTS * params, sizeof(float), "gradients", &async->gradient));
-    return rounds ? dt_alloc(params, sizeof(float), "rounding errors", &async->error) : DT_OK;
-}
-
-void dt__async_free_memory(struct dt_async *async)
-{
-    for (int i = 0; i < async->slices && async->slice; i++) {
-        struct dt__slice *slice = &async->slice[i];
-        dt_free(slice->heads);
-        dt_free(slice->copies);
-        dt_free(slice->differences);
-        dt_free(slice->encoded);
-        dt_free(slice->difference);
-    }
-    for (int i = 0; i < DT_ASYNC_STATES; i++)
-        dt_free(async->states[i]);
-    dt_free(async->weights);
-    dt_free(async->gradient);
-    dt_free(async->error);
-    dt_free(async->counts.worker_sent);
-    dt_free(async->gathered);
-    dt_free(async->fresh);
-    dt_free(async->touched);
+        DT_TRY(dt__keep(kept, params, sizeof(float), "the optimizer's state", &async->states[i]));
+    if (!bank)
+        DT_TRY(dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->gradient));
+    return rounds ? dt__keep(kept, params, sizeof(float), "rounding errors", &async->error) : DT_OK;
 }
 
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -273,11 +251,10 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
         async->worker = world->is_bank ? -1 : world->worker;
         async->spec = *spec;
         if (spec->wire_params == 0) async->spec.wire_params = spec->params;
-        status = dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active);
+        status =
+            dt__keep(&async->kept, 2 * workers, sizeof *async->active, "workers", &async->active);
     }
-    if (!status) {
-        async->spec.active = memcpy(async->active + workers, spec->active, workers);
-    }
+    if (!status) async->spec.active = memcpy(async->active + workers, spec->active, workers);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     DT_GUARD(async_choose_memory(async));
     DT_GUARD(dt_ranks_agree(world->trainers, dt__async_allocate(async)));
@@ -290,11 +267,9 @@ done:
 void dt_async_destroy(struct dt_async *async)
 {
     if (!async) return;
-    dt__async_free_memory(async);
     struct dt__onesided *remote = async->slice ? async->slice[0].remote : NULL;
     if (remote) remote->ops->close(remote);
-    dt_free(async->slice);
-    dt_free(async->active);
+    dt__kept_free(&async->kept);
     dt_free(async);
 }
 

@@ -66,7 +66,6 @@ static void shared_progress(struct dt__onesided *remote)
 static void shared_close(struct dt__onesided *remote)
 {
     dt__shared_free(&((struct shared *)remote)->mapping);
-    dt_free(remote);
 }
 
 static const struct dt__onesided_ops OPS = {
@@ -79,8 +78,8 @@ static const struct dt__onesided_ops OPS = {
     .close = shared_close,
 };
 
-dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
-                              struct dt__onesided **out)
+dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, size_t bytes,
+                              size_t zeroed, struct dt__onesided **out)
 {
     struct shared *shared = NULL;
     size_t all;
@@ -88,10 +87,10 @@ dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroe
     if (world->hosts > 1) status = dt_fail(DT_EUSAGE, "async: several hosts share no memory");
     if (!status && !dt_size_add(bytes, 2 * sizeof *shared->news, &all))
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
-    if (!status) status = dt_alloc(1, sizeof *shared, "async memory", &shared);
-    DT_GUARD(dt_ranks_agree(world->trainers, status));
-    DT_GUARD(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all},
-                               "async window", world->trainers, &shared->mapping));
+    if (!status) status = dt__keep(kept, 1, sizeof *shared, "async memory", &shared);
+    DT_TRY(dt_ranks_agree(world->trainers, status));
+    DT_TRY(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all}, "async window",
+                             world->trainers, &shared->mapping));
     unsigned char *memory = shared->mapping.memory;
     shared->remote = (struct dt__onesided){.ops = &OPS, .memory = memory};
     shared->world = world;
@@ -104,7 +103,4 @@ dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroe
     *out = &shared->remote;
     dt_ranks_barrier(world->trainers);
     return DT_OK;
-done:
-    dt_free(shared);
-    return status;
 }

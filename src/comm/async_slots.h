@@ -228,6 +228,7 @@ struct dt__own_counts {
 
 struct dt_async {
     /* From before dt__slice_lay_out on. */
+    struct dt__kept *kept;
     struct dt_world *world;
     struct dt_async_spec spec; /* no wire in shared memory, no ranges of rows in windows */
     int workers, worker;       /* this rank's number among them; the bank: -1 */
@@ -304,9 +305,8 @@ static inline float *dt__newest(const struct dt__slice *slice)
  * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
  * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
 dt_status dt__slice_lay_out(struct dt__slice *slice);
-/* Allocates what this rank needs of its own, once each slice's `remote` is open; and frees it. */
+/* Allocates what this rank needs of its own, once each slice's `remote` is open. */
 dt_status dt__async_allocate(struct dt_async *async);
-void dt__async_free_memory(struct dt_async *async);
 
 /* async_owner.c. Sets the control words of own slices for a span; nobody may be in one. from:
  * updates done. */

@@ -248,13 +248,6 @@ static void window_notify(struct dt__onesided *remote, enum dt__end whom)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static void window_free(struct window *window)
-{
-    for (int i = 0; window && i < window->targets; i++)
-        dt_free(window->target[i].answer);
-    dt_free(window);
-}
-
 static void window_close(struct dt__onesided *remote)
 {
     struct window *window = target_of(remote)->window;
@@ -263,7 +256,6 @@ static void window_close(struct dt__onesided *remote)
     DT_MPI(MPI_Win_unlock_all(window->win));
     DT_MPI(MPI_Win_free(&window->win));
     DT_MPI(MPI_Comm_free(&window->comm));
-    window_free(window);
 }
 
 static const struct dt__onesided_ops OPS = {
@@ -300,14 +292,14 @@ static dt_status window_allocate(struct window *window, size_t bytes, void **bas
 }
 
 /* Allocates what this rank needs. *own: bytes of the window that it will own. */
-static dt_status window_prepare(struct dt_world *world, int targets,
+static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, int targets,
                                 const struct dt__window_target *of, struct window **out,
                                 size_t *own)
 {
     struct window *window;
     size_t all = 0, rows = (size_t)world->workers + 1;
-    DT_TRY(dt_alloc(1, sizeof *window + (size_t)targets * sizeof *window->target, "async window",
-                    out));
+    DT_TRY(dt__keep(kept, 1, sizeof *window + (size_t)targets * sizeof *window->target,
+                    "async window", out));
     window = *out;
     window->world = world;
     window->targets = targets;
@@ -327,40 +319,37 @@ static dt_status window_prepare(struct dt_world *world, int targets,
         for (int k = 0; k < MOST_BEGUN; k++)
             target->begun[k] = MPI_REQUEST_NULL;
         target->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
-        DT_TRY(dt_alloc(rows * (size_t)target->messages, sizeof *target->answer, "async window",
-                        &target->answer));
+        DT_TRY(dt__keep(kept, rows * (size_t)target->messages, sizeof *target->answer,
+                        "async window", &target->answer));
         for (size_t k = 0; k < rows * (size_t)target->messages; k++)
             target->answer[k] = MPI_REQUEST_NULL;
     }
     return world->is_bank && world->hosts == 1 ? dt__shared_room(all, "async window") : DT_OK;
 }
 
-dt_status dt__onesided_window(struct dt_world *world, int targets,
-                              const struct dt__window_target *of, struct dt__onesided **out)
+dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, int targets,
+                              const struct dt__window_target *of)
 {
     struct window *window = NULL;
     void *base = NULL;
     size_t own = 0;
-    dt_status status = window_prepare(world, targets, of, &window, &own);
-    DT_GUARD(dt_ranks_agree(world->trainers, status));
-    DT_GUARD(window_allocate(window, own, &base));
+    dt_status status = window_prepare(world, kept, targets, of, &window, &own);
+    DT_TRY(dt_ranks_agree(world->trainers, status));
+    DT_TRY(window_allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->comm));
     for (int i = 0; i < targets; i++) {
         struct target *target = &window->target[i];
         target->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
         dt_ranks_bcast(world->trainers, &target->pad, sizeof target->pad, target->owner);
-        out[i] = &target->remote;
+        *of[i].out = &target->remote;
         if (target->owner != window->rank) continue;
         window->own = &target->remote;
         target->remote.memory = (unsigned char *)base + target->pad;
         memset(target->remote.memory, 0, of[i].zeroed);
     }
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
-    window_sync(out[0]);
+    window_sync(&window->target[0].remote);
     dt_ranks_barrier(world->trainers);
     return DT_OK;
-done:
-    window_free(window);
-    return status;
 }

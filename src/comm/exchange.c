@@ -95,23 +95,6 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-struct dt__kept {
-    _Alignas(64) struct dt__kept *next;
-};
-
-dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out)
-{
-    struct dt__kept *kept;
-    size_t bytes;
-    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, sizeof *kept, &bytes))
-        bytes = SIZE_MAX;
-    DT_TRY(dt_alloc(bytes, 1, what, &kept));
-    kept->next = x->kept;
-    x->kept = kept++;
-    memcpy(out, &kept, sizeof kept);
-    return DT_OK;
-}
-
 /* By plain MPI_Reduce: which needs other ranks. */
 static bool reduces(const struct dt_exchange *x)
 {
@@ -283,7 +266,7 @@ static dt_status allocate(struct dt_exchange *x)
                   {&x->block, DT__TREE_DEPTH, sizeof *x->block},
                   {&x->fresh, DT__TREE_BLOCK, sizeof *x->fresh}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        DT_TRY(dt__keep(x, tables[i].count, tables[i].size, "exchange", tables[i].table));
+        DT_TRY(dt__keep(&x->kept, tables[i].count, tables[i].size, "exchange", tables[i].table));
     for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
         x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
     if (matrices) memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
@@ -353,10 +336,7 @@ void dt_exchange_destroy(struct dt_exchange *x)
     if (x->way) x->way->disconnect(x);
     if (x->world) dissolve_nodes(x);
     if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
-    for (struct dt__kept *next; x->kept; x->kept = next) {
-        next = x->kept->next;
-        dt_free(x->kept);
-    }
+    dt__kept_free(&x->kept);
     dt_free(x);
 }
 

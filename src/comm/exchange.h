@@ -62,6 +62,7 @@
 #ifndef DT_COMM_EXCHANGE_H
 #define DT_COMM_EXCHANGE_H
 
+#include "base/kept.h"
 #include "base/limits.h"
 #include "comm/rows.h"
 #include "comm/shared.h"
@@ -199,8 +200,8 @@ struct dt_exchange {
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
     struct dt_exchange_spec spec;
     const struct dt__way *way;
-    int exchange;          /* enum dt_exchange_kind */
-    struct dt__kept *kept; /* memory that goes with it, the last first */
+    int exchange; /* enum dt_exchange_kind */
+    struct dt__kept *kept;
 
     /* Nodes: index, and agents, of which the first ones talk for their nodes. */
     MPI_Comm node_comm;
@@ -367,9 +368,6 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- memory and events ---------------------------------------------------------------------- */
-
-/* dt_alloc of memory that dt_exchange_destroy frees. */
-dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out);
 
 /* Moves n floats from a rank to the bank, or back; other ranks do nothing. */
 void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n);

@@ -349,7 +349,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x)
     int number = 0, most_agents = 1;
     size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)owners + 1;
     DT_TRY(check_tags(x));
-    DT_TRY(dt__keep(x, most, sizeof *x->chunk, "chunk table", &x->chunk));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int n = 0; n < x->nodes; n++)
         if (agents_of(x, n) > most_agents) most_agents = agents_of(x, n);
     for (int b = x->spec.buckets - 1; b >= 0; b--) {

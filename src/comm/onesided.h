@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/kept.h"
 #include "dtrain/comm.h"
 
 struct dt__onesided;
@@ -72,20 +73,20 @@ struct dt__onesided {
 };
 
 /* `bytes` of memory at the bank, which the ranks of one host share, the first `zeroed` of them 0.
- * Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
- * DT_EMEMORY: no room. */
-dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
-                              struct dt__onesided **out);
+ * Collective over the trainers; fails on all ranks or on none. DT_EMEMORY: no room. kept: has what
+ * this rank needs, until behind `close`. */
+dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, size_t bytes,
+                              size_t zeroed, struct dt__onesided **out);
 
 /* What an owner has of a window. */
 struct dt__window_target {
     int owner;            /* rank among the trainers; each has one target at most */
     size_t bytes, zeroed; /* of its memory, as for dt__onesided_shared */
     size_t answer;        /* longest body */
+    struct dt__onesided **out;
 };
-/* Opens a window over the memory of all owners; out: (targets). Collective over the trainers; fails
- * on all ranks or on none. DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__onesided_window(struct dt_world *world, int targets,
-                              const struct dt__window_target *target, struct dt__onesided **out);
+/* The same over a window of all owners' memory. DT_ECOMM: MPI has no such memory here. */
+dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, int targets,
+                              const struct dt__window_target *target);
 
 #endif

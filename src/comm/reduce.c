@@ -26,22 +26,23 @@ struct dt__reduce {
 
 static dt_status reduce_prepare(struct dt_exchange *x)
 {
-    DT_TRY(dt__keep(x, 1, sizeof *x->reduce, "chunk table", &x->reduce));
+    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
     s->up.comm = s->down.comm = MPI_COMM_NULL;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
-    DT_TRY(dt__keep(x, most, sizeof *x->chunk, "chunk table", &x->chunk));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         const struct dt__floats bucket = x->bucket[b].at;
         for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, x->bucket[b].pieces++)
             x->chunk[x->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
-    if (x->node == 0) DT_TRY(dt__keep(x, x->spec.params, sizeof(float), "gradient sums", &s->sum));
+    if (x->node == 0)
+        DT_TRY(dt__keep(&x->kept, x->spec.params, sizeof(float), "gradient sums", &s->sum));
     for (int p = x->subtrees - 1; p >= 0; p--)
         if (x->subtree[p].node == x->node) s->mine = x->slot[x->subtree[p].first];
     if (s->mine) return DT_OK;
-    return dt__keep(x, x->spec.params, sizeof(float), "zeros", &s->mine);
+    return dt__keep(&x->kept, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
 
 static void reduce_connect(struct dt_exchange *x)

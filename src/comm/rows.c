@@ -104,11 +104,11 @@ dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
     if (!ranges) return DT_OK;
-    DT_TRY(dt__keep(x, 1, sizeof *x->rows, "touched rows", &x->rows));
+    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows, "touched rows", &x->rows));
     struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
     rows->block = DT__TREE_BLOCK;
-    DT_TRY(dt__keep(x, ranges, sizeof *rows->range, "touched rows", &rows->range));
+    DT_TRY(dt__keep(&x->kept, ranges, sizeof *rows->range, "touched rows", &rows->range));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
     DT_TRY(check_ranges(x));
@@ -120,17 +120,18 @@ dt_status dt__rows_create(struct dt_exchange *x)
     }
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
-    DT_TRY(dt__keep(x, replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
-    DT_TRY(dt__keep(x, replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->replica, "touched rows", &rows->replica));
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
+    DT_TRY(dt__keep(&x->kept, replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
+    DT_TRY(
+        dt__keep(&x->kept, replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
+    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->replica, "touched rows", &rows->replica));
+    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->cursor, "touched rows", &rows->cursor));
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->match, "touched rows", &rows->match));
-    DT_TRY(dt__keep(x, rows->block, sizeof *rows->row, "touched rows", &rows->row));
-    return dt__keep(x, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
+    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->cursor, "touched rows", &rows->cursor));
+    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->match, "touched rows", &rows->match));
+    DT_TRY(dt__keep(&x->kept, rows->block, sizeof *rows->row, "touched rows", &rows->row));
+    return dt__keep(&x->kept, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
 
 bool dt__rows_are_touched(const struct dt_exchange *x)
@@ -229,10 +230,11 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     if (!dt__rows_are_dealt(x)) return DT_OK;
     const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);
     const size_t edges = (size_t)rows->ranges * (owners + 1);
-    DT_TRY(dt__keep(x, edges, sizeof *rows->edge, "touched rows", &rows->edge));
-    DT_TRY(dt__keep(x, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
-    DT_TRY(dt__keep(x, most, sizeof *rows->spare, "touched rows", &rows->spare));
-    DT_TRY(dt__keep(x, most, sizeof *rows->spare, "touched rows", &rows->pulled.row));
+    DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge, "touched rows", &rows->edge));
+    DT_TRY(
+        dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->spare));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->pulled.row));
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
     x->norm_count += rows->edges * DT__TREE_BLOCK;
@@ -479,11 +481,11 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
         if (x->node_of[r] == x->node || x->subtree_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, {true, 0, x->spec.groups}};
-    DT_TRY(dt__keep(x, tables, sizeof *rows->table, "rows", &rows->table));
+    DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
         for (int v = 0; v < vectors; v++)
-            DT_TRY(dt__keep(x, own.end - own.begin, sizeof(float), "rows of a table",
+            DT_TRY(dt__keep(&x->kept, own.end - own.begin, sizeof(float), "rows of a table",
                             &rows->table[i * x->spec.vectors + v]));
     }
     return DT_OK;

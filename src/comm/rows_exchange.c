@@ -107,8 +107,9 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
     link->capacity = most_bytes(x, link, &answer);
     *requests +=
         3 + (link->capacity + answer * sizeof(float)) / CHUNK_BYTES + (size_t)x->spec.row_ranges;
-    if (link->node != x->node) DT_TRY(dt__keep(x, answer, sizeof(float), "rows", &link->answer));
-    return dt__keep(x, link->capacity, 1, "rows of other hosts", &link->bytes);
+    if (link->node != x->node)
+        DT_TRY(dt__keep(&x->kept, answer, sizeof(float), "rows", &link->answer));
+    return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->bytes);
 }
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
@@ -116,10 +117,10 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     const int *agents_of = x->agents_of, owners = agents_of[x->nodes];
     const int own = agents_of[x->node] + x->agent;
     size_t requests = 0;
-    DT_TRY(dt__keep(x, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
+    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt__keep(x, (size_t)owners, sizeof *e->out, "rows", &e->out));
-    DT_TRY(dt__keep(x, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
+    DT_TRY(dt__keep(&x->kept, (size_t)owners, sizeof *e->out, "rows", &e->out));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
     for (int i = 0; i < owners; i++) {
         const int owner = (agents_of[x->node] + i) % owners;
@@ -141,9 +142,9 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     }
     if (requests > INT32_MAX)
         return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", requests);
-    DT_TRY(dt__keep(x, requests, sizeof *e->link_of, "rows", &e->link_of));
-    DT_TRY(dt__keep(x, requests, sizeof *e->index, "rows", &e->index));
-    DT_TRY(dt__keep(x, requests, sizeof *e->request, "rows", &e->request));
+    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->link_of, "rows", &e->link_of));
+    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->index, "rows", &e->index));
+    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->request, "rows", &e->request));
     return dt__rows_own_tables(x);
 }
 

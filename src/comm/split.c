@@ -30,6 +30,7 @@ struct sum {
 };
 
 struct dt_split {
+    struct dt__kept *kept;
     struct dt_exchange *x;
     struct dt_split_spec spec;
     struct dt_split_layer *layer; /* (layers), copied */
@@ -63,12 +64,8 @@ static dt_status list_workers(struct dt_split *s)
     const int workers = world->workers;
     int size, mine[2] = {s->x->node, world->worker}, *all = NULL;
     DT_MPI(MPI_Comm_size(s->x->all.comm, &size));
-    dt_status status = dt_alloc((size_t)size, sizeof mine, "worker table", &all);
-    status = dt_ranks_agree(&s->x->all, status);
-    if (status) {
-        dt_free(all);
-        return status;
-    }
+    dt_status status = dt__keep(&s->kept, (size_t)size, sizeof mine, "worker table", &all);
+    DT_TRY(dt_ranks_agree(&s->x->all, status));
     DT_MPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, s->x->all.comm));
     for (int rank = 0; rank < size; rank++) {
         const int w = all[2 * rank + 1];
@@ -82,7 +79,6 @@ static dt_status list_workers(struct dt_split *s)
         for (int p = place->part; p < place->part_end; p++)
             s->owner[p] = w;
     }
-    dt_free(all);
     /* workers are numbered host by host, and so node by node */
     for (int n = 0; n < s->x->nodes; n++) {
         int w = 0;
@@ -173,19 +169,21 @@ static size_t most_requests(const struct dt_split *s)
 static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
 {
     const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
+    const size_t workers = (size_t)s->x->world->workers, nodes = (size_t)s->x->nodes;
+    struct dt__kept **kept = &s->kept;
     s->spec = *spec;
-    DT_TRY(dt_alloc(layers, sizeof *s->layer, "split layers", &s->layer));
+    DT_TRY(dt__keep(kept, layers, sizeof *s->layer, "split layers", &s->layer));
     memcpy(s->layer, spec->layer, layers * sizeof *s->layer);
-    DT_TRY(dt_alloc(layers, sizeof *s->input, "split layers", &s->input));
-    DT_TRY(dt_alloc(layers, sizeof *s->output, "split layers", &s->output));
-    DT_TRY(dt_alloc((size_t)s->x->world->workers, sizeof *s->worker, "worker table", &s->worker));
-    DT_TRY(dt_alloc(2 * (size_t)s->x->nodes, sizeof *s->first_of, "worker table", &s->first_of));
-    DT_TRY(dt_alloc(parts, sizeof *s->owner, "part table", &s->owner));
-    DT_TRY(dt_alloc(parts, sizeof *s->sum, "part table", &s->sum));
-    DT_TRY(dt_alloc(parts, sizeof *s->give, "part table", &s->give));
-    DT_TRY(dt_alloc(parts, sizeof *s->sum_at, "part table", &s->sum_at));
-    DT_TRY(dt_alloc((size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row));
-    return dt_alloc(most_requests(s), sizeof(MPI_Request), "requests", &s->request);
+    DT_TRY(dt__keep(kept, layers, sizeof *s->input, "split layers", &s->input));
+    DT_TRY(dt__keep(kept, layers, sizeof *s->output, "split layers", &s->output));
+    DT_TRY(dt__keep(kept, workers, sizeof *s->worker, "worker table", &s->worker));
+    DT_TRY(dt__keep(kept, 2 * nodes, sizeof *s->first_of, "worker table", &s->first_of));
+    DT_TRY(dt__keep(kept, parts, sizeof *s->owner, "part table", &s->owner));
+    DT_TRY(dt__keep(kept, parts, sizeof *s->sum, "part table", &s->sum));
+    DT_TRY(dt__keep(kept, parts, sizeof *s->give, "part table", &s->give));
+    DT_TRY(dt__keep(kept, parts, sizeof *s->sum_at, "part table", &s->sum_at));
+    DT_TRY(dt__keep(kept, (size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row));
+    return dt__keep(kept, most_requests(s), sizeof(MPI_Request), "requests", &s->request);
 }
 
 dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spec,
@@ -214,7 +212,7 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     deal_memory(s, &room);
     for (int g = 0; g < s->gives && x->nodes > 1; g++)
         own += s->give[g].node == x->node;
-    status = dt_alloc(own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
+    status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
                       "sums of split layers", &s->send);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     *out = s;
@@ -228,10 +226,8 @@ void dt_split_destroy(struct dt_split *s)
     if (!s) return;
     if (s->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->comm));
     dt__shared_free(&s->shared);
-    void *owned[] = {s->layer, s->input, s->output, s->worker,  s->first_of, s->owner, s->sum,
-                     s->give,  s->row,   s->sum_at, s->request, s->send,     s};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
+    dt__kept_free(&s->kept);
+    dt_free(s);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */

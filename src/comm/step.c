@@ -87,23 +87,23 @@ static dt_status owners_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__layout_chunks(x));
     if (x->agent < 0) return DT_OK;
-    DT_TRY(dt__keep(x, 1, sizeof *x->messages, "requests", &x->messages));
+    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->messages, "requests", &x->messages));
     struct dt__messages *m = x->messages;
-    DT_TRY(dt__keep(x, x->byte_count, 1, "sums and updates", &x->bytes));
+    DT_TRY(dt__keep(&x->kept, x->byte_count, 1, "sums and updates", &x->bytes));
     for (int v = 1; v < x->spec.vectors && x->node > 0; v++)
-        DT_TRY(dt__keep(x, x->own, sizeof(float), "optimizer state", &x->state[v]));
+        DT_TRY(dt__keep(&x->kept, x->own, sizeof(float), "optimizer state", &x->state[v]));
     for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++) {
         const int node = x->group[g].node;
         if (node >= 0 && node != x->node) continue;
-        DT_TRY(dt__keep(x, node < 0 ? x->own : x->acted, sizeof(float), "rounding errors",
+        DT_TRY(dt__keep(&x->kept, node < 0 ? x->own : x->acted, sizeof(float), "rounding errors",
                         &x->error[g]));
     }
     m->norm_request = MPI_REQUEST_NULL;
     /* of an own chunk: sums from all other subtrees, weights to all other nodes; else fewer */
     const size_t most = (size_t)x->acted_chunks * (size_t)(x->subtrees + x->nodes);
-    DT_TRY(dt__keep(x, most, sizeof *m->request, "requests", &m->request));
-    DT_TRY(dt__keep(x, most, sizeof *m->message, "requests", &m->message));
-    DT_TRY(dt__keep(x, most, sizeof *m->index, "requests", &m->index));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *m->request, "requests", &m->request));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *m->message, "requests", &m->message));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *m->index, "requests", &m->index));
     return dt__rows_are_dealt(x) ? dt__rows_exchange_create(x) : DT_OK;
 }
 

@@ -530,9 +530,11 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     watchdog->looked_us = now_us();
     watchdog->patience_secs = stall_secs;
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);
-    DT_TRY(dt_alloc((size_t)world->size, sizeof *watchdog->peer, "heartbeats", &watchdog->peer));
-    DT_TRY(dt_alloc(1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0], "heartbeat table",
-                    &watchdog->alone));
+    struct dt__kept **kept = &world->inside->kept;
+    DT_TRY(
+        dt__keep(kept, (size_t)world->size, sizeof *watchdog->peer, "heartbeats", &watchdog->peer));
+    DT_TRY(dt__keep(kept, 1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0],
+                    "heartbeat table", &watchdog->alone));
     watchdog->alone->rows = 1;
     heartbeat_table_use(world, watchdog->alone, 0);
     watched_world_set(world, true);
@@ -583,6 +585,4 @@ void dt__watchdog_free(struct dt_world *world)
         if (watchdog->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&watchdog->comm));
         dt__shared_free(&watchdog->shared);
     }
-    dt_free(watchdog->alone);
-    dt_free(watchdog->peer);
 }

@@ -109,10 +109,11 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     DT_MPI(MPI_Comm_rank(comm, &world->rank));
     DT_MPI(MPI_Comm_size(comm, &world->size));
     size_t size = (size_t)world->size;
-    DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
-    DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
-    DT_TRY(dt_alloc(size, sizeof *world->workers_of, "host table", &world->workers_of));
-    DT_TRY(dt_alloc(size, sizeof *world->rank_of, "worker table", &world->rank_of));
+    struct dt__kept **kept = &inside->kept;
+    DT_TRY(dt__keep(kept, size, sizeof *world->host_name, "host names", &world->host_name));
+    DT_TRY(dt__keep(kept, size, sizeof *world->host_of, "host table", &world->host_of));
+    DT_TRY(dt__keep(kept, size, sizeof *world->workers_of, "host table", &world->workers_of));
+    DT_TRY(dt__keep(kept, size, sizeof *world->rank_of, "worker table", &world->rank_of));
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
@@ -246,10 +247,7 @@ static void world_free(struct dt_world *world)
     MPI_Comm *const comm[] = {&inside->trainers.comm, &inside->host, &inside->all.comm};
     for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
-    dt_free(world->host_name);
-    dt_free(world->host_of);
-    dt_free(world->workers_of);
-    dt_free(world->rank_of);
+    dt__kept_free(&inside->kept);
     dt_free(world); /* and what is inside, which it begins */
 }
 

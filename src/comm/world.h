@@ -11,6 +11,7 @@
 #endif
 #include <sched.h>
 
+#include "base/kept.h"
 #include "base/limits.h"
 #include "comm/watchdog.h"
 #include "dtrain/comm.h"
@@ -33,6 +34,7 @@ struct dt__world_inside {
     bool spin;           /* no more ranks than cores: a short spin pays */
     int slack;           /* the program's timer slack in ns; 0: it is as it was */
     struct dt__watchdog watchdog;
+    struct dt__kept *kept;
 };
 
 /* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */

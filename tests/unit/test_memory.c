@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
+#include "base/kept.h"
 
 /* AddressSanitizer ends the program at an impossible size unless told to fail like malloc. */
 const char *__asan_default_options(void);
@@ -134,6 +135,28 @@ START_TEST(growing_that_fails_changes_nothing)
 }
 END_TEST
 
+/* One that fails leaves the others as they are; leaks show with AddressSanitizer. */
+START_TEST(blocks_of_a_list_are_freed_together)
+{
+    struct dt__kept *kept = NULL;
+    unsigned char *block[3];
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_OK(dt__keep(&kept, i, 100, "blocks", &block[i]));
+        ck_assert_uint_eq((uintptr_t)block[i] % 64, 0);
+        ck_assert(all_zero(block[i], 100 * i));
+        memset(block[i], 0xff, 100 * i);
+    }
+    const struct dt__kept *last = kept;
+    void *none;
+    EXPECT_FAIL(dt__keep(&kept, SIZE_MAX, 1, "blocks", &none), DT_EMEMORY, "blocks");
+    EXPECT_FAIL(dt__keep(&kept, SIZE_MAX / 2, 3, "blocks", &none), DT_EMEMORY, "blocks");
+    ck_assert_ptr_eq(kept, last);
+    dt__kept_free(&kept);
+    ck_assert_ptr_null(kept);
+    dt__kept_free(&kept);
+}
+END_TEST
+
 /* One of a sixteenth of memory is in a file, of which nothing is to be seen; what is less, or has no
  * room for a file, is plain memory. */
 START_TEST(backed_memory_is_a_file_without_a_name)
@@ -234,6 +257,7 @@ END_TEST
 
 SUITE("memory", sizes_that_overflow_are_refused, memory_is_zeroed_and_aligned,
       impossible_sizes_are_errors, growing_keeps_what_was_there_and_zeroes_the_rest,
-      growing_that_fails_changes_nothing, backed_memory_is_a_file_without_a_name,
-      the_limit_is_the_least_of_all, text_grows_and_stays_terminated,
+      growing_that_fails_changes_nothing, blocks_of_a_list_are_freed_together,
+      backed_memory_is_a_file_without_a_name, the_limit_is_the_least_of_all,
+      text_grows_and_stays_terminated,
       text_without_memory_is_an_error_and_stays_whole, reals_are_shortest_and_read_back)

@@ -637,7 +637,7 @@ static void scene_init(uint64_t seed)
 static void scene_free(void)
 {
     for (int i = 0; i <= scene.workers; i++)
-        dt__async_free_memory(&scene.end[i]);
+        dt__kept_free(&scene.end[i].kept);
 }
 
 static void expect_accounts(void)
