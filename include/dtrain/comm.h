@@ -129,8 +129,11 @@ dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, s
 void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
 /* Sums of each rank's values, at the first; the others' `out` may be NULL. */
 void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
-/* Bytes of one rank to another; the others do nothing. */
-void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, size_t length);
+/* n floats from a rank, where they stand at `own`, to the first rank, where they stand at `first`,
+ * or back; other ranks do nothing. The rank may be the first one itself, and the place the same. If
+ * all are the same, as of a new run's state, gigabytes perhaps, one travels. */
+void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
+                   size_t n);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
 void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);

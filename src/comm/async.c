@@ -309,16 +309,10 @@ static void windows_share(struct dt_async *async)
 /* Moves a slice's part of the optimizer's state from the owner to the bank, or back. */
 static void windows_move_state(struct dt_async *async, const struct dt__slice *slice, bool to_bank)
 {
-    for (int i = 0; i < async->spec.states; i++) {
-        const bool bank = async->worker < 0;
-        float *owners = slice->mine ? slice->states[i] + slice->offset : NULL;
-        float *banks = bank ? async->states[i] + slice->offset : NULL;
-        if (slice->mine && bank)
-            memcpy(to_bank ? banks : owners, to_bank ? owners : banks, slice->at.vector);
-        else
-            dt_ranks_move(async->world->trainers, to_bank ? slice->owner : 0,
-                          to_bank ? 0 : slice->owner, bank ? banks : owners, slice->at.vector);
-    }
+    for (int i = 0; i < async->spec.states; i++)
+        dt_ranks_move(async->world->trainers, slice->owner, to_bank,
+                      slice->mine ? slice->states[i] + slice->offset : NULL,
+                      async->worker < 0 ? async->states[i] + slice->offset : NULL, slice->params);
 }
 
 /* Sends the bank's weights and state to the owners, before the first span. */

@@ -205,21 +205,39 @@ void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count,
     request_finish(ranks->world, &request, "sum");
 }
 
-void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, size_t length)
+/* To a rank, or from it. */
+static void move_bytes(const struct dt_ranks *ranks, int rank, bool to, void *bytes, size_t length)
 {
-    int rank;
     MPI_Request request;
-    DT_MPI(MPI_Comm_rank(ranks->comm, &rank));
-    if (from == to || (rank != from && rank != to)) return;
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
         char *piece = (char *)bytes + at;
-        if (rank == from)
-            DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, ranks->comm, &request));
+        const int n = chunk_at(length, at);
+        if (to)
+            DT_MPI(MPI_Isend(piece, n, MPI_BYTE, rank, 0, ranks->comm, &request));
         else
-            DT_MPI(
-                MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, ranks->comm, &request));
+            DT_MPI(MPI_Irecv(piece, n, MPI_BYTE, rank, 0, ranks->comm, &request));
         request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
     }
+}
+
+void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
+                   size_t n)
+{
+    int me;
+    DT_MPI(MPI_Comm_rank(ranks->comm, &me));
+    if (!n || (me != 0 && me != rank)) return;
+    if (rank == 0) {
+        if (own != first) memcpy(to_first ? first : own, to_first ? own : first, n * sizeof *own);
+        return;
+    }
+    const bool sends = (me == rank) == to_first;
+    const int other = me == rank ? 0 : rank;
+    float *at = me == rank ? own : first;
+    bool same = sends && memcmp(at, at + 1, (n - 1) * sizeof *at) == 0;
+    move_bytes(ranks, other, sends, &same, sizeof same);
+    move_bytes(ranks, other, sends, at, (same ? 1 : n) * sizeof *at);
+    for (size_t i = 1; same && !sends && i < n; i++)
+        at[i] = at[0];
 }
 
 /* ---- small messages ------------------------------------------------------------------------- */

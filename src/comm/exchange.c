@@ -380,20 +380,6 @@ struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */
 
-/* Those that are all the same, as of a new run's state, gigabytes perhaps, need not travel. */
-void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n)
-{
-    const int from = to_bank ? rank : 0, to = to_bank ? 0 : rank;
-    int me;
-    DT_MPI(MPI_Comm_rank(x->all.comm, &me));
-    if (!n || (me != from && me != to)) return;
-    bool same = me == from && memcmp(at, at + 1, (n - 1) * sizeof *at) == 0;
-    dt_ranks_move(&x->all, from, to, &same, sizeof same);
-    dt_ranks_move(&x->all, from, to, at, (same ? 1 : n) * sizeof *at);
-    for (size_t i = 1; same && me == to && i < n; i++)
-        at[i] = at[0];
-}
-
 /* Between the bank and who keeps them on other nodes: the optimizer's state, at a chunk's owner,
  * and errors of its sums, at who rounds them. */
 static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank)
@@ -410,8 +396,8 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
         if (node == 0 || (rank && rank != keeper)) continue;
         dt__chunk_vectors(x, chunk, vectors);
         float *floats = group < 0 ? vectors[v] : dt__chunk_error(x, chunk, group);
-        dt__move_floats(x, keeper, to_bank, floats + chunk->at.begin,
-                        chunk->at.end - chunk->at.begin);
+        floats += chunk->at.begin;
+        dt_ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
     }
 }
 

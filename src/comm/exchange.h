@@ -367,10 +367,7 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
  * MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
-/* ---- memory and events ---------------------------------------------------------------------- */
-
-/* Moves n floats from a rank to the bank, or back; other ranks do nothing. */
-void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n);
+/* ---- agreement ------------------------------------------------------------------------------ */
 
 /* First agent, several nodes: once the node's workers have ended the step, sends what they ask for
  * to all other nodes. True if what all ask for has just become known. */

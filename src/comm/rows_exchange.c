@@ -346,22 +346,19 @@ void dt_exchange_pull(struct dt_exchange *x)
 
 void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
 {
-    const int owners = x->agents_of[x->nodes];
     int me;
     DT_MPI(MPI_Comm_rank(x->all.comm, &me));
-    for (int k = 0; k < owners * x->spec.row_ranges * vectors; k++) {
-        const int owner = k / vectors / x->spec.row_ranges, rank = x->agent_rank[owner];
-        const int i = k / vectors % x->spec.row_ranges, v = k % vectors;
-        const struct dt_row_range *range = &x->spec.row_range[i];
-        uint32_t from, to;
-        if (me != 0 && me != rank) continue;
-        dt__rows_of_owner(x, owner, i, &from, &to);
-        const size_t n = (to - from) * range->width;
-        float *own = me == rank ? dt__rows_table(x, i, v) : NULL;
-        float *book = me == 0 ? x->books[v] + range->offset + from * range->width : NULL;
-        if (me == 0 && rank == 0)
-            memcpy(to_bank ? book : own, to_bank ? own : book, n * sizeof *own);
-        else
-            dt__move_floats(x, rank, to_bank, me == 0 ? book : own, n);
+    for (int owner = 0; owner < x->agents_of[x->nodes]; owner++) {
+        const int rank = x->agent_rank[owner];
+        for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
+            const struct dt_row_range *range = &x->spec.row_range[i];
+            uint32_t from, to;
+            dt__rows_of_owner(x, owner, i, &from, &to);
+            for (int v = 0; v < vectors; v++) {
+                float *book = me == 0 ? x->books[v] + range->offset + from * range->width : NULL;
+                dt_ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
+                              book, (to - from) * range->width);
+            }
+        }
     }
 }

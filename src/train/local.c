@@ -156,7 +156,6 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
     const struct dt_bank *bank = trainer->bank;
-    const size_t bytes = job->model->params * sizeof(float);
     const int states = job->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
         const int first = job->worker_of[dt__group_begin(job, g)];
@@ -169,7 +168,7 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
                 at = bank->group_difference[g];
             else if (job->world->worker == first)
                 at = dt__local_vector(job, g, i);
-            dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, at, bytes);
+            dt_ranks_move(job->world->trainers, rank, to_bank, at, at, job->model->params);
         }
     }
 }

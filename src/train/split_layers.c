@@ -299,8 +299,8 @@ static void part_move(const struct dt_trainer *trainer, bool to_bank, int layer,
     if (mine) floats = part_of(run, layer, part)->vector[vector] + rows.begin * columns;
     if (trainer->bank) whole = dt_exchange_vectors(job->exchange)[vector];
     if (whole && !to_bank) part_copy(job, layer, part, rows, whole, floats, false);
-    dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, floats,
-                  (rows.end - rows.begin) * columns * sizeof *floats);
+    dt_ranks_move(job->world->trainers, rank, to_bank, floats, floats,
+                  (rows.end - rows.begin) * columns);
     if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
 }
 

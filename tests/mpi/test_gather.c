@@ -1,7 +1,10 @@
-/* Gathers more bytes a rank than an MPI count can say, 2 GiB and a little, and some that divide nothing.
- * Would catch a length cut to an int, and pieces that land in the wrong place.
+/* Gathers more bytes a rank than an MPI count can say, 2 GiB and a little, and some that divide nothing; moves floats
+ * between ranks and the first one.
+ * Would catch a length cut to an int, pieces that land in the wrong place, and floats that are all the same but the
+ * last one, or not a number.
  *
  * The memory of 2 GiB is one piece of 16 MiB, mapped again and again: so it costs no more than that. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,34 @@ static void gather_small(struct dt_world *world, size_t length)
     free(all);
 }
 
+enum { FLOATS = 20011 };
+
+/* kind 0: numbers, 1: all the same, 2: but the last one, 3: NaN. */
+static void fill(float *floats, int kind, int rank)
+{
+    for (size_t i = 0; i < FLOATS; i++)
+        floats[i] = kind == 3 ? NAN : kind ? (float)rank + 0.5f : (float)(i + 7 * (size_t)rank);
+    if (kind == 2) floats[FLOATS - 1] = -1;
+}
+
+/* From each rank to the first one, and back. */
+static void move_floats(struct dt_world *world, size_t n, int kind, bool to_first)
+{
+    static float own[FLOATS], first[FLOATS], want[FLOATS], untouched[FLOATS];
+    for (int rank = 0; rank < world->size; rank++) {
+        const bool has_first = world->rank == 0, has_own = world->rank == rank;
+        memset(own, 0, sizeof own);
+        memset(first, 0, sizeof first);
+        if (to_first ? has_own : has_first) fill(to_first ? own : first, kind, rank);
+        fill(want, kind, rank);
+        dt_ranks_move(world->trainers, rank, to_first, own, first, n);
+        if (!(to_first ? has_first : has_own)) continue;
+        const float *got = to_first ? first : own;
+        EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind, rank, to_first);
+        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats behind, kind %d", kind);
+    }
+}
+
 int main(void)
 {
     struct dt_world *world;
@@ -59,6 +90,12 @@ int main(void)
     gather_small(world, 1);
     gather_small(world, 100003);
     if (world->size == 1) gather_large(world);
+    for (int kind = 0; kind < 4; kind++)
+        for (int to_first = 0; to_first < 2; to_first++) {
+            move_floats(world, FLOATS, kind, to_first);
+            move_floats(world, 1, kind, to_first);
+            move_floats(world, 0, kind, to_first);
+        }
     int rank = world->rank;
     dt_world_destroy(world);
     if (rank == 0) printf("%s\n", failures ? "failed" : "ok");
