@@ -37,7 +37,6 @@ struct dt_split {
     MPI_Comm comm;
     struct place *worker; /* (world->workers) */
     int self;             /* -1: none of them */
-    int *first_of;        /* (2 * nodes) a node's first worker, and the one behind its last */
     int *owner;           /* (parts) a worker */
     struct sum *sum;      /* (sums) in the order of the parts: of this node the workers' */
     int *sum_at;          /* (parts) the one that begins with this part */
@@ -58,45 +57,27 @@ struct dt_split {
 
 /* ---- who has what --------------------------------------------------------------------------- */
 
-static dt_status list_workers(struct dt_split *s)
+static void list_workers(struct dt_split *s)
 {
     const struct dt_world *world = s->x->world;
-    const int workers = world->workers;
-    int size, mine[2] = {s->x->node, world->worker}, *all = NULL;
-    DT_MPI(MPI_Comm_size(s->x->all.comm, &size));
-    dt_status status = dt__keep(&s->kept, (size_t)size, sizeof mine, "worker table", &all);
-    DT_TRY(dt_ranks_agree(&s->x->all, status));
-    DT_MPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, s->x->all.comm));
-    for (int rank = 0; rank < size; rank++) {
-        const int w = all[2 * rank + 1];
-        if (w < 0) continue;
+    for (int w = 0; w < world->workers; w++) {
+        const int rank = world->worker_rank + w;
         struct place *place = &s->worker[w];
-        *place = (struct place){.rank = rank, .node = all[2 * rank]};
-        dt_deal_replicas(workers, w, s->spec.replicas, &place->replica, &place->replica_end);
+        *place = (struct place){.rank = rank, .node = s->x->node_at[rank]};
+        dt_deal_replicas(world->workers, w, s->spec.replicas, &place->replica, &place->replica_end);
         place->replica_end += place->replica;
-        dt_deal_replicas(workers, w, s->spec.parts, &place->part, &place->part_end);
+        dt_deal_replicas(world->workers, w, s->spec.parts, &place->part, &place->part_end);
         place->part_end += place->part;
         for (int p = place->part; p < place->part_end; p++)
             s->owner[p] = w;
     }
-    /* workers are numbered host by host, and so node by node */
-    for (int n = 0; n < s->x->nodes; n++) {
-        int w = 0;
-        while (w < workers && s->worker[w].node != n)
-            w++;
-        s->first_of[2 * n] = w;
-        while (w < workers && s->worker[w].node == n)
-            w++;
-        s->first_of[2 * n + 1] = w;
-    }
-    return DT_OK;
 }
 
-/* The worker of a node that acts for a worker of another one; -1: it has none. */
+/* The worker of a node that acts for a worker of another one; -1: it has none, but the bank. */
 static int helper_of(const struct dt_split *s, int node, int worker)
 {
-    const int first = s->first_of[2 * node], count = s->first_of[2 * node + 1] - first;
-    return count ? first + worker % count : -1;
+    const int first = s->x->agents_of[node], agents = s->x->agents_of[node + 1] - first;
+    return s->x->agent_rank[first + worker % agents] - s->x->world->worker_rank;
 }
 
 /* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
@@ -169,7 +150,7 @@ static size_t most_requests(const struct dt_split *s)
 static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
 {
     const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
-    const size_t workers = (size_t)s->x->world->workers, nodes = (size_t)s->x->nodes;
+    const size_t workers = (size_t)s->x->world->workers;
     struct dt__kept **kept = &s->kept;
     s->spec = *spec;
     DT_TRY(dt__keep(kept, layers, sizeof *s->layer, "split layers", &s->layer));
@@ -177,7 +158,6 @@ static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
     DT_TRY(dt__keep(kept, layers, sizeof *s->input, "split layers", &s->input));
     DT_TRY(dt__keep(kept, layers, sizeof *s->output, "split layers", &s->output));
     DT_TRY(dt__keep(kept, workers, sizeof *s->worker, "worker table", &s->worker));
-    DT_TRY(dt__keep(kept, 2 * nodes, sizeof *s->first_of, "worker table", &s->first_of));
     DT_TRY(dt__keep(kept, parts, sizeof *s->owner, "part table", &s->owner));
     DT_TRY(dt__keep(kept, parts, sizeof *s->sum, "part table", &s->sum));
     DT_TRY(dt__keep(kept, parts, sizeof *s->give, "part table", &s->give));
@@ -200,7 +180,7 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     }
     DT_GUARD(dt_ranks_agree(&x->all, status));
     DT_MPI(MPI_Comm_dup(x->all.comm, &s->comm));
-    DT_GUARD(list_workers(s));
+    list_workers(s);
     list_sums(s);
     deal_memory(s, &room);
     /* what a small /dev/shm does not hold beside gradients is in a file */
@@ -237,15 +217,21 @@ int dt_split_owner(const struct dt_split *s, int part)
     return s->owner[part];
 }
 
+/* Number `index` of this worker's subtrees; NULL: it has not so many. */
+static const struct sum *own_sum(const struct dt_split *s, int index)
+{
+    for (int i = 0; i < s->sums; i++)
+        if (s->sum[i].worker >= 0 && s->sum[i].worker == s->self && index-- == 0) return &s->sum[i];
+    return NULL;
+}
+
 bool dt_split_subtree(const struct dt_split *s, int index, int *first, int *end)
 {
-    for (int i = 0; i < s->sums; i++) {
-        if (s->sum[i].worker < 0 || s->sum[i].worker != s->self || index-- > 0) continue;
-        *first = s->sum[i].first;
-        *end = s->sum[i].end;
-        return true;
-    }
-    return false;
+    const struct sum *sum = own_sum(s, index);
+    if (!sum) return false;
+    *first = sum->first;
+    *end = sum->end;
+    return true;
 }
 
 void dt_split_begin(struct dt_split *s, const int *rows)
@@ -307,10 +293,7 @@ int32_t *dt_split_labels(const struct dt_split *s)
 
 float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block)
 {
-    int i = 0;
-    while (s->sum[i].worker < 0 || s->sum[i].worker != s->self || index-- > 0)
-        i++;
-    return s->sum[i].data + block_at(s, layer, block, 0);
+    return own_sum(s, index)->data + block_at(s, layer, block, 0);
 }
 
 /* ---- messages -------------------------------------------------------------------------------
@@ -365,9 +348,8 @@ static void finish_messages(struct dt_split *s)
 /* This node's workers have all come here. */
 static void meet(struct dt_split *s)
 {
-    const int *first = &s->first_of[2 * s->x->node];
     const double start = dt_clock_secs();
-    s->meetings += (uint32_t)(first[1] - first[0]);
+    s->meetings += (uint32_t)s->x->workers;
     dt__event_post(s->met, 1);
     dt__event_wait(s->met, s->meetings, s->x->world, "rows of split layers");
     s->x->times.wait += dt_clock_secs() - start;
