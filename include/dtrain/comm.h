@@ -216,7 +216,6 @@ struct dt_exchange_spec {
     int first_worker, team;
     const int *worker_of; /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
     int kind;             /* enum dt_exchange_kind; auto is resolved by create */
-    bool reproducible;    /* fixed tree everywhere */
     size_t params;        /* P */
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
@@ -258,7 +257,7 @@ struct dt_exchange_spec {
 
 struct dt_exchange;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
- * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
+ * DT_EUSAGE: rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
  * shared memory too small for an explicit node or ordered (auto does without, and says so). */
 dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                              struct dt_exchange **out);

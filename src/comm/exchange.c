@@ -217,9 +217,6 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
                        DT_EXCHANGE_REPLICAS);
     if (spec->buckets < 1 || spec->bucket_end[spec->buckets - 1] != spec->params)
         return dt_fail(DT_EUSAGE, "exchange: the buckets do not end with the parameters");
-    if (spec->reproducible && spec->kind == DT_EXCHANGE_REDUCE)
-        return dt_fail(DT_EUSAGE, "run.reproducible=yes does not go with train.exchange=reduce: "
-                                  "expected auto, node or ordered");
     if (spec->wire && spec->kind == DT_EXCHANGE_REDUCE)
         return dt_fail(DT_EUSAGE, "exchange: train.wire does not go with train.exchange=reduce");
     if (spec->wire && (spec->groups < 1 || spec->groups > spec->replicas))

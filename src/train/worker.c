@@ -190,7 +190,6 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
     const struct dt_job *job = group->job;
     const size_t measures = dt__measures(job);
     return (struct dt_exchange_spec){.kind = job->config->train.exchange,
-                                     .reproducible = job->config->run.reproducible,
                                      .params = job->model->shared,
                                      .buckets = job->model->buckets,
                                      .bucket_end = job->model->bucket_end,

@@ -385,7 +385,6 @@ static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
     memory = trial->alone ? (unsigned)(NO_ROOM + trial->replicas % 3) : ROOM;
     return (struct dt_exchange_spec){.kind = trial->alone ? DT_EXCHANGE_AUTO : trial->kind,
-                                    .reproducible = trial->alone,
                                     .params = PARAMS,
                                     .buckets = BUCKETS,
                                     .bucket_end = bucket_end,
