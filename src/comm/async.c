@@ -7,28 +7,13 @@
 
 #include "base/limits.h"
 #include "comm/async_slots.h"
+#include "comm/rows.h"
 #include "comm/shared.h"
 #include "comm/wire.h"
 #include "comm/world.h"
 #include "dtrain/config.h"
 
 /* ---- layout --------------------------------------------------------------------------------- */
-
-/* Ranges of touched rows lie one behind the other. With this their lists and logs are smaller than
- * the vectors are, and cannot overflow if those do not. */
-static dt_status check_ranges(const struct dt_async_spec *spec)
-{
-    size_t behind = 0, floats;
-    for (int i = 0; i < spec->row_ranges; i++) {
-        const struct dt_row_range *range = &spec->row_range[i];
-        if (range->offset < behind || range->rows > UINT32_MAX || !range->width ||
-            !dt_size_mul(range->rows, range->width, &floats) ||
-            !dt_size_add(range->offset, floats, &behind) || behind > spec->params)
-            return dt_fail(DT_EUSAGE, "async: range %d of rows does not lie behind the one before",
-                           i);
-    }
-    return DT_OK;
-}
 
 /* Reserves `count` blocks of `bytes` each, rounded up to cache lines, at *end, and moves *end
  * behind them. Returns where they begin. *end stays at SIZE_MAX once the sizes overflow. */
@@ -52,7 +37,7 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     if (spec->wire && (spec->keep_seen || spec->prepare || spec->wire_params > spec->params))
         return dt_fail(DT_EUSAGE, "async: a rounded wire brings no weights that were seen");
-    DT_TRY(check_ranges(spec));
+    DT_TRY(dt__rows_check(spec->row_range, spec->row_ranges, spec->params));
     if (spec->params > SIZE_MAX / 64) /* a slot's vectors and lists are sizes */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
     /* One is the newest, and one is written; a worker that acts for the owner points at none. */

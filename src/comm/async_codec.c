@@ -16,6 +16,7 @@
 
 #include "base/limits.h"
 #include "comm/async_slots.h"
+#include "comm/rows.h"
 #include "comm/wire.h"
 
 enum { DIFFERENCE = DT__DIFFERENCE_BLOCKS * DT__WIRE_BLOCK }; /* floats at once, on the stack */
@@ -75,14 +76,7 @@ static float *expand_rows(const struct dt_row_range *range, const struct dt_touc
                           const float *vector, size_t at, size_t n, float *out)
 {
     const size_t width = range->width, first = (at - range->offset) / width;
-    uint32_t k = 0, behind = *touched->count;
-    while (k < behind) { /* the first row not below */
-        const uint32_t middle = k + (behind - k) / 2;
-        if (touched->row[middle] < first)
-            k = middle + 1;
-        else
-            behind = middle;
-    }
+    uint32_t k = dt__touched_below(touched, (uint32_t)first);
     memset(out, 0, n * sizeof *out);
     for (; k < *touched->count && touched->row[k] < first + n / width; k++)
         memcpy(out + (touched->row[k] - first) * width, vector + range->offset + k * width,

@@ -329,11 +329,9 @@ void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int
 struct dt__norm {
     struct dt__floats at; /* that count */
     double *norms;        /* (blocks) */
-    /* (edges) blocks whose squares several agents have, rising, and (edges, DT__TREE_BLOCK) these;
-     * dealt rows alone */
-    const size_t *edge;
+    /* dt__rows_edges, and (edges, DT__TREE_BLOCK) the squares of these blocks */
+    const struct dt_touched *edge;
     double *squares;
-    size_t edges;
     bool open; /* a block is under way: */
     size_t block;
     double *shared; /* its place in squares; NULL: it is no edge */

@@ -194,10 +194,7 @@ static struct dt__floats cut_floats(struct dt__floats of, double from, double to
 
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain)
 {
-    const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
-    return dt__clip(
-        of, (struct dt__floats){base + units * (size_t)index / (size_t)count * grain,
-                                base + units * ((size_t)index + 1) / (size_t)count * grain});
+    return cut_floats(of, (double)index / count, (double)(index + 1) / count, grain);
 }
 
 static int agents_of(const struct dt_exchange *x, int node)

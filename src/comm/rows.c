@@ -57,9 +57,9 @@ struct dt__rows {
     struct leaves all;       /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
     /* Rows that are dealt to owners. */
-    size_t inputs; /* inputs of the network to which the rows of all ranges belong */
-    size_t *edge;  /* (edges) blocks of the norm of which several agents have a part */
-    size_t edges;
+    size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
+    struct dt_touched edge; /* (edges) blocks of the norm of which several agents have a part */
+    uint32_t edges;
     struct dt_touched *needs; /* (workers of this node) the inputs that each will read next */
     struct dt_touched pulled; /* all of these merged: the inputs whose weights this node has */
     uint32_t pulled_count;
@@ -79,24 +79,14 @@ struct dt__rows {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Ranges must rise, and each must lie in one bucket. */
-static dt_status check_ranges(const struct dt_exchange *x)
+dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params)
 {
-    const struct dt__bucket *bucket = x->bucket;
-    size_t behind = 0;
-    for (int i = 0; i < x->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &x->spec.row_range[i];
-        const size_t end = range->offset + range->rows * range->width;
-        while (bucket < x->bucket + x->spec.buckets && bucket->at.end <= range->offset)
-            bucket++;
-        if (range->offset < behind || range->first + range->rows > UINT32_MAX ||
-            end > bucket->at.end)
-            return dt_fail(DT_EUSAGE,
-                           "exchange: range %d of rows does not lie behind the one "
-                           "before, in one bucket",
-                           i);
-        behind = end;
-    }
+    size_t behind = 0, floats, inputs;
+    for (int i = 0; i < count; i++, range++)
+        if (range->offset < behind || !dt_size_add(range->first, range->rows, &inputs) ||
+            inputs > UINT32_MAX || !dt_size_mul(range->rows, range->width, &floats) || !floats ||
+            !dt_size_add(range->offset, floats, &behind) || behind > params)
+            return dt_fail(DT_EUSAGE, "range %d of rows does not lie behind the one before", i);
     return DT_OK;
 }
 
@@ -111,9 +101,13 @@ dt_status dt__rows_create(struct dt_exchange *x)
     DT_TRY(dt__keep(&x->kept, ranges, sizeof *rows->range, "touched rows", &rows->range));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
-    DT_TRY(check_ranges(x));
-    for (size_t i = 0; i < ranges; i++) {
+    DT_TRY(dt__rows_check(rows->range, rows->ranges, x->spec.params));
+    for (size_t i = 0, b = 0; i < ranges; i++) {
         struct dt_row_range *range = &rows->range[i];
+        while (x->bucket[b].at.end <= range->offset)
+            b++;
+        if (range->offset + range->rows * range->width > x->bucket[b].at.end)
+            return dt_fail(DT_EUSAGE, "range %zu of rows reaches over a bucket's end", i);
         if (!range->most || range->most > range->rows) range->most = range->rows;
         if (range->width > rows->block) rows->block = range->width;
         if (range->first + range->rows > rows->inputs) rows->inputs = range->first + range->rows;
@@ -153,9 +147,8 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
 {
-    int node = 0;
-    while (owner >= x->agents_of[node + 1] && node < x->nodes - 1)
-        node++;
+    if (owner == x->agents_of[x->nodes]) return (uint32_t)x->rows->inputs;
+    const int node = x->node_at[x->agent_rank[owner]];
     const uint64_t agents = (uint64_t)(x->agents_of[node + 1] - x->agents_of[node]);
     const uint64_t place = (uint64_t)node * agents + (uint64_t)(owner - x->agents_of[node]);
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
@@ -191,10 +184,9 @@ struct dt__floats dt__rows_own(const struct dt_exchange *x, int i, struct dt__fl
         at);
 }
 
-const size_t *dt__rows_edges(const struct dt_exchange *x, size_t *out_count)
+const struct dt_touched *dt__rows_edges(const struct dt_exchange *x)
 {
-    *out_count = x->rows ? x->rows->edges : 0;
-    return x->rows ? x->rows->edge : NULL;
+    return x->rows && x->rows->edges ? &x->rows->edge : NULL;
 }
 
 /* Finds the blocks of the norm that have rows of several owners, or rows and other floats: an
@@ -210,8 +202,8 @@ static void find_edges(const struct dt_exchange *x)
             const size_t row = owner < x->agents_of[x->nodes] ? from : to;
             const size_t at = range->offset + row * range->width, block = at / DT__TREE_BLOCK;
             if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm_params) continue;
-            if (rows->edges && rows->edge[rows->edges - 1] == block) continue;
-            rows->edge[rows->edges++] = block;
+            if (rows->edges && rows->edge.row[rows->edges - 1] == block) continue;
+            rows->edge.row[rows->edges++] = (uint32_t)block;
         }
 }
 
@@ -230,11 +222,12 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     if (!dt__rows_are_dealt(x)) return DT_OK;
     const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);
     const size_t edges = (size_t)rows->ranges * (owners + 1);
-    DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge, "touched rows", &rows->edge));
+    DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
     DT_TRY(
         dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
     DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->spare));
     DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->pulled.row));
+    rows->edge.count = &rows->edges;
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
     x->norm_count += rows->edges * DT__TREE_BLOCK;
@@ -300,20 +293,6 @@ const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *x)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* How many entries of a list are below `row`. */
-static uint32_t count_below(const struct dt_touched *list, uint32_t row)
-{
-    uint32_t from = 0, to = *list->count;
-    while (from < to) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (list->row[middle] < row)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
 /* The row below which `share` of `shares` equal parts of all lists' entries lie. */
 static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *leaves, int range,
                            int share, int shares)
@@ -328,7 +307,7 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
         const uint32_t middle = from + (to - from) / 2;
         uint64_t below = 0;
         for (int l = 0; l < leaves->count; l++)
-            below += count_below(&leaves->leaf[l].list[range], middle);
+            below += dt__touched_below(&leaves->leaf[l].list[range], middle);
         if (below < wanted)
             from = middle + 1;
         else
@@ -364,7 +343,7 @@ static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int 
     for (int l = 0; l < leaves->count; l++) {
         const struct leaf *leaf = &leaves->leaf[l];
         const struct dt_touched *list = &leaf->list[range];
-        const uint32_t begin = count_below(list, from), end = count_below(list, to);
+        const uint32_t begin = dt__touched_below(list, from), end = dt__touched_below(list, to);
         if (begin < end)
             rows->cursor[rows->cursors++] =
                 (struct cursor){leaf, list->row + begin, list->row + end};
@@ -565,8 +544,8 @@ void dt__rows_merge_needs(struct dt_exchange *x)
 struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner)
 {
     const struct dt_touched *pulled = &x->rows->pulled;
-    return (struct dt__inputs){count_below(pulled, dt__rows_first_input(x, owner)),
-                               count_below(pulled, dt__rows_first_input(x, owner + 1))};
+    return (struct dt__inputs){dt__touched_below(pulled, dt__rows_first_input(x, owner)),
+                               dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
 }
 
 /* Who reads a row of the range also reads all inputs in front of its first one (struct
@@ -580,7 +559,7 @@ float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__inputs 
 {
     const struct dt_row_range *range = &x->rows->range[i];
     const uint32_t first = (uint32_t)range->first;
-    const uint32_t behind = count_below(&x->rows->pulled, first + (uint32_t)range->rows);
+    const uint32_t behind = dt__touched_below(&x->rows->pulled, first + (uint32_t)range->rows);
     const uint32_t begin = inputs.begin > first ? inputs.begin : first;
     const uint32_t end = inputs.end < behind ? inputs.end : behind;
     *out_floats = begin < end ? (end - begin) * range->width : 0;

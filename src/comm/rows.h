@@ -42,8 +42,25 @@ struct dt__floats;
 struct dt__norm;
 struct dt__room;
 
-/* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: ranges that do not rise, or one
- * that reaches over a bucket's end. */
+/* How many entries of a rising list are below `row`. */
+static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t row)
+{
+    uint32_t from = 0, to = *list->count;
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (list->row[middle] < row)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Ranges lie one behind the other, before `params`: with this what is made for their rows is
+ * smaller than the vectors, and cannot overflow if those do not. DT_EUSAGE. */
+dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
+/* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: dt__rows_check, or a range that
+ * reaches over a bucket's end. */
 dt_status dt__rows_create(struct dt_exchange *x);
 /* Gradients have the touched rows alone. */
 bool dt__rows_are_touched(const struct dt_exchange *x);
@@ -65,8 +82,8 @@ void dt__rows_of_owner(const struct dt_exchange *x, int owner, int range, uint32
 /* The floats of a range of which this agent makes the sums: of dealt rows its own ones, else those
  * that lie in `at`. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range, struct dt__floats at);
-/* (*out_count) Blocks of the norm of which several agents have a part. */
-const size_t *dt__rows_edges(const struct dt_exchange *x, size_t *out_count);
+/* Blocks of the norm of which several agents have a part, rising; NULL: there are none. */
+const struct dt_touched *dt__rows_edges(const struct dt_exchange *x);
 /* The greatest number of inputs whose rows a node has at once. */
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 

@@ -123,13 +123,10 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     DT_TRY(dt__keep(&x->kept, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
     for (int i = 0; i < owners; i++) {
-        const int owner = (agents_of[x->node] + i) % owners;
-        int node = 0;
-        while (agents_of[node + 1] <= owner)
-            node++;
-        if (node == x->node || owner % x->agents != x->agent) continue;
+        const int owner = (agents_of[x->node] + i) % owners, rank = x->agent_rank[owner];
+        if (x->node_at[rank] == x->node || owner % x->agents != x->agent) continue;
         struct link *link = &e->out[e->outs++];
-        *link = (struct link){.node = x->node, .owner = owner, .rank = x->agent_rank[owner]};
+        *link = (struct link){.node = x->node, .owner = owner, .rank = rank};
         DT_TRY(add_link(x, link, &requests));
     }
     for (int node = 0; node < x->nodes; node++) {

@@ -143,16 +143,10 @@ static void norm_close(struct dt__norm *norm)
 /* The squares of a block of which several agents have a part; NULL: one agent has all of it. */
 static double *edge_squares(const struct dt__norm *norm, size_t block)
 {
-    size_t from = 0, to = norm->edges;
-    while (from < to) {
-        const size_t middle = from + (to - from) / 2;
-        if (norm->edge[middle] < block)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from < norm->edges && norm->edge[from] == block ? norm->squares + from * DT__TREE_BLOCK
-                                                           : NULL;
+    if (!norm->edge) return NULL;
+    const size_t i = dt__touched_below(norm->edge, (uint32_t)block);
+    const bool is_edge = i < *norm->edge->count && norm->edge->row[i] == block;
+    return is_edge ? norm->squares + i * DT__TREE_BLOCK : NULL;
 }
 
 /* Adds squares of floats [at, end) of the vector to the lanes; sum[0] is float `offset`. */
@@ -203,8 +197,8 @@ static size_t edges_at(const struct dt_exchange *x)
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
 {
     const struct dt__floats counts = {0, x->spec.norm_params};
-    struct dt__norm norm = {.norms = norms, .squares = norms + edges_at(x)};
-    norm.edge = dt__rows_edges(x, &norm.edges);
+    struct dt__norm norm = {
+        .norms = norms, .squares = norms + edges_at(x), .edge = dt__rows_edges(x)};
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
         const bool rows = segment->kind == DT__ROWS;
@@ -222,12 +216,13 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
 double dt__norm_total(const struct dt_exchange *x, const double *norms)
 {
     const double *squares = norms + edges_at(x);
-    size_t edges, e = 0;
-    const size_t *edge = dt__rows_edges(x, &edges);
+    const struct dt_touched *edge = dt__rows_edges(x);
+    const size_t edges = edge ? *edge->count : 0;
+    size_t e = 0;
     double total = 0;
     for (size_t b = 0; b < x->norm_blocks; b++) {
         double lane[8] = {0};
-        const bool is_edge = e < edges && edge[e] == b;
+        const bool is_edge = e < edges && edge->row[e] == b;
         for (size_t i = 0; is_edge && i < DT__TREE_BLOCK; i++)
             lane[i & 7] += squares[e * DT__TREE_BLOCK + i];
         e += is_edge;
