@@ -114,6 +114,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params);
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Loads what run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
+/* DT_EMISMATCH: the training data, of such a content, is not the loaded checkpoint's. */
+dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content);
 /* Forgets the loaded checkpoint's best where other rows are held out now, or by another metric. */
 void dt__settle_best(struct dt_bank *bank);
 /* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of

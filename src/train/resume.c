@@ -60,6 +60,21 @@ dt_status dt__resume_load(struct dt_bank *bank)
     return dt_config_match(before, config);
 }
 
+dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
+{
+    const struct dt_checkpoint *loaded = &bank->loaded;
+    const struct dt_job *job = bank->job;
+    const bool files = loaded->data_crc != dt_source_crc(job->train);
+    const bool values = loaded->content_crc && loaded->content_crc != content;
+    if (!bank->resumed || (!files && !values)) return DT_OK;
+    return dt_fail(DT_EMISMATCH,
+                   "data.train=%s: %s are not those that %s was trained on; run.dir=NEW trains on "
+                   "them, with run.init=%s from its weights",
+                   job->config->data.train,
+                   files ? "files, rows or columns" : "values, or the order of rows,",
+                   job->config->run.dir, job->config->run.dir);
+}
+
 /* ---- what a resume changes ------------------------------------------------------------------ */
 
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
@@ -412,16 +427,7 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
         dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
                 "(run.kernel=%s keeps them)",
                 loaded->kernel, state->kernel, loaded->kernel);
-    if (bank->resumed && loaded->data_crc != state->data_crc)
-        return dt_fail(DT_EMISMATCH,
-                       "data.train=%s: files, rows or columns are not those that the "
-                       "checkpoint was trained on",
-                       bank->job->config->data.train);
-    if (bank->resumed && loaded->content_crc && loaded->content_crc != state->content_crc)
-        return dt_fail(DT_EMISMATCH,
-                       "data.train=%s: values, or the order of rows, are not those that the "
-                       "checkpoint was trained on (run.init begins a new run from its weights)",
-                       bank->job->config->data.train);
+    DT_TRY(dt__resume_check_data(bank, state->content_crc));
     DT_TRY(name_vectors(bank, vectors));
     if (bank->resumed && loaded->params_count != state->params_count)
         return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",

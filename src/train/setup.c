@@ -318,6 +318,8 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
 /* A run that has reached its end already, or was stopped early, and has told so. */
 static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool *out_done)
 {
+    dt_status status = DT_OK;
+    uint32_t content;
     if (bank && bank->resumed) {
         /* A run that stopped early may have left its last round's exchange pending. */
         const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
@@ -325,14 +327,16 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
         *out_done = job->step > job->last_step ||
                     (at_end && dt_history_has_ended(job->config->run.dir, job->step));
     }
-    if (*out_done)
+    if (*out_done) status = dt_source_content(job->train, &content);
+    if (*out_done && !status) status = dt__resume_check_data(bank, content);
+    if (*out_done && !status)
         dt_info("%s: the run %s at step %llu%s", job->config->run.dir,
                 job->step < job->last_step ? "has stopped early" : "is complete",
                 (unsigned long long)job->step,
                 job->step < job->last_step ? "; eval.patience=0 continues it" : "");
     dt_ranks_bcast(job->world->all, out_done, sizeof *out_done, 0);
-    if (!*out_done) return DT_OK;
-    return dt_ranks_agree(job->world->all, bank ? dt__exports_catch_up(bank) : DT_OK);
+    if (*out_done && bank && !status) status = dt__exports_catch_up(bank);
+    return dt_ranks_agree(job->world->all, status);
 }
 
 /* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that,
