@@ -104,13 +104,18 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (status == DT_EFORMAT) return row_fail(parser, column, text, end);
         DT_TRY(status);
     }
-    if (text)
-        return dt_fail(DT_EFORMAT, "more than %zu columns%s", count,
-                       text == end ? ": the row ends in a separator, the first one does not"
-                       : memchr(record, '\n', length)
-                           ? ": a quote joins it to the lines behind it; within a text a quote "
-                             "is written twice"
-                           : "");
+    if (text) {
+        const char *why =
+            text == end                  ? ": the row ends in a separator, the first one does not"
+            : memchr(record, '\n', length) ? ": a quote joins it to the lines behind it; within a "
+                                             "text a quote is written twice"
+            : columns->learning && !columns->rows ? ": is line 1 a title?"
+                                                  : "";
+        size_t cells = count;
+        for (struct dt__cell cell; text; cells++)
+            DT_TRY(dt__csv_cell(&text, end, parser->header->separator, &cell));
+        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", cells, count, why);
+    }
     columns->rows += columns->learning;
     parser->entries = columns->entries;
     for (size_t c = 0; c < columns->count && !parser->floats; c++)
@@ -242,7 +247,9 @@ static dt_status columns_find(struct dt__survey *survey, const struct dt__lines 
                                    survey->weight_column, false, DT__ROLE_WEIGHT));
         DT_TRY(dt__header_want(header, "data.label", config->data.label, label, survey->targets > 1,
                                DT__ROLE_LABEL));
-        DT_TRY(dt__header_match(header, columns, config->data.header == DT_HEADER_YES));
+        DT_TRY(dt__header_match(header, columns,
+                                survey->known ? "the training data" : source->files[0].path,
+                                config->data.header == DT_HEADER_YES));
         if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
         if (header->names) return names_note(survey, header);
     }

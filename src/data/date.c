@@ -109,9 +109,12 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     } else if (same) {
         fits = dates->day_first ? date.day_first : date.month_first;
     }
-    if (!fits)
-        return dt_fail(DT_EFORMAT, "the date '%.*s' is written unlike the others of its column",
-                       dt__shown(length), text);
+    if (!fits) {
+        char form[DT__DATE_FORM] = "";
+        if (!learning) dt__dates_form(dates, form);
+        return dt_fail(DT_EFORMAT, "the date '%.*s' is written unlike the others of its column%s%s",
+                       dt__shown(length), text, learning ? "" : ": expected ", form);
+    }
     const bool turned = !learning && !same && dates->day_first;
     const int *group = date.group;
     *out =

@@ -44,14 +44,16 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
     size_t counts[sizeof SEPARATORS] = {0}, best = 0;
     bool open = false;
     if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
+    if (!strcmp(key, "space")) key = " ";
     if (strlen(key) == 1 && !strchr("\"\r\n.", *key)) {
         *out = *key;
         return DT_OK;
     }
     if (strcmp(key, "auto"))
-        return dt_fail(
-            DT_EUSAGE,
-            "data.separator=%s: expected auto, tab or one character, not a quote or a point", key);
+        return dt_fail(DT_EUSAGE,
+                       "data.separator=%s: expected auto, tab, space or one character, not a quote "
+                       "or a point",
+                       key);
     for (size_t i = 0; i < length; i++) {
         const char *found = strchr(SEPARATORS, record[i]);
         open ^= record[i] == '"';
@@ -157,8 +159,8 @@ dt_status dt__header_distinct(const struct dt__header *header)
         if (!dt__header_has(header, header->cells.items[i], &first, &twice) || first == i ||
             (header->roles[i] == DT__ROLE_IGNORE && header->roles[first] == DT__ROLE_IGNORE))
             continue;
-        return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, i,
-                       header->cells.items[i]);
+        return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s': rename one", first,
+                       i, header->cells.items[i]);
     }
     return DT_OK;
 }
@@ -319,11 +321,12 @@ static dt_status missing_add(struct dt_text *missing, size_t number, const char 
 
 /* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
  * no number; or not a number at all. */
-dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns, bool told)
+dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
+                           const char *data, bool told)
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
-    bool named = false, numbers = false, twice;
+    bool named = false, numbers = false, unlabelled = false, twice;
     size_t cell;
     dt_status status = DT_OK;
     for (size_t c = 0; c < columns->count; c++)
@@ -334,6 +337,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         const bool found = dt__header_has(header, want->text, &cell, &twice);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
         if (!found) DT_GUARD(missing_add(&missing, lacking++, want->text));
+        unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
     for (size_t i = 0; i < header->cells.count; i++)
         numbers |= dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i]));
@@ -341,8 +345,10 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     if (!header->names) goto done;
     if (lacking)
         DT_GUARD(dt_fail(DT_EMISMATCH,
-                         "the header lacks %s; columns go by the names in the training data",
-                         missing.data));
+                         "the header lacks %s; columns go by the names in %s%s", missing.data, data,
+                         unlabelled ? "; rows without a label are for dtrain predict, on its "
+                                      "standard input"
+                                    : ""));
     DT_GUARD(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
@@ -392,7 +398,7 @@ static dt_status roles_give(struct dt__header *header, const struct dt_config *c
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = (int32_t)header->features++;
     if (header->features) return DT_OK;
     return dt_fail(DT_EFORMAT, "no column is left for the features%s",
-                   count == 1 ? ": there is only one (is data.separator another?)" : "");
+                   count == 1 ? ": there is only one (is data.separator another? is line 1 a title?)" : "");
 }
 
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config)

@@ -50,8 +50,10 @@ dt_status dt__header_want(struct dt__header *header, const char *key, const char
                           const char *learned, bool several, int32_t role);
 /* Roles by the names of the data before (all columns have one) and by what is wanted; all else is
  * ignored. header->names false, with DT_OK: the cells name no columns, and nobody `told` that they
- * do. DT_EMISMATCH: they do, but not all, and the message lists what is missing. */
-dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns, bool told);
+ * do. DT_EMISMATCH: they do, but not all, and the message lists what is missing of
+ * `data`, as it calls the data before. */
+dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
+                           const char *data, bool told);
 /* Roles by data.label, data.weight and data.ignore; all else is a feature. DT_EMISMATCH: no such
  * column, and without header->names no name is one. DT_EFORMAT: no features. */
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);

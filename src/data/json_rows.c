@@ -254,7 +254,8 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     }
     if (strchr("[{tf", first)) {
         dt__json_skip(json);
-        return dt_fail(DT_EFORMAT, "not a number%s", number ? "" : " or a text");
+        return dt_fail(DT_EFORMAT, "not a number%s",
+                       number ? "" : " or a text: expected it in quotes, as the training data has it");
     }
     if (first == '"') {
         DT_TRY(dt__json_read_string(json, &rows->scratch, &cell));
@@ -301,8 +302,8 @@ dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, siz
     if (values != count && count != rows->columns->count)
         return dt_fail(DT_EFORMAT, "%zu values, expected %zu", values, count);
     if (values != count)
-        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", values,
-                       rows->columns->entries ? "values" : "numbers", count);
+        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu %s", values,
+                       items ? "values" : "numbers", count, items ? "columns" : "features");
     return status;
 }
 

@@ -131,15 +131,18 @@ static bool text_is_decimal_comma(const char *text, size_t length)
     return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
 }
 
-/* Cuts one sign off either end. */
-static void cut_signs(const char **text, size_t *length)
+/* Cuts one sign off either end, and says which; NULL: there is none. */
+static const char *cut_signs(const char **text, size_t *length)
 {
     static const char *const signs[] = {"%", "$", "\xe2\x82\xac", "\xc2\xa3", NULL};
+    const char *cut = NULL;
     for (int i = 0; signs[i]; i++) {
-        const size_t size = strlen(signs[i]);
+        const size_t size = strlen(signs[i]), before = *length;
         if (*length > size && !memcmp(*text, signs[i], size)) *text += size, *length -= size;
         if (*length > size && !memcmp(*text + *length - size, signs[i], size)) *length -= size;
+        if (*length < before) cut = signs[i];
     }
+    return cut;
 }
 
 /* Whether it is a number with groups of three digits behind a mark; or, `bare`, without them. */
@@ -165,17 +168,23 @@ static bool text_is_grouped(const char *text, size_t length, char mark, char dec
     return (marks || bare) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
 }
 
-/* 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5. */
-static bool text_is_number_with_unit(const char *text, size_t length)
+/* What 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5 have more than a number; NULL: it is no such
+ * text. */
+static const char *text_unit(const char *text, size_t length)
 {
-    static const char marks[][3] = {",.", ".,", " .", " ,", "'."};
+    static const struct {
+        char mark, decimal;
+        const char *name;
+    } marks[] = {{',', '.', "commas between thousands"},
+                 {'.', ',', "points between thousands"},
+                 {' ', '.', "blanks between thousands"},
+                 {' ', ',', "blanks between thousands"},
+                 {'\'', '.', "quotes between thousands"}};
     static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* that do not break */
     char plain[DT__SHOWN];
     size_t size = 0;
-    if (length >= DT__SHOWN) return false;
-    const size_t whole = length;
-    cut_signs(&text, &length);
-    const bool bare = length < whole;
+    if (length >= DT__SHOWN) return NULL;
+    const char *sign = cut_signs(&text, &length);
     dt__text_trim(&text, &length);
     for (size_t i = 0; i < length; i++) {
         size_t blank = 0;
@@ -185,10 +194,10 @@ static bool text_is_number_with_unit(const char *text, size_t length)
         plain[size++] = blank ? ' ' : text[i];
         i += blank ? blank - 1 : 0;
     }
-    bool is = false;
     for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
-        is |= text_is_grouped(plain, size, marks[m][0], marks[m][1], bare);
-    return is;
+        if (text_is_grouped(plain, size, marks[m].mark, marks[m].decimal, sign != NULL))
+            return sign ? sign : marks[m].name;
+    return NULL;
 }
 
 /* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
@@ -210,7 +219,7 @@ static bool text_is_date(const char *text, size_t length)
 
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
-    const bool unit = text_is_number_with_unit(text, length);
+    const bool unit = text_unit(text, length) != NULL;
     if (text_is_decimal_comma(text, length)) return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
     if (unit) return DT__TEXT_UNIT;
     return text_is_date(text, length) ? DT__TEXT_DATE : DT__TEXT_PLAIN;
@@ -225,8 +234,7 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
                            "data.decimal=,",
         [DT__TEXT_COMMA_OR_UNIT] = "is a number with a decimal comma: write a point, or nothing if "
                                    "it stands between thousands",
-        [DT__TEXT_UNIT] = "is a number with a sign or with commas, points or blanks between its "
-                          "thousands: leave them out",
+        [DT__TEXT_UNIT] = "is no plain number: remove the ",
     };
     double value;
     const enum dt__number kind = dt__number_parse(text, length, &value);
@@ -235,7 +243,9 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
         return DT_OK;
     }
     if (!length) return dt_fail(DT_EFORMAT, "empty where a number belongs");
-    return dt_fail(DT_EFORMAT, "'%.*s' %s", dt__shown(length), text,
-                   kind == DT__NUMBER_NOT_FINITE ? "is not a finite number"
-                                                 : messages[dt__text_kind(text, length)]);
+    const bool finite = kind != DT__NUMBER_NOT_FINITE;
+    const enum dt__text_kind is = dt__text_kind(text, length);
+    return dt_fail(DT_EFORMAT, "'%.*s' %s%s", dt__shown(length), text,
+                   finite ? messages[is] : "is not a finite number",
+                   finite && is == DT__TEXT_UNIT ? text_unit(text, length) : "");
 }

@@ -159,7 +159,8 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
     dt_status status = dt__header_parse(header, rows->config, &rows->lines, record, length);
-    if (!status && named) status = dt__header_match(header, columns, told == DT_HEADER_YES);
+    if (!status && named)
+        status = dt__header_match(header, columns, "the training data", told == DT_HEADER_YES);
     /* The rows behind a header that is spoilt would be read by their places. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);
@@ -173,8 +174,8 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
             status = dt__header_roles(header, rows->config);
         }
         if (status || header->features != columns->count)
-            return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features",
-                           header->cells.count, columns->count);
+            return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu %s", header->cells.count,
+                           columns->count, rows->schema->columns ? "columns" : "features");
         header->names = told == DT_HEADER_YES;
         if (told == DT_HEADER_AUTO)
             header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;

@@ -217,6 +217,17 @@ static dt_status fences_learn(struct statistics *statistics)
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
+/* The column that a feature is of, or one number of a date of. */
+static const struct dt_column *feature_column(const struct dt_schema *schema, size_t feature)
+{
+    const struct dt_column *of = NULL;
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+        if (schema->columns[c].kind != DT_COLUMN_CATEGORY &&
+            (size_t)schema->columns[c].first <= feature)
+            of = &schema->columns[c];
+    return of;
+}
+
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
  * and categories stay as they are. */
 static dt_status normalisation_keep(const struct statistics *statistics, struct dt_schema *schema)
@@ -249,10 +260,14 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         if (apart > farthest) farthest = apart, far = f;
     }
     /* Weights of such a column stay as they began. */
-    if (constants && schema->feature_names && statistics->rows > 1)
+    if (constants && schema->feature_names && statistics->rows > 1) {
+        const struct dt_column *column = feature_column(schema, first);
         dt_warn("'%s'%s has one value in all training rows: any other value later would change "
-                "predictions in an unknown way; data.ignore leaves the column out",
-                schema->feature_names[first], constants > 1 ? ", like others," : "");
+                "predictions in an unknown way; data.ignore=%s leaves the %s out",
+                schema->feature_names[first], constants > 1 ? ", like others," : "",
+                column && column->name ? column->name : schema->feature_names[first],
+                column && column->kind == DT_COLUMN_DATE ? "whole date" : "column");
+    }
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
         dt_info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "
                 "data.normalize=robust, or data.clip=5, bounds its effect",

@@ -33,6 +33,8 @@ struct summary {
     struct dt__dict distinct; /* up to MOST_DISTINCT, */
     uint64_t counted;         /* of so many values */
     struct dt__dates dates;   /* of texts that are dates */
+    char odd[VALUE_WIDTH + 1]; /* the first text, and its line */
+    uint64_t odd_line;
     bool unread;              /* a date is not read, or not as those before it */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
@@ -69,7 +71,7 @@ static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1
     if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
-static dt_status summary_add(struct summary *summary, const struct dt__cell *cell)
+static dt_status summary_add(struct summary *summary, const struct dt__cell *cell, uint64_t line)
 {
     double value;
     uint32_t number;
@@ -85,7 +87,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         value_copy(cell->text, cell->length, summary->first[summary->shown++]);
     const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
-        summary->texts++;
+        if (!summary->texts++) {
+            value_copy(cell->text, cell->length, summary->odd);
+            summary->odd_line = line;
+        }
         const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
         summary->infinite += kind == DT__NUMBER_NOT_FINITE;
         summary->kinds[text] += kind != DT__NUMBER_NOT_FINITE;
@@ -156,7 +161,7 @@ static dt_status table_read(struct table *table)
         for (char *text = record; text; column++) {
             dt_status status = dt__csv_cell(&text, record + length, table->header.separator, &cell);
             if (!status && column < table->header.cells.count)
-                status = summary_add(&table->columns[column], &cell);
+                status = summary_add(&table->columns[column], &cell, table->lines.line);
             if (status)
                 return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name,
                                       table->lines.line);
@@ -271,6 +276,21 @@ static void print_list(const struct table *table, const char *key, const char *w
     if (any) fprintf(out, "%s%s\n", *why ? "   ; " : "", why);
 }
 
+/* A few texts among numbers are misprints more often than categories. */
+static void print_odd(const struct table *table, FILE *out)
+{
+    for (size_t i = 0; i < table->header.cells.count; i++) {
+        const struct summary *column = &table->columns[i];
+        if (table->header.roles[i] < 0 || strcmp(summary_type(column), "mixed") != 0 ||
+            column->texts > column->numbers / 20)
+            continue;
+        fprintf(out, "; %s: no number: '%s' in line %" PRIu64, column->name, column->odd,
+                column->odd_line);
+        if (column->texts > 1) fprintf(out, ", and %" PRIu64 " more", column->texts - 1);
+        fprintf(out, "; with numbers or NA there, take the column out of categories\n");
+    }
+}
+
 /* Deviations of the farthest value from the mean. */
 static double summary_farthest(const struct summary *column)
 {
@@ -296,7 +316,9 @@ static void print_task(const struct table *table, FILE *out)
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
                    (label->least > 1 && kinds > 2) || kinds > MOST_CLASSES;
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
-        if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
+        if (label->missing == table->rows)
+            fprintf(out, "; no row has a label here: data.label=NAME is another column\n");
+        else if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
             fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
     }
     if (!*table->config->data.eval && !dt_config_is_given(table->config, "data.eval_fraction"))
@@ -339,8 +361,10 @@ static dt_status print_advice(const struct table *table, FILE *out)
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
         print_list(table, "decimal = ,   ; a comma is the decimal point in ", "", "", "comma", out);
-    if (!dt_config_is_given(config, "data.categories"))
+    if (!dt_config_is_given(config, "data.categories")) {
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
+        print_odd(table, out);
+    }
     if (missing && !dt_config_is_given(config, "data.missing"))
         fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = flag "
                      "also adds a column that marks the gaps\n");
@@ -351,8 +375,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     print_list(table,
                "; dates that cannot be read, or have day or month first: ", "write 2021-03-04", "",
                "odd date", out);
-    print_list(table, "; signs, or commas between thousands, in ", "leave them out", "", "signed",
-               out);
+    print_list(table, "; signs, or marks between thousands, in ",
+               "remove these from the numbers", "", "signed", out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
                "not finite", out);
     print_task(table, out);

@@ -142,6 +142,7 @@ void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config)
     const char *separator = config->data.separator;
     lines->commas = config->data.decimal == DT_DECIMAL_COMMA;
     lines->separator = separator[0] && !separator[1] ? *separator : ';';
+    if (!strcmp(separator, "space")) lines->separator = ' ';
 }
 
 /* Whether it is like 1.250, of which a file with decimal commas may mean 1250. */

@@ -186,7 +186,7 @@ wrong 'does not take sparse rows' "$(awk 'BEGIN {for (i = 0; i < 40; i++) print 
     model.layers='scale, dense 4'
 wrong 'index from 1 to 16777216' '1 1:1\n0 2147483648:1\n'
 wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
-wrong 'only one (is data.separator another?)' 'a,y\n1,0\n2,1\n' data.separator=';'
+wrong 'only one (is data.separator another? is line 1 a title?)' 'a,y\n1,0\n2,1\n' data.separator=';'
 wrong "'inf' is not a finite number$" 'a,y\n1,0\ninf,1\n'
 wrong 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 wrong 'this is UTF-16 text.*UTF-16BE' '\0a\0,\0y\0\n'
@@ -291,7 +291,7 @@ grep -q 'sets' "$tmp/log" && fail 'a resume settles again'
 job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 $keys 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
 grep -q 'run.preset' "$tmp/log" && fail 'a preset beside an optimizer that is given'
 job 1 run.dir="$tmp/rate" data.train="$tmp/far.csv" model.task=regress train.max_steps=1 train.lr=0.01 2>"$tmp/log" || { cat "$tmp/log"; fail rate; }
-grep -q 'train.lr is given, so run.preset=auto sets nothing' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
+grep -q 'train.lr is given, which turns the preset for tables off' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
 job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.006 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
 for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
@@ -317,7 +317,7 @@ sed 's/:7\.9[0-9]*/:1/; s/:1\.0[0-9]*/:1/g' "$tmp/far.svm" >"$tmp/near.svm"
 awk 'BEGIN {srand(7); print "a,b,y,c"; for (i = 0; i < 300; i++) {a = rand(); print a ",7," 3 * a ","}}' >"$tmp/nothing.csv"
 job 1 data.train="$tmp/nothing.csv" data.label=y data.missing=mean model.task=regress data.normalize=standard run.dir="$tmp/nothing" \
     data.eval_fraction=0.2 train.lr=0 train.epochs=1 2>"$tmp/log" || { cat "$tmp/log"; fail nothing; }
-grep -q "warning: 'b', like others, has one value in all training rows" "$tmp/log" || { cat "$tmp/log"; fail 'no word of a constant column'; }
+grep -q "warning: 'b', like others, has one value in all training rows.*data.ignore=b leaves the column out" "$tmp/log" || { cat "$tmp/log"; fail 'no word of a constant column'; }
 grep -q "warning: column 3 ('c') has no value in any row: data.ignore=3" "$tmp/log" || { cat "$tmp/log"; fail 'no word of an empty column'; }
 if grep -q 'r2 is' "$tmp/log"; then
     grep 'r2 is' "$tmp/log" | grep -q 'normalize=standard' && fail 'data.normalize is advised where it is set'
@@ -363,10 +363,15 @@ inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^decimal = ,   ; a comma is the decimal point in d' 'd;y\n0,5;0\n'
 inspect '^decimal = ,   ; a comma is the decimal point in y' 'd;y\n1;0,5\n2;1,5\n'
 grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for classes'
-inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
+inspect '^; signs, or marks between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
 inspect 'wrong.csv:3: data.label=7: there are 2 columns' '\n\na,y\n1,0\n' data.label=7
 inspect '^auto  *feature integer ' 'auto,none,y\n1,2,0\n2,3,1\n'
 inspect '^ignore = b,3,4,5 ' 'a,b,y,b,,\n1,,0,,,\n2,,1,,,\n' data.label=y
+awk 'BEGIN {print "a,y,"; for (i = 0; i < 50; i++) print (i == 30 ? "x" : i) "," i % 2 ","}' >"$tmp/odd.csv"
+"$dtrain" inspect "$tmp/odd.csv" >"$tmp/out" 2>&1
+grep -q "^; a: no number: 'x' in line 32; with numbers or NA there" "$tmp/out" || { cat "$tmp/out"; fail 'inspect hides the odd text'; }
+grep -q '^; no row has a label here' "$tmp/out" || { cat "$tmp/out"; fail 'inspect takes a column without values for the label'; }
+grep -q '^unlabelled' "$tmp/out" && fail 'inspect leaves all rows out'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'

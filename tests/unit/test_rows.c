@@ -202,7 +202,7 @@ START_TEST(csv_goes_on_behind_bad_rows)
     expect_row(2, 1, 2, 3);
     expect_bad(3, "column 1: 'x' is not a number");
     expect_bad(4, "2 columns, expected 3");
-    expect_bad(5, "more than 3 columns");
+    expect_bad(5, "4 columns, expected 3");
     expect_bad(6, "column 0: text behind a closing quote");
     expect_row(7, 4, 5, 6);
     expect_bad(8, "a quote that does not close");
