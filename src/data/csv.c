@@ -105,12 +105,12 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         DT_TRY(status);
     }
     if (text) {
-        const char *why =
-            text == end                  ? ": the row ends in a separator, the first one does not"
-            : memchr(record, '\n', length) ? ": a quote joins it to the lines behind it; within a "
-                                             "text a quote is written twice"
-            : columns->learning && !columns->rows ? ": is line 1 a title?"
-                                                  : "";
+        const char *why = text == end ? ": the row ends in a separator, the first one does not"
+                          : memchr(record, '\n', length)
+                              ? ": a quote joins it to the lines behind it; within a "
+                                "text a quote is written twice"
+                          : columns->learning && !columns->rows ? ": is line 1 a title?"
+                                                                : "";
         size_t cells = count;
         for (struct dt__cell cell; text; cells++)
             DT_TRY(dt__csv_cell(&text, end, parser->header->separator, &cell));

@@ -344,8 +344,8 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     header->names = told || !lacking || named || !numbers;
     if (!header->names) goto done;
     if (lacking)
-        DT_GUARD(dt_fail(DT_EMISMATCH,
-                         "the header lacks %s; columns go by the names in %s%s", missing.data, data,
+        DT_GUARD(dt_fail(DT_EMISMATCH, "the header lacks %s; columns go by the names in %s%s",
+                         missing.data, data,
                          unlabelled ? "; rows without a label are for dtrain predict, on its "
                                       "standard input"
                                     : ""));
@@ -397,8 +397,9 @@ static dt_status roles_give(struct dt__header *header, const struct dt_config *c
     for (size_t i = 0; i < count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = (int32_t)header->features++;
     if (header->features) return DT_OK;
-    return dt_fail(DT_EFORMAT, "no column is left for the features%s",
-                   count == 1 ? ": there is only one (is data.separator another? is line 1 a title?)" : "");
+    return dt_fail(
+        DT_EFORMAT, "no column is left for the features%s",
+        count == 1 ? ": there is only one (is data.separator another? is line 1 a title?)" : "");
 }
 
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config)

@@ -255,7 +255,8 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     if (strchr("[{tf", first)) {
         dt__json_skip(json);
         return dt_fail(DT_EFORMAT, "not a number%s",
-                       number ? "" : " or a text: expected it in quotes, as the training data has it");
+                       number ? ""
+                              : " or a text: expected it in quotes, as the training data has it");
     }
     if (first == '"') {
         DT_TRY(dt__json_read_string(json, &rows->scratch, &cell));

@@ -288,8 +288,8 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
                            labels->negative);
         if (labels->min > 0)
             dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and "
-                    "none is class 0",
-                    labels->min, labels->max);
+                    "none is class 0: write 0 to %" PRId64 ", or texts",
+                    labels->min, labels->max, labels->max - labels->min);
         schema->classes = (int)labels->max + 1;
         if (!labels->negative) return DT_OK;
         status = dt__names_add(&names, "-1", 2);

@@ -28,14 +28,14 @@ struct summary {
     uint64_t infinite,
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
-    bool falls;               /* a number is not above the one before */
-    bool insisted;            /* data.categories names it */
-    struct dt__dict distinct; /* up to MOST_DISTINCT, */
-    uint64_t counted;         /* of so many values */
-    struct dt__dates dates;   /* of texts that are dates */
+    bool falls;                /* a number is not above the one before */
+    bool insisted;             /* data.categories names it */
+    struct dt__dict distinct;  /* up to MOST_DISTINCT, */
+    uint64_t counted;          /* of so many values */
+    struct dt__dates dates;    /* of texts that are dates */
     char odd[VALUE_WIDTH + 1]; /* the first text, and its line */
     uint64_t odd_line;
-    bool unread;              /* a date is not read, or not as those before it */
+    bool unread; /* a date is not read, or not as those before it */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -375,8 +375,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     print_list(table,
                "; dates that cannot be read, or have day or month first: ", "write 2021-03-04", "",
                "odd date", out);
-    print_list(table, "; signs, or marks between thousands, in ",
-               "remove these from the numbers", "", "signed", out);
+    print_list(table, "; signs, or marks between thousands, in ", "remove these from the numbers",
+               "", "signed", out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
                "not finite", out);
     print_task(table, out);

@@ -190,9 +190,10 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
         index++;
     const bool has = task->metrics >> metric & 1 && (metric != DT_METRIC_TOP5 || nout > DT__TOP);
     if (metric != DT_METRIC_LOSS && !has)
-        return dt_fail(DT_EUSAGE,
-                       "eval.metric = %s: there is none of a model with %d outputs for %s",
-                       METRICS[index].name, nout, task->name);
+        return dt_fail(
+            DT_EUSAGE, "eval.metric=%s: there is none of a model with %d outputs for %s%s",
+            METRICS[index].name, nout, task->name,
+            metric == DT_METRIC_AUC ? " (auc is of two classes: 0 and 1, or two texts)" : "");
     *out_value = value_of(index, values);
     *out_more_is_better = METRICS[index].more_is_better;
     *out_name = METRICS[index].name;

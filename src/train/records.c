@@ -50,11 +50,11 @@ static void print_groups(const struct dt_bank *bank)
     else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
         dt_info("all groups are on this host: train.local_steps and train.wire gain time only "
                 "between hosts");
-    if (local)
-        dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
+    if (local && job->groups > 1)
+        dt_info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
                 "the optimizer state of all groups takes %.4g MB, once at the groups, once at the "
                 "bank, and in each checkpoint",
-                job->groups, plural(job->groups), (long long)config->train.local_steps,
+                job->groups, (long long)config->train.local_steps,
                 config->train.local_after ? ", from train.local_after on" : "",
                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
     if (local && config->train.overlap)
@@ -120,8 +120,8 @@ static void print_preset(const struct dt_bank *bank)
     if (!bank->resumed && config->run.preset == DT_PRESET_NONE &&
         !dt_config_is_given(config, "run.preset") && dt_data_trains_on_table(config) &&
         rate != dt_config_is_given(config, "train.optimizer"))
-        dt_info("%s is given, so run.preset=auto sets nothing: run.preset=table sets what suits "
-                "most tables beside it",
+        dt_info("%s is given, which turns the preset for tables off (normalisation, adamw, epochs, "
+                "...): run.preset=table keeps the rest of it",
                 rate ? "train.lr" : "train.optimizer");
 }
 
@@ -477,11 +477,13 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt_info("no rows were held out, so nothing says how good the model is on other rows; "
                 "data.eval_fraction=0.2 holds out a fifth");
     const double gain = guess->sign * (guess->value - best->value);
-    if (known && gain < guess->noise)
+    if (known && gain < guess->noise && strcmp(status, "stopped"))
         dt_warn("the model is %s than a mere guess: look at the data (dtrain inspect)%s",
                 gain < 0 ? "worse" : "not clearly better",
                 job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
                     ? ", or set model.task=regress if the labels are amounts"
+                : job->model->classes == 2 && guess->value > 0.9 /* of accuracy */
+                    ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced"
                 : job->config->run.preset == DT_PRESET_TABLE ? ""
                 : dt_data_trains_on_table(job->config)
                     ? ", or try run.preset=table"

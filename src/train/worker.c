@@ -142,9 +142,9 @@ dt_status dt__loss_check(int replica, double loss)
 {
     if (isfinite(loss)) return DT_OK;
     return dt_fail(DT_ENUMERIC,
-                   "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
+                   "the loss of replica %d is %s: data.normalize=standard, a lower train.lr, or "
                    "train.clip_norm, may help",
-                   replica, loss);
+                   replica, isnan(loss) ? "not a number" : "infinite");
 }
 
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,

@@ -187,6 +187,10 @@ wrong 'does not take sparse rows' "$(awk 'BEGIN {for (i = 0; i < 40; i++) print 
 wrong 'index from 1 to 16777216' '1 1:1\n0 2147483648:1\n'
 wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
 wrong 'only one (is data.separator another? is line 1 a title?)' 'a,y\n1,0\n2,1\n' data.separator=';'
+wrong 'auc is of two classes: 0 and 1, or two texts' 'a,y\n1,1\n2,2\n' eval.metric=auc
+[ -e "$tmp/wrong/config.ini" ] && fail 'a metric that the model lacks is found late'
+grep -q 'rows to learn from' "$tmp/out" && fail 'a start that says what does not come'
+grep -q 'none is class 0: write 0 to 1, or texts' "$tmp/out" || { cat "$tmp/out"; fail 'classes 1 and 2'; }
 wrong "'inf' is not a finite number$" 'a,y\n1,0\ninf,1\n'
 wrong 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 wrong 'this is UTF-16 text.*UTF-16BE' '\0a\0,\0y\0\n'
