@@ -169,14 +169,14 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "hold out this fraction of the training rows")                                               \
     X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
       "file format; auto: by content and name")                                                    \
-    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED, "train eval predict shard",        \
-      "CSV: whether the first row names the columns")                                              \
+    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
+      "train eval predict shard inspect", "CSV: whether the first row names the columns")          \
     X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
       "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
       "the end. regress and multilabel: one or more, comma-separated")                             \
-    X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
+    X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard inspect",               \
       "CSV: columns to leave out: names or numbers, as for data.label, comma-separated")           \
-    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
+    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train inspect",                                  \
       "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
       "none")                                                                                      \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
@@ -185,17 +185,17 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "train eval predict shard", "CSV: rows without a label are an error, or are left out")       \
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
       "CSV: character before the decimals of numbers: . or ,")                                     \
-    X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
+    X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard inspect",          \
       "CSV: what an empty number means (NA, NaN, null and ? too). error: stop with an "            \
       "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
       "column says where. With mean and flag an empty text is a category of its own")              \
-    X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
+    X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard inspect",                    \
       "CSV: columns whose texts become features. auto: those that begin with a text. A list of "   \
       "names or numbers: these as well, also where they hold numbers, or texts that are nearly "   \
       "all different. none: a text is an error, unless data.ignore leaves its column out. Each "   \
       "different text of a column becomes one 0/1 feature; one more stands for texts that "        \
       "training never saw")                                                                        \
-    X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
+    X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
       "there are times; error: they are an error")                                                 \
@@ -416,7 +416,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "standard input")                                                                            \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "with data.eval or predict.held_out: predictions have the true class or value too, "         \
-      "as target")                                                                                 \
+      "as target (and target_label)")                                                              \
     X(predict, features, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
       "with data.eval or predict.held_out: predictions have the inputs of the network too, "       \
       "scaled and normalised")

@@ -4,6 +4,7 @@
 
 #include "base/internal.h"
 #include "cli/cli.h"
+#include "config/option.h"
 #include "dtrain/data.h"
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -37,6 +38,35 @@ static bool is_assignment(const char *argument)
     return *argument != '-' && argument[strcspn(argument, "=/")] == '=';
 }
 
+/* What may be meant by a word that is no command and no file; "": nothing is near. */
+static const char *command_near(const char *word)
+{
+    for (size_t i = 0; i < commands_count; i++) {
+        const size_t distance = dt__edit_distance(word, commands[i].name);
+        if (distance <= 2 && 2 * distance <= strlen(commands[i].name)) return commands[i].name;
+    }
+    return "";
+}
+
+/* A table stands where a configuration belongs: the command that trains on it, with the keys that
+ * are given. */
+static dt_status table_refuse(const char *path, int count, char **arguments)
+{
+    struct dt_text keys = {0};
+    dt_status status = DT_OK;
+    for (int i = 0; i < count && !status; i++)
+        if (is_assignment(arguments[i])) status = dt_text_add(&keys, " %s", arguments[i]);
+    if (!status)
+        status =
+            dt_fail(DT_EUSAGE,
+                    "%s: a table, not a configuration: `dtrain inspect %s` tells what it "
+                    "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first%s` "
+                    "trains on it",
+                    path, path, path, keys.length ? keys.data : "");
+    dt_text_free(&keys);
+    return status;
+}
+
 dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments)
 {
     if (count == 0) return dt_fail(DT_EUSAGE, "expected a configuration file; see dtrain --help");
@@ -48,18 +78,12 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
                            "%s: not a flag; there are --log=error|warn|info|debug, -q and -v; see "
                            "dtrain --help",
                            path);
+        const char *near = command_near(path);
         if (!dt_path_exists(path))
-            return dt_fail(DT_EUSAGE,
-                           "%s: no such file, and no command of this name; see dtrain --help",
-                           path);
+            return dt_fail(DT_EUSAGE, "%s: no such file, and no command of this name; %s%s%s", path,
+                           *near ? "did you mean " : "see dtrain --help", near, *near ? "?" : "");
         const dt_status status = dt_config_read_file(config, path);
-        if (status && dt_data_is_table(path))
-            return dt_fail(
-                DT_EUSAGE,
-                "%s: a table, not a configuration: `dtrain inspect %s` tells what it "
-                "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first` "
-                "trains on it",
-                path, path, path);
+        if (status && dt_data_is_table(path)) return table_refuse(path, count, arguments);
         DT_TRY(status);
     }
     for (int i = 0; i < count; i++)

@@ -120,7 +120,10 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
                       p->classes ? dt_predictor_class_name : NULL));
     if (stream->target && rows->label)
         DT_TRY(int_add(stream, "target", flaw ? NULL : &rows->label[row]));
-    else if (stream->target)
+    if (stream->target && rows->label && label)
+        DT_TRY(text_add(stream, "target_label",
+                        flaw ? NULL : dt_predictor_class_name(p, rows->label[row])));
+    if (stream->target && !rows->label)
         DT_TRY(floats_add(stream, "target", flaw ? NULL : rows->target + row * targets, targets,
                           NULL));
     if (stream->features)

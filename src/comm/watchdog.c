@@ -337,15 +337,16 @@ void dt__heartbeat_exchange(struct dt_world *world)
 
 /* ---- who is stuck --------------------------------------------------------------------------- */
 
-/* Adds "rank 2 on node7 (gradient, step 17)", behind a comma if others stand there. */
+/* Adds "rank 2 on node7 (gradient, step 17)", behind a comma if others stand there. `when` goes
+ * before the phase. */
 static dt_status heartbeat_name(const struct dt_world *world, const struct dt__heartbeat *heartbeat,
-                                struct dt_text *names)
+                                const char *when, struct dt_text *names)
 {
     char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
     load_phase(&heartbeat->phase, phase);
     load_phase(&heartbeat->wait, wait);
-    return dt_text_add(names, "%srank %d on %s (%s, step %llu%s%s)", names->length ? ", " : "",
-                       heartbeat->rank, world->host_name[heartbeat->rank], phase,
+    return dt_text_add(names, "%srank %d on %s (%s%s, step %llu%s%s)", names->length ? ", " : "",
+                       heartbeat->rank, world->host_name[heartbeat->rank], when, phase,
                        (unsigned long long)atomic_load(&heartbeat->step),
                        *wait ? ", waiting for " : "", wait);
 }
@@ -371,7 +372,8 @@ static void name_ranks(const struct dt_world *world, enum rank_state state, int6
                            [RANK_STUCK] =
                                awake && !waits && atomic_load(&rank->progress_us) <= limit,
                            [RANK_SEEN] = awake};
-        if (is[state] && heartbeat_name(world, rank, names)) return;
+        const char *when = state == RANK_STOPPED ? "stopped; last heard in " : "";
+        if (is[state] && heartbeat_name(world, rank, when, names)) return;
     }
 }
 
@@ -403,7 +405,7 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
         if (atomic_load(&peer->parted)) continue;
         if (!is_too_silent(world, peer->heartbeat.rank, now - atomic_load(&peer->heard_us) - stall))
             continue;
-        if (heartbeat_name(world, &peer->heartbeat, names)) return;
+        if (heartbeat_name(world, &peer->heartbeat, "", names)) return;
         dt_text_add(names, ", which is not heard from");
     }
 }

@@ -140,8 +140,7 @@ static dt_status print_data(const char *path, FILE *out)
     struct dt__h5_file *file;
     int shown = 0;
     dt_status status = dt__h5_open(path, &file);
-    if (status)
-        return dt_fail_prefix(status, "no table by its name (.csv, .tsv, .txt, .dat), and ");
+    if (status) return status;
     fprintf(out, "%s: data\n", path);
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && shown < MOST; i++) {
         if (item->kind != DT__H5_ARRAY && item->kind != DT__H5_REFUSED) continue;
@@ -172,6 +171,11 @@ dt_status dt_inspect(const char *path, FILE *out)
     if (fd >= 0) close(fd);
     bool ours = got < 0 || (got == sizeof start && !memcmp(start, "dtrain ", sizeof start));
     dt_status status = ours ? print_ours(file, out) : print_data(file, out);
+    if (status && !ours && memcmp(start, "\x89HDF", 4))
+        status = dt_fail(DT_EFORMAT,
+                         "%s: no table by its name (.csv, .tsv, .txt, .dat), and not HDF5: inspect "
+                         "shows no other files",
+                         file);
     dt_free(file);
     return status;
 }

@@ -482,7 +482,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 gain < 0 ? "worse" : "not clearly better",
                 job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
                     ? ", or set model.task=regress if the labels are amounts"
-                : job->model->classes == 2 && guess->value > 0.9 /* of accuracy */
+                : job->model->classes == 2 && guess->value > 0.9
                     ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced"
                 : job->config->run.preset == DT_PRESET_TABLE ? ""
                 : dt_data_trains_on_table(job->config)

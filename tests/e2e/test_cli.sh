@@ -32,8 +32,11 @@ errors 2 'nothing: no such command' help nothing
 errors 2 'unknown key; did you mean train.lr' options train.lrr
 errors 2 'expected a configuration file'
 errors 2 'foo: no such file, and no command' foo
+errors 2 'trian: no such file, and no command of this name; did you mean train?' trian
+errors 2 'launch: expected CONFIG.ini or section.key=value' launch -np 3 key=value
 printf 'a,b,c\n1,2,3\n' >"$tmp/my.csv"
 errors 2 'my.csv: a table, not a configuration: `dtrain inspect ' "$tmp/my.csv"
+errors 2 'run.dir=runs/first data.label=a` trains' "$tmp/my.csv" data.label=a
 printf '1 1:2 3:4\n' >"$tmp/rows.svm"
 errors 1 'no table by its name (.csv' inspect "$tmp/rows.svm"
 "$dtrain" inspect data.decimals=1 "$tmp/my.csv" 2>/dev/null && fail 'inspect takes a key that is none'

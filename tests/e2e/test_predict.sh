@@ -28,6 +28,8 @@ train penguins penguins.ini
 predict penguins <"$rows"
 agree penguins "$rows"
 mv "$tmp/out" "$tmp/want"
+"$dtrain" predict "$tmp/penguins" data.eval="$rows" predict.target=yes 2>"$tmp/err" | head -n 1 |
+    grep -q '"target":0,"target_label":"Adelie"' || fail "the true class has no name: $(cat "$tmp/err")"
 check_eq records "$(wc -l <"$tmp/want")" "$(($(wc -l <"$rows") - 1))"
 features() { cut -d, -f3-6 "$rows" | tail -n +2; }
 # same WHAT: the rows in $tmp/rows give the same records.
