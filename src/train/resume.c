@@ -68,11 +68,10 @@ dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
     const bool values = loaded->content_crc && loaded->content_crc != content;
     if (!bank->resumed || (!files && !values)) return DT_OK;
     return dt_fail(DT_EMISMATCH,
-                   "data.train=%s: %s are not those that %s was trained on; run.dir=NEW trains on "
-                   "them, with run.init=%s from its weights",
+                   "data.train=%s: %s are not those that the checkpoint was trained on; "
+                   "run.dir=NEW begins a new run, run.init beside it from its weights",
                    job->config->data.train,
-                   files ? "files, rows or columns" : "values, or the order of rows,",
-                   job->config->run.dir, job->config->run.dir);
+                   files ? "files, rows or columns" : "values, or the order of rows,");
 }
 
 /* ---- what a resume changes ------------------------------------------------------------------ */

@@ -297,16 +297,10 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         desc.dense = schema->dense;
         desc.categories = dt_schema_categories(schema);
     }
-    const struct dt_metric_values none = {0};
-    double value;
-    bool more_is_better;
-    const char *metric;
     if (job->world->is_bank) dt__advise_labels(job);
     dt_blas_set_threads((int)config->run.threads);
     DT_TRY(dt_model_create(&desc, &job->model));
     if (loss) DT_TRY(dt_model_set_loss(job->model, loss));
-    DT_TRY(
-        dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &metric));
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
     /* Whether the model has such a metric, before anything is written. */
     DT_TRY(dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name));
