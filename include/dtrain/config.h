@@ -294,7 +294,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
       "rmsprop: decay of the mean square of the gradient")                                         \
     X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
-      "added to the denominator, which may be 0 with epsilon=0; -1: 1e-10 for adagrad, 1 for "     \
+      "added to the denominator, so that it is not 0; -1: 1e-10 for adagrad, 1 for "               \
       "ftrl, 1e-6 for lamb, 1e-8 for the others")                                                  \
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
       "ftrl: L1 strength; a weight whose accumulated gradient stays below it is 0")                \
@@ -332,7 +332,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
       "exponential, step: factor per interval; plateau: factor")                                   \
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
-      "linear, cosine: the rate at the end; else its floor")                                       \
+      "linear, cosine: the rate at the end; other schedules: the least rate")                      \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
       "sync: how gradients are summed. node: on one host, by the workers in shared memory. "       \
       "ordered: on several hosts, by messages between workers. Both add in one fixed "             \
