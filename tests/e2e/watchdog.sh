@@ -38,7 +38,7 @@ stalls() {
     line=$(grep '^dtrain: error:' "$tmp/err")
     echo "$1: $millis ms; exit $status, $(millis_since "$start") ms: $line"
     [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
-    case $line in *"run.stall_secs"*"rank $2 on $3 ("${4:-[a-z]}*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
+    case $line in *"run.stall_secs"*"rank $2 on $3 ("*${4:-[a-z]}*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"
     # On a busy machine its last progress may be older than the stop.
     [ $millis -ge $(((stall * 1000 - 300) / ${PATIENCE:-1})) ] || fail 'too early'
