@@ -61,19 +61,26 @@ static dt_status int_add(struct stream *stream, const char *name, const int32_t 
     return DT_OK;
 }
 
-/* One number without `name_of` is no list; a list has a column an element, by name or number. */
+/* One number without `name_of` is no list; a list has a column an element, by name, quantile or
+ * number. */
 typedef const char *name_fn(const struct dt_predictor *predictor, int i);
 static dt_status floats_add(struct stream *stream, const char *name, const float *values, size_t n,
                             name_fn *name_of)
 {
     const bool list = n > 1 || name_of;
+    const struct dt_checkpoint *file = &stream->predictor->file;
+    const char *quantile = name_of || file->schema.targets > 1 ? NULL : file->desc.quantiles;
     for (size_t i = 0; stream->form != OBJECT && i < n; i++) {
         const char *of = name_of ? name_of(stream->predictor, (int)i) : NULL;
         char title[DT_ERROR_MAX], value[DT_REAL_TEXT] = "";
         if (of)
             snprintf(title, sizeof title, "%s %s", name, of);
+        else if (quantile)
+            snprintf(title, sizeof title, "%s %.*s", name, (int)strcspn(quantile, ", "), quantile);
         else
             snprintf(title, sizeof title, "%s %zu", name, i);
+        if (quantile) quantile += strcspn(quantile, ",");
+        if (quantile) quantile += strspn(quantile, ", ");
         if (values) dt_float_text(values[i], value);
         DT_TRY(cell_add(stream, list ? title : name, value));
     }

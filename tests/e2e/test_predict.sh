@@ -139,6 +139,12 @@ printf 'a,b,y\n1,1,1\n3e38,3e38,1\n' >"$tmp/huge.csv"
 check_eq 'exit code with a file of such a row' $? 1
 tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(cat "$tmp/out")"
 
+# Quantiles are columns of CSV by their names.
+job 1 data.train="$tmp/linear.csv" run.dir="$tmp/between" model.task=regress train.loss=quantile train.quantiles=0.1,0.9 \
+    model.kind=linear train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+check_eq 'columns of quantiles' "$("$dtrain" predict "$tmp/between" predict.format=csv <"$tmp/linear.csv" 2>"$tmp/err" | head -n 1)" \
+    'values 0.1,values 0.9,error'
+
 # Several targets stand beside several values.
 awk -F, 'NR == 1 {print $0 ",z"; next} {print $0 "," $1 - $2}' "$tmp/linear.csv" >"$tmp/two.csv"
 job 1 data.train="$tmp/two.csv" data.label=y,z run.dir="$tmp/two" model.task=regress model.kind=linear train.epochs=2 \
