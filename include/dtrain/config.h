@@ -136,7 +136,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "bf16, sums in f32. Weights, optimizer, loss and every evaluation stay f32")                 \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
       "refuse settings and hosts with which the result would depend on the number of ranks "       \
-      "or hosts")                                                                                  \
+      "or hosts, or on timing")                                                                    \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
       "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, "           \
       "Zen, ..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what "       \
@@ -379,7 +379,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
-      "end; with eval.dedicated checkpoints are measured instead")                                 \
+      "end. No effect with eval.dedicated")                                                        \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
@@ -388,9 +388,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
-      "early stop after so many evaluations without a better metric; 0: off")                      \
+      "early stop after so many evaluations without a better metric; 0: off. With "                \
+      "eval.dedicated the step depends on timing")                                                 \
     X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
-      "the last rank evaluates checkpoints, training does not wait")                               \
+      "the last rank evaluates the newest checkpoint (run.checkpoint_steps, "                      \
+      "run.checkpoint_secs), training does not wait; older ones are passed over")                  \
     X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                                 \
       "dedicated: least seconds between evaluations")                                              \
     X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                              \

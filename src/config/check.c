@@ -113,6 +113,9 @@
     X(c->eval.patience > 0 && (!evaluates || c->eval.steps < 0),                                   \
       "eval.patience: expected data.eval or data.eval_fraction to measure on, and eval.steps of "  \
       "0 and more")                                                                                \
+    X(c->run.reproducible && c->eval.dedicated && c->eval.patience > 0,                            \
+      "run.reproducible=yes: with eval.dedicated timing decides the step at which eval.patience "  \
+      "stops; expected eval.patience=0, or eval.dedicated=no")                                     \
     X(c->train.schedule == DT_SCHED_PLATEAU &&                                                     \
           (!evaluates || c->eval.dedicated || c->eval.steps < 0),                                  \
       "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \

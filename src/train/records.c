@@ -30,10 +30,10 @@ static void print_evaluator(const struct dt_config *config)
     if (config->eval.steps > 0)
         dt_warn("eval.steps has no effect with eval.dedicated: checkpoints are measured "
                 "(run.checkpoint_steps, run.checkpoint_secs)");
-    if (config->eval.patience > 0 && !config->run.checkpoint_steps)
-        dt_warn("eval.patience counts evaluations of checkpoints, which come every %g s: "
-                "run.checkpoint_steps says how often",
-                config->run.checkpoint_secs);
+    if (config->eval.patience > 0)
+        dt_warn("eval.patience: the evaluator measures checkpoints (run.checkpoint_steps=%lld, "
+                "run.checkpoint_secs=%g), so timing decides the step of an early stop",
+                (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
 /* What groups do with local steps, what a rounded wire is, and what they cost. */

@@ -668,7 +668,7 @@ START_TEST(rules_between_keys)
 {
     const struct {
         int size;
-        const char *assignments[3], *text;
+        const char *assignments[4], *text;
     } rows[] = {
         {3, {"data.train="}, "data.train"},
         {3, {"run.dir="}, "run.dir"},
@@ -686,6 +686,7 @@ START_TEST(rules_between_keys)
         {3, {"eval.metric=rmse"}, "eval.metric"},
         {3, {"eval.metric=auc", "model.task=regress"}, "eval.metric"},
         {3, {"eval.patience=1"}, "eval.patience"},
+        {0, {"run.reproducible=yes", "eval.dedicated=yes", "eval.patience=1", "data.eval=x"}, "timing"},
         {3, {"eval.dedicated=yes"}, "eval.dedicated"},
         {2, {"eval.dedicated=yes", "data.eval=x"}, "at least 3 processes"},
         {1, {"train.mode=async"}, "at least 2 processes"},
@@ -694,7 +695,7 @@ START_TEST(rules_between_keys)
         set_up();
         set("data.train=x");
         EXPECT_OK(dt_config_check(&config, 1));
-        for (int k = 0; k < 3 && rows[i].assignments[k]; k++)
+        for (int k = 0; k < 4 && rows[i].assignments[k]; k++)
             set(rows[i].assignments[k]);
         EXPECT_USAGE(dt_config_check(&config, rows[i].size), rows[i].text);
         dt_config_free(&config);
@@ -842,7 +843,15 @@ START_TEST(a_preset_evaluates_now_and_then)
     EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert(!dt_config_is_given(&config, "eval.steps"));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
+    ck_assert_int_eq(config.eval.patience, 10);
     ck_assert_str_eq(config.model.hidden, "64,32");
+    dt_config_free(&config);
+    set_up(); /* a stop that depends on timing */
+    EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
+    EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert_int_eq(config.eval.patience, 0);
     dt_config_free(&config);
 }
 END_TEST

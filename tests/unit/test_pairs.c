@@ -34,7 +34,8 @@ static const char *const AXES[][MOST_VALUES] = {
     {"train.schedule=constant", "train.schedule=cosine|train.warmup_steps=2", "train.schedule=linear",
      "train.schedule=plateau|data.eval_fraction=0.25"},
     {"eval.batches=0", "data.eval_fraction=0.25|eval.steps=2", "eval.patience=2|data.eval_fraction=0.25",
-     "eval.dedicated=yes|data.eval_fraction=0.25", "data.eval=other.csv"},
+     "eval.dedicated=yes|data.eval_fraction=0.25",
+     "eval.patience=2|eval.dedicated=yes|data.eval_fraction=0.25", "data.eval=other.csv"},
     {"data.normalize=none", "data.normalize=standard|data.clip=1.5", "data.normalize=robust"},
     {"train.class_weight=none", "train.class_weight=balanced"},
 };
