@@ -162,10 +162,13 @@ static dt_status shard_lay_out(struct job *job)
 {
     const struct dt_schema *schema = &job->source->schema;
     const struct dt__layout *layout = &job->source->layout;
+    const int features = layout->features, *shape = schema->shape;
+    const bool pictures = shape[0] > 0;
     const struct dt__h5_item x = {.path = "/x",
                                   .type = layout->bytes ? DT__H5_U8 : DT__H5_F32,
-                                  .rank = 2,
-                                  .dims = {job->rows, (uint64_t)layout->features}};
+                                  .rank = pictures ? 4 : 2,
+                                  .dims = {job->rows, (uint64_t)(pictures ? shape[0] : features),
+                                           (uint64_t)shape[1], (uint64_t)shape[2]}};
     const struct dt__h5_item y = {.path = "/y",
                                   .type = layout->targets ? DT__H5_F32 : DT__H5_I32,
                                   .rank = layout->targets > 1 ? 2 : 1,

@@ -116,6 +116,26 @@ START_TEST(floats_and_targets_are_kept)
 }
 END_TEST
 
+/* Pictures stay pictures. */
+START_TEST(shapes_are_kept)
+{
+    put_text("in.csv", "0,1,2,3,4,5,0\n6,7,8,9,10,11,1\n");
+    set("data.train=in.csv"), set("data.shape=3x2");
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    set("data.shape=");
+    struct dt_source *source = open_shards();
+    ck_assert_mem_eq(dt_source_schema(source)->shape, ((int[]){3, 2, 1}), 3 * sizeof(int));
+    struct dt_table *table = open_table(source);
+    for (uint64_t r = 0; r < 2; r++) {
+        const struct dt_batch batch = read_row(table, r);
+        for (int i = 0; i < 6; i++)
+            ck_assert_float_eq(batch.x[i], (float)(6 * batch.label[0] + i));
+    }
+    dt_table_destroy(table);
+    dt_source_destroy(source);
+}
+END_TEST
+
 static int count_entries(const char *path)
 {
     DIR *dir = opendir(path);
@@ -181,4 +201,4 @@ START_TEST(full_disk_leaves_nothing_behind)
 END_TEST
 
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1})
+           {shapes_are_kept, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1})
