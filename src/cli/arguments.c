@@ -143,10 +143,10 @@ void cli_model_close(struct cli_model *model)
     *model = (struct cli_model){0};
 }
 
-dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out)
+dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, struct dt_source **out)
 {
     const dt_status status =
-        dt_source_survey(&model->config, DT_PART_EVAL, &model->predictor->file.schema, out);
+        dt_source_survey(&model->config, part, &model->predictor->file.schema, out);
     const bool named = dt_config_is_given(&model->config, "data.eval");
     if (status == DT_EIO && !named)
         return dt_fail_prefix(status, "the data of the run, whose paths are looked up from here: ");

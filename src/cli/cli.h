@@ -7,6 +7,7 @@
 
 #include "dtrain/base.h"
 #include "dtrain/config.h"
+#include "dtrain/data.h"
 #include "dtrain/predict.h"
 
 /* argv[0] is the command's name, argv[1] to argv[argc - 1] are its arguments, argv[argc] is NULL.
@@ -44,8 +45,8 @@ struct cli_model {
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
 void cli_model_close(struct cli_model *model);
 /* Its held-out rows, or data.eval's. DT_EUSAGE: it has none. */
-struct dt_source;
-dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out);
+dt_status cli_model_survey(const struct cli_model *model, enum dt_part part,
+                           struct dt_source **out);
 /* Sets options from arguments over what the config holds: INI files first, whatever their place,
  * then section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
 dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments);

@@ -132,7 +132,7 @@ dt_status cmd_eval(int argc, char **argv)
     dt_status status;
     DT_TRY(cli_model_open(&model, argc, argv));
     const struct dt_model *network = model.predictor->model;
-    DT_GUARD(cli_model_survey(&model, &source));
+    DT_GUARD(cli_model_survey(&model, DT_PART_EVAL, &source));
     DT_GUARD(dt_metrics_create(network, &metrics));
     const uint64_t chunks = dt_measure_chunks(&model.config, source);
     DT_GUARD(dt_measure_create(&model.config, source, network, 0, chunks, &measure));

@@ -259,7 +259,7 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     struct dt_table *table = NULL;
     struct dt_batch batch;
     dt_status status;
-    DT_GUARD(cli_model_survey(model, &source));
+    DT_GUARD(cli_model_survey(model, stream->target ? DT_PART_EVAL : DT_PART_PREDICT, &source));
     uint64_t rows = dt_source_rows(source);
     const uint64_t measured = dt_measure_chunks(&model->config, source) * BATCH;
     if (measured < rows) rows = measured; /* eval.batches of the run */

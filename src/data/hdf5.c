@@ -22,9 +22,9 @@ struct array {
 struct reader {
     const struct dt_source *source;
     struct dt__h5_file *file;
-    struct array x, y;
-    int32_t *classes; /* of texts: (rows); else NULL */
-    double *one_hot;  /* (DT__H5_LABELS, items), if y is one-hot */
+    struct array x, y; /* y.item NULL: labels are not read */
+    int32_t *classes;  /* of texts: (rows); else NULL */
+    double *one_hot;   /* (DT__H5_LABELS, items), if y is one-hot */
     /* the file names its classes: labels are their numbers, of classes -1 and 1 too */
     bool named;
 };
@@ -55,13 +55,14 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
                    *list ? list : "nothing", key);
 }
 
+/* y_name NULL: y is not needed. */
 static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
                              struct array *x, struct array *y)
 {
     DT_TRY(array_find(file, "data.x", x_name, x));
     if (x->item->type == DT__H5_TEXT)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", x->item->path);
-    return array_find(file, "data.y", y_name, y);
+    return y_name ? array_find(file, "data.y", y_name, y) : DT_OK;
 }
 
 /* ---- labels --------------------------------------------------------------------------------- */
@@ -171,7 +172,8 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     struct array x, y;
     dt_status status;
     DT_TRY(dt__h5_open(out->path, &file));
-    DT_GUARD(arrays_find(file, config->data.x, config->data.y, &x, &y));
+    const char *y_name = survey->predicting ? NULL : config->data.y;
+    DT_GUARD(arrays_find(file, config->data.x, y_name, &x, &y));
     DT_GUARD(dt__survey_features(survey, x.items));
     survey->floats |= x.item->type != DT__H5_U8;
     DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
@@ -179,8 +181,9 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     survey->labels.path = out->path;
     survey->labels.line = 0;
     DT_GUARD(dt_strdup(config->data.x, &out->x_name));
-    DT_GUARD(dt_strdup(config->data.y, &out->y_name));
     DT_GUARD(names_learn(survey, file));
+    if (!y_name) goto done;
+    DT_GUARD(dt_strdup(y_name, &out->y_name));
     DT_GUARD(labels_learn(survey, file, &x, &y));
 done:
     dt__h5_close(file);
@@ -210,11 +213,13 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     x = &reader->x, y = &reader->y;
     DT_GUARD(dt__h5_open(file->path, &reader->file));
     DT_GUARD(arrays_find(reader->file, file->x_name, file->y_name, x, y));
-    if (x->rows != file->rows || x->items != (uint64_t)layout->features || y->rows != file->rows ||
-        (layout->targets && y->items != (uint64_t)layout->targets))
+    if (x->rows != file->rows || x->items != (uint64_t)layout->features ||
+        (y->item &&
+         (y->rows != file->rows || (layout->targets && y->items != (uint64_t)layout->targets))))
         DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
     reader->named = dt__h5_has_array(reader->file, "/label_names");
-    const bool labels = !layout->targets, of_texts = labels && y->item->type == DT__H5_TEXT;
+    const bool labels = y->item && !layout->targets;
+    const bool of_texts = labels && y->item->type == DT__H5_TEXT;
     if (of_texts) { /* classes of texts are looked up once */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
         DT_GUARD(dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
@@ -240,7 +245,9 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
     unsigned char *to = dt__block_y(layout, out, out->rows);
     DT_TRY(dt__h5_read(reader->file, x->item, row, count, layout->bytes ? DT__H5_U8 : DT__H5_F32,
                        dt__block_x(layout, out, out->rows)));
-    if (reader->classes)
+    if (!y->item)
+        memset(to, 0, count * dt__layout_y(layout));
+    else if (reader->classes)
         memcpy(to, reader->classes + row, count * sizeof *reader->classes);
     else if (!reader->one_hot)
         DT_TRY(dt__h5_read(reader->file, y->item, row, count,

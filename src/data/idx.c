@@ -220,17 +220,16 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt_source *source = survey->source;
     struct head x, y;
     struct array array;
-    if (!file->labels)
-        return dt_fail(DT_EMISMATCH,
-                       "%s: IDX data has its labels apart: set data.train_labels"
-                       " (data.eval_labels)",
-                       file->path);
+    if (!file->labels && !survey->predicting)
+        return dt_fail(DT_EMISMATCH, "%s: IDX data has its labels apart: set data.%s_labels",
+                       file->path, survey->training ? "train" : "eval");
     DT_TRY(numbers_survey(file->path, source, &x, &file->x));
     dt_status status = dt__survey_features(survey, x.items);
     if (!status) status = dt__survey_shape(survey, x.ndims, x.dims);
     if (status) return dt_fail_prefix(status, "%s: ", file->path);
     survey->floats |= x.type != U8;
     file->rows = x.rows;
+    if (!file->labels) return DT_OK;
     survey->labels.path = file->labels;
     survey->labels.line = 0;
     DT_TRY(numbers_survey(file->labels, source, &y, &file->y));
@@ -269,7 +268,7 @@ static dt_status idx_open(const struct dt_source *source, const struct dt__file 
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct reader){.source = source, .x.fd = -1, .y.fd = -1};
     DT_GUARD(array_open(source, file->path, &file->x, &reader->x));
-    DT_GUARD(array_open(source, file->labels, &file->y, &reader->y));
+    if (file->labels) DT_GUARD(array_open(source, file->labels, &file->y, &reader->y));
     *out = reader;
 done:
     if (status) idx_close(reader);
@@ -283,7 +282,10 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
     unsigned char *x = dt__block_x(layout, out, out->rows);
     unsigned char *y = dt__block_y(layout, out, out->rows);
     DT_TRY(array_read_rows(&reader->x, row, count, layout->bytes ? AS_THEY_ARE : AS_FLOATS, x));
-    DT_TRY(array_read_rows(&reader->y, row, count, layout->targets ? AS_FLOATS : AS_LABELS, y));
+    if (reader->y.path)
+        DT_TRY(array_read_rows(&reader->y, row, count, layout->targets ? AS_FLOATS : AS_LABELS, y));
+    else
+        memset(y, 0, count * dt__layout_y(layout));
     dt__labels_to_classes(&reader->source->schema, y, count);
     dt__block_add(layout, out, count);
     return DT_OK;

@@ -498,14 +498,15 @@ static dt_status survey_end(struct dt__survey *survey, dt_status status, struct 
 dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
                            const struct dt_schema *known, struct dt_source **out)
 {
-    bool files = part == DT_PART_EVAL && *config->data.eval;
+    const bool training = part == DT_PART_TRAIN, files = !training && *config->data.eval;
     struct dt__survey survey;
     *out = NULL;
-    if (part == DT_PART_EVAL && !files && !(config->data.eval_fraction > 0)) return DT_OK;
+    if (!training && !files && !(config->data.eval_fraction > 0)) return DT_OK;
     if (*config->data.eval && config->data.eval_fraction > 0)
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
-    dt_status status = survey_init(&survey, config, part == DT_PART_TRAIN, known);
-    if (!status) survey.source->held_out = part == DT_PART_EVAL && !files;
+    dt_status status = survey_init(&survey, config, training, known);
+    survey.predicting = part == DT_PART_PREDICT;
+    if (!status) survey.source->held_out = !training && !files;
     if (!status) status = files_list(config, files, survey.source);
     if (!status) status = files_measure(&survey, files ? "data.eval" : "data.train");
     if (!status) status = survey_run(&survey, files);

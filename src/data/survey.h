@@ -10,6 +10,7 @@ struct dt__survey {
     const struct dt_config *config;
     const struct dt_schema *known; /* NULL: the schema is learned */
     bool training;                 /* also if `known`, on a resume: rows are weighted */
+    bool predicting;               /* labels may be missing */
     struct dt_source *source;      /* in the making */
     struct dt__labels labels;
     int task;

@@ -412,6 +412,28 @@ START_TEST(labels_have_many_forms)
 }
 END_TEST
 
+/* Rows to be predicted need none. */
+START_TEST(labels_may_be_missing)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    bool_y();
+    finish();
+    create("b.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    finish();
+    struct dt_source *source = survey(), *rows;
+    set("data.eval=b.h5");
+    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &rows),
+                DT_EFORMAT, "/y is missing");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_PREDICT, dt_source_schema(source), &rows));
+    struct dt_table *table = open_table(rows);
+    for (uint64_t r = 0; r < ROWS; r++)
+        ck_assert_mem_eq(read_row(table, r).x, X + r * FEATURES, FEATURES * sizeof *X);
+    dt_table_destroy(table), dt_source_destroy(rows), dt_source_destroy(source);
+}
+END_TEST
+
 /* What takes several reads: labels as rows with a 1, more than are read at once, and values that the reader process
  * converts, more than it hands over at once. */
 START_TEST(files_take_several_reads)
@@ -927,7 +949,8 @@ END_TEST
 
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
-           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
+           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {labels_may_be_missing, 1},
+           {data_sets_have_names, 1},
            {files_take_several_reads, 1}, {a_file_may_have_many_items, 1},
            {rows_have_a_shape, 1}, {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},

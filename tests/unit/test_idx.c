@@ -232,6 +232,23 @@ START_TEST(labels_out_of_range)
 }
 END_TEST
 
+/* Pictures alone: to be predicted, not measured. */
+START_TEST(labels_may_be_missing)
+{
+    struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
+    put_bytes("x", x.bytes, x.length), put_bytes("y", y.bytes, y.length);
+    use("x", "y"), set("data.eval=x");
+    struct dt_source *source = survey(), *rows;
+    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &rows),
+                DT_EMISMATCH, "x: IDX data has its labels apart: set data.eval_labels");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_PREDICT, dt_source_schema(source), &rows));
+    ck_assert_uint_eq(dt_source_rows(rows), ROWS);
+    struct dt_table *table = open_table(rows);
+    ck_assert_float_eq(read_row(table, ROWS - 1).x[FEATURES - 1], x.bytes[x.length - 1]);
+    dt_table_destroy(table), dt_source_destroy(rows), dt_source_destroy(source);
+}
+END_TEST
+
 /* Targets of a regression, and a float that is not finite. */
 START_TEST(targets_are_read)
 {
@@ -258,4 +275,4 @@ END_TEST
 
 DATA_SUITE("idx", {plain_and_gzip_are_the_same, 1}, {element_types_are_read, 1},
            {lies_are_named, 1}, {truncated_gzip_is_an_error, 1}, {damaged_gzip_is_an_error, 1},
-           {labels_out_of_range, 1}, {targets_are_read, 1})
+           {labels_out_of_range, 1}, {labels_may_be_missing, 1}, {targets_are_read, 1})
