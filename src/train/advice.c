@@ -103,7 +103,7 @@ static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
     struct dt_metric_values values;
     dt_metrics_values(metrics, &values);
     if (isfinite(values.rmse) && values.r2 < 1 && dt_source_schema(job->train)->targets == 1) {
-        *guess = (struct dt_guess){"rmse", values.rmse / sqrt(1 - values.r2), 0, 1};
+        *guess = (struct dt_guess){"rmse", values.rmse / sqrt(1 - values.r2), 0, 1, ""};
         guess->noise = 0.02 * guess->value;
     }
     for (size_t c = 0; c < classes; c++) {
@@ -112,19 +112,23 @@ static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
             rows += (double)confusion[c * classes + i];
         if (rows / values.rows <= guess->value) continue;
         const double share = rows / values.rows;
-        *guess = (struct dt_guess){"accuracy", share, sqrt(share * (1 - share) / values.rows), -1};
+        *guess =
+            (struct dt_guess){"accuracy", share, sqrt(share * (1 - share) / values.rows), -1, ""};
     }
     if (job->config->eval.metric == DT_METRIC_AUC)
-        *guess = (struct dt_guess){"auc", 0.5, 1 / sqrt(12 * (1 - guess->value) * values.rows), -1};
+        *guess =
+            (struct dt_guess){"auc", 0.5, 1 / sqrt(12 * (1 - guess->value) * values.rows), -1, ""};
 }
 
 void dt__guess(const struct dt_job *job, struct dt_guess *out)
 {
-    enum { MOST_CHUNKS = 16 };
+    enum { LEAST_CHUNKS = 16, MOST_VALUES = 1 << 24 };
     *out = (struct dt_guess){.metric = ""};
     if (!job->eval) return;
     const uint64_t all = (dt_source_rows(job->eval) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
-    const uint64_t chunks = all < MOST_CHUNKS ? all : MOST_CHUNKS;
+    const uint64_t most = LEAST_CHUNKS + MOST_VALUES / DT_EVAL_CHUNK /
+                                             (uint64_t)dt_source_schema(job->eval)->features;
+    const uint64_t chunks = all < most ? all : most;
     struct dt_metrics *metrics = NULL;
     float *zeros = NULL;
     double *sums = NULL;
@@ -136,6 +140,7 @@ void dt__guess(const struct dt_job *job, struct dt_guess *out)
     for (uint64_t c = 0; c < chunks && !status; c++)
         status = guess_add(job, c * all / chunks, zeros, sums, metrics);
     if (!status) guess_score(job, metrics, out);
+    snprintf(out->text, sizeof out->text, chunks < all ? "about %.2g" : "%.5g", out->value);
     dt_metrics_destroy(metrics);
     dt_free(zeros);
     dt_free(sums);

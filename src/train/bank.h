@@ -29,6 +29,7 @@ struct dt_guess {
     const char *metric;  /* "accuracy", "rmse"; "": not known */
     double value, noise; /* noise: what is less apart from it is not clearly better */
     int sign;            /* -1: more is better */
+    char text[32];       /* the value; "about 0.11": not all rows were looked at */
 };
 
 struct dt_bank {

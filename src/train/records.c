@@ -102,11 +102,11 @@ static void print_data(struct dt_bank *bank)
     dt__guess(job, &bank->guess);
     if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
     if (*bank->guess.metric)
-        snprintf(guess, sizeof guess, "; a mere guess%s has %s %.5g",
+        snprintf(guess, sizeof guess, "; a mere guess%s has %s %s",
                  !strcmp(bank->guess.metric, "auc") ? ""
                  : job->model->classes              ? ", always the most frequent class,"
                                                     : ", always the mean,",
-                 bank->guess.metric, bank->guess.value);
+                 bank->guess.metric, bank->guess.text);
     dt_info("%llu rows to learn from, %llu held out%s%s",
             (unsigned long long)dt_source_rows(job->train),
             (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
@@ -457,11 +457,13 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const char *metric = dt__metric_name(job, job->config);
     char beside[64] = "";
     const bool known = best->known && !strcmp(best->metric, guess->metric);
-    if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
+    if (known) snprintf(beside, sizeof beside, "; a mere guess has %s", guess->text);
     if (!strcmp(status, "early_stopped"))
-        dt_info("the last %lld evaluations brought no better %s, so the run stopped early%s",
-                (long long)job->config->eval.patience, metric,
-                !strcmp(metric, "accuracy") ? "; of equal ones, that of least loss is best" : "");
+        dt_info("stopped early: %lld evaluation%s in a row brought no better %s%s",
+                (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
+                !best->since                  ? "; the one behind the stop did"
+                : !strcmp(metric, "accuracy") ? "; of equal ones, that of least loss is best"
+                                              : "");
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);

@@ -16,6 +16,7 @@ same() {
 good 3 whole
 stop=$(record "$tmp/whole" final step)
 same whole
+grep -q 'stopped early: 5 evaluations in a row brought no better rmse$' "$tmp/err" || fail 'the end does not say why'
 check_le 'it stops early' "$stop" 799
 best=$(awk -F'[:,]' '/"eval"/ {for (i = 1; i < NF; i++) {if ($i == "\"step\"") s = $(i + 1)
     if ($i == "\"rmse\"" && (!n++ || $(i + 1) < least)) {least = $(i + 1); at = s}}} END {print at}' \
