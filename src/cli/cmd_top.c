@@ -149,6 +149,14 @@ static void models_print(const struct view *view)
     putchar('\n');
 }
 
+/* What a rank does. NULL: it is at a synchronization point, as all are where the bank of a sync run
+ * looks; or nothing is known. */
+static const char *phase_of(const struct view *view, size_t i)
+{
+    const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
+    return phase && strcmp(phase, "synchronization") ? phase : NULL;
+}
+
 static void ranks_print(const struct view *view)
 {
     static const struct {
@@ -161,17 +169,20 @@ static void ranks_print(const struct view *view)
                    {"wait_share", 100, 5, 0}};
     const size_t ranks = dt_history_count(view->run, DT_RECORD_RANK);
     const size_t shown = ranks > view->lines ? view->lines - 1 : ranks;
+    bool does = false;
     if (!ranks) return;
-    printf("\nrank  %-12s  %-9s  %9s  %9s  %6s  %5s  %s\n", "host", "role", "step", "samples/s",
-           "idle s", "wait%", "does");
+    for (size_t i = 0; i < ranks; i++)
+        does |= phase_of(view, i) != NULL;
+    printf("\nrank  %-12s  %-9s  %9s  %9s  %6s  %5s%s\n", "host", "role", "step", "samples/s",
+           "idle s", "wait%", does ? "  does" : "");
     for (size_t i = 0; i < shown; i++) {
-        const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
+        const char *phase = phase_of(view, i);
         const char *wait = dt_history_text(view->run, DT_RECORD_RANK, i, "waits_for");
         printf("%4.0f  ", dt_history_real(view->run, DT_RECORD_RANK, i, "rank"));
         cli_print_text(dt_history_text(view->run, DT_RECORD_RANK, i, "host"), 12);
         printf("  ");
         cli_print_text(dt_history_text(view->run, DT_RECORD_RANK, i, "role"), 9);
-        for (size_t c = 0; phase && c < sizeof columns / sizeof *columns; c++) {
+        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
             double value = dt_history_real(view->run, DT_RECORD_RANK, i, columns[c].key);
             if (isnan(value))
                 printf("  %*s", columns[c].width, "");

@@ -56,7 +56,11 @@ void dt__advise_scale(const struct dt_job *job)
         }
         if (sum > most * batch.rows) at = f, most = sum / batch.rows;
     }
-    if (most > LARGE * LARGE)
+    if (most > LARGE * LARGE && dt_source_schema(job->train)->shape[0])
+        dt_warn("pixels are about %.2g in size, and learning wants numbers near 1: data.scale (of "
+                "bytes 0.00392156862745098, 1/255), or data.normalize=standard, brings them there",
+                sqrt(most));
+    else if (most > LARGE * LARGE)
         dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
                 "data.normalize=standard, or data.scale, brings them there",
                 at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));

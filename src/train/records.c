@@ -461,7 +461,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (!strcmp(status, "early_stopped"))
         dt_info("stopped early: %lld evaluation%s in a row brought no better %s%s",
                 (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
-                !best->since                  ? "; the one behind the stop did"
+                !best->since                  ? "; the one after the stop did"
                 : !strcmp(metric, "accuracy") ? "; of equal ones, that of least loss is best"
                                               : "");
     if (best->known)

@@ -19,19 +19,20 @@ settle 20 test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 for key in step epoch loss lr samples_per_sec wall_secs secs_left; do
     head -n 1 "$tmp/run/status.json" | grep -q "\"$key\":" || fail "status.json has no $key"
 done
-waiting() { sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ ([0-9]+ )?[0-9.]+ [0-9]+ '; }
+waiting() { sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ ([0-9]+ )?[0-9.]+ [0-9]+$'; }
 evaluated() { top; grep -q '^best accuracy' "$tmp/top" && [ "$(waiting)" -eq 2 ]; }
 settle 20 evaluated || { cat "$tmp/top"; fail 'neither an evaluation nor who waits'; }
 shows ': running on .*, seen .* s ago'
 shows '^step [0-9]* of 90000000 .* left$'
 shows '^best accuracy 0.9'
 shows '^last checkpoint'
+! grep -q 'does\|synchronization' "$tmp/top" || { cat "$tmp/top"; fail 'what all ranks do whenever somebody looks'; }
 check_eq 'ranks shown' "$(grep -cE '^ +[0-2]  .*(bank|worker) ' "$tmp/top")" 3
 cat "$tmp/top"
 check_eq 'workers that say how long they wait' "$(waiting)" 2
 worker_rates() {
     top
-    [ "$(sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+ ')" -eq 2 ]
+    [ "$(sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+$')" -eq 2 ]
 }
 settle 15 worker_rates || { cat "$tmp/top"; fail 'workers do not say their samples a second'; }
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
