@@ -13,7 +13,8 @@
 
 enum { WIDTH = 64, HEIGHT = 14 };
 
-/* Rows from the greatest loss down to the least; what diverged is cut off above the first loss. */
+/* Rows from the greatest loss down to the least, which is an o; the x is what is suggested. What
+ * diverged is cut off above the first loss. */
 static void curve_draw(const struct dt_lr_test *test)
 {
     char cell[HEIGHT][WIDTH + 1];
@@ -22,18 +23,24 @@ static void curve_draw(const struct dt_lr_test *test)
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x <= WIDTH; x++)
             cell[y][x] = x < WIDTH ? ' ' : 0;
+    int suggested = test->rises ? -1 : 0;
+    while (suggested >= 0 && test->lr[suggested] < test->suggest)
+        suggested++;
     for (int i = 0; i < test->points; i++) {
         double up = (test->smooth[i] - low) / (high - low + 1e-12);
         int x = i * (WIDTH - 1) / (DT_LR_TEST_STEPS - 1);
         int y = HEIGHT - 1 - (int)((up < 1 ? up : 1) * (HEIGHT - 1));
-        if (cell[y][x] != 'o') cell[y][x] = i == test->least ? 'o' : '*';
+        if (i == test->least || i == suggested)
+            cell[y][x] = i == test->least ? 'o' : 'x';
+        else if (cell[y][x] == ' ')
+            cell[y][x] = '*';
     }
     for (int y = 0; y < HEIGHT; y++)
         printf("%10.4g |%s\n", high - (high - low) * y / (HEIGHT - 1), cell[y]);
     printf("%10s +", "loss");
     for (int x = 0; x < WIDTH; x++)
         putchar('-');
-    printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
+    printf("\n%11s %-8g%*s%g\n", "rate (log)", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
 /* The curve, and what it says. preset: the test took one by itself, which a given rate would turn
@@ -56,7 +63,7 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
         dt_warn("the loss falls by less than 2 %%: the suggestion is weak; try %sa larger "
                 "train.batch",
                 normalise);
-    printf("least loss %.4g at a rate of %.3g; suggested, well below that:\n",
+    printf("o: least loss %.4g at a rate of %.3g; x: suggested, well below that:\n",
            test->smooth[test->least], test->lr[test->least]);
     printf("train.lr=%.2g", test->suggest);
     if (wide > 0) printf(" train.wide_lr=%.2g", test->suggest * wide);

@@ -68,7 +68,7 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     dt_free(table);
     print_schema(&from->schema, out);
     if (from->best.known)
-        print(out, "best          %s %g at step %" PRIu64 "\n", from->best.metric, from->best.value,
+        print(out, "best by then  %s %g at step %" PRIu64 "\n", from->best.metric, from->best.value,
               from->best.step);
     return DT_OK;
 }

@@ -150,9 +150,10 @@ static void print_start(struct dt_bank *bank)
     print_memory(bank);
     print_preset(bank);
     print_data(bank);
-    dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
+    dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps%s an epoch",
             (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
-            (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(job->plan));
+            (double)batch / workers, (unsigned long long)dt__epoch_steps(job),
+            job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
     if (workers > 1 && batch < (uint64_t)workers * FEW_ROWS)
         dt_warn("a worker has %.3g rows per step, too few for fast matrix products: a larger "
                 "train.batch, or fewer ranks, may be faster",
