@@ -14,12 +14,19 @@
 
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
 {
-    const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle"), *osc = getenv("OMPI_MCA_osc");
-    const char *sndbuf = getenv("OMPI_MCA_btl_tcp_sndbuf");
+    static const char *const names[] = {"OMPI_MCA_mpi_yield_when_idle", "OMPI_MCA_osc",
+                                        "OMPI_MCA_btl_tcp_sndbuf"};
+    const size_t prefix = strlen("OMPI_MCA_");
+    size_t length = 0;
     buffer[0] = '\0';
     if (!dt_world_is_open_mpi()) return buffer;
-    snprintf(buffer, DT_MPI_SETTINGS, " (mpi_yield_when_idle=%s, osc=%s%s%s)", yield ? yield : "",
-             osc ? osc : "", sndbuf ? ", btl_tcp_sndbuf=" : "", sndbuf ? sndbuf : "");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value)
+            length += (size_t)snprintf(buffer + length, DT_MPI_SETTINGS - length, "%s%s=%.20s",
+                                       length ? ", " : " (", names[i] + prefix, value);
+    }
+    if (length) snprintf(buffer + length, DT_MPI_SETTINGS - length, ")");
     return buffer;
 }
 
