@@ -231,24 +231,19 @@ struct dt_network_hooks {
 };
 
 /* Forward and backward over a batch (rows <= max_rows; 0 rows zeroes the gradient and calls hooks).
- *   params   (P) weights, read in place
- *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of the
- *   dropout
- *            behind layer l is drop number (l << 40) + r * nout + c; may be NULL if nothing drops.
- *            Kept units are scaled by 1 / (1 - rate)
- *   slot     written: the SUM over the rows of the gradient of the sample's loss
- *            (cross-entropy; squared error averaged over nout)
- *            (squared errors of standardised targets, where the model has units).
- *            Touched rows: of all row-sparse tensors, in their order, and of batches with a sparse
- *            part;
- *            rows of dense inputs always count as touched. Factors: of batches without a sparse
- *            part,
- *            and not accumulated
- *   out_loss sum of the samples' losses, in double, in the targets' units; may be NaN: the caller
- *   checks
+ *   params      (P) weights, read in place
+ *   dropout     key of this draw's masks; the element of row r (in the draw) and column c of the
+ *               dropout behind layer l is drop number (l << 40) + r * nout + c; may be NULL if
+ *               nothing drops. Kept units are scaled by 1 / (1 - rate)
  *   accumulate  false: the slot gets the gradient; true: it is added to what is there, so that a
- *   batch larger than
- *            max_rows is done in slices
+ *               batch larger than max_rows is done in slices
+ *   slot        written: the SUM over the rows of the gradient of the sample's loss (cross-entropy;
+ *               squared error averaged over nout, of standardised targets where the model has
+ *               units). Touched rows: of all row-sparse tensors, in their order, and of batches
+ *               with a sparse part; rows of dense inputs always count as touched. Factors: of
+ *               batches without a sparse part, and not accumulated
+ *   out_loss    sum of the samples' losses, in double, in the targets' units; may be NaN: the
+ *               caller checks
  * DT_EMEMORY: a product failed; hooks of the buckets that were not reached have not been called. */
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               const struct dt_batch *batch, const struct dt_rng *dropout,

@@ -49,8 +49,8 @@ struct dt_predictor {
 /* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
  * dt_export_load has; *out is NULL then. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
-/* The same, but its network is made with the first answer: for who reads in the model what kernel to
- * settle, or wants no answers. */
+/* The same, but its network is made with the first answer: for who reads in the model what kernel
+ * to settle, or wants no answers. */
 dt_status dt_predictor_load(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 

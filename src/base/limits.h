@@ -10,20 +10,16 @@
  *
  * Constants that stay where they are used:
  * - part of results' bits: the 256 rows of an evaluation's chunk, of statistics' blocks and of
- *   samples; the chunks
- *   and windows of the order of rows; the slices of 4,096 rows of a share; lanes of sums; groups of
- *   a softmax; blocks
- *   of a norm and of a sum over replicas; blocks of q8; rows that a prediction and pictures that a
- *   convolution take
- *   at once, whose libraries have other kernels for other numbers of them;
+ *   samples; the chunks and windows of the order of rows; the slices of 4,096 rows of a share;
+ *   lanes of sums; groups of a softmax; blocks of a norm and of a sum over replicas; blocks of q8;
+ *   rows that a prediction and pictures that a convolution take at once, whose libraries have other
+ *   kernels for other numbers of them;
  * - part of a file's or a protocol's format: pages, chunks and pieces of texts in HDF5, the lanes
- *   of a checksum
- *   (its tables are of their length), the layout of packed weights, tags, what a signature is
- *   looked for in;
+ *   of a checksum (its tables are of their length), the layout of packed weights, tags, what a
+ *   signature is looked for in;
  * - of the machine: pages, cache lines, vectors, how far ahead memory is fetched;
  * - bounds of what is taken, shown or kept (longest row, most classes, events of a trace): another
- *   bound is another
- *   answer. */
+ *   bound is another answer. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 

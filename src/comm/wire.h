@@ -3,7 +3,7 @@
  *
  *   bf16   the upper half of each float, rounded to the nearest
  *   q8     blocks of DT__WIRE_BLOCK floats: a scale, max |x| / 127, as a float, and a signed byte
- *   each
+ *          each
  *
  * Blocks are cut at multiples of DT__WIRE_BLOCK of the flat vector's offsets, so that what is
  * rounded does not depend on who rounds which range; only a bucket's ends cut them elsewhere. The

@@ -64,13 +64,11 @@ static void round_wide(size_t n, const float *restrict values, float *restrict o
 /* The weight gradient is made in tiles, each in one run of memory: as a whole the library would
  * write it in columns of blocks, whose rows are far apart. Its factors are laid out for that once:
  * the inputs transposed, the deltas as the library itself would pack them for every tile. In strips
- * of
- * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128
- * rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
+ * of whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with
+ * 128 rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
  * AVX512-BF16 alone 1.0 to 1.1 times as fast). And a tile can be made by whoever has the factors,
- * just when it is
- * needed: then it, the weights there and the deltas of its columns stay in the second-level
- * cache. */
+ * just when it is needed: then it, the weights there and the deltas of its columns stay in the
+ * second-level cache. */
 enum { TILE_GRAIN = DT__PACK_DEPTH };
 _Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
 _Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");

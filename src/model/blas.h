@@ -1,4 +1,5 @@
-/* blas: matrix products, the one place that knows OpenBLAS and oneDNN. */
+/* blas: matrix products in f32, by OpenBLAS, which is known here alone, or by oneDNN; and by which
+ * of the two. */
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 

@@ -53,8 +53,7 @@ struct dt__input_rows {
  * at 0 unless `accumulate`.
  *   touched  NULL: grad is (rows, width), whole
  *            else grad has the touched rows alone, which are listed there; with `accumulate` those
- *            that
- *            it lists already are among them */
+ *            that it lists already are among them */
 void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
                           bool accumulate, const struct dt_touched *touched, float *grad);
 

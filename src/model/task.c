@@ -627,8 +627,7 @@ static double own_loss(const struct dt_outputs *outputs, const struct dt_batch *
     return own_sum(outputs, batch, logits, NULL);
 }
 
-/* ---- yes or no, several times
- * ----------------------------------------------------------------- */
+/* ---- yes or no, several times ---------------------------------------------------------------- */
 
 /* sums: right, predicted, positive, both of these. */
 static void labels_measure(const struct dt_outputs *outputs, const float *logits,
