@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/onesided.h"
 #include "comm/world.h"
 
@@ -40,7 +41,7 @@ struct target {
     int owner;
     MPI_Aint pad;        /* bytes before the first cache line */
     MPI_Aint unused;     /* where a byte is that nobody uses */
-    int messages;        /* of an answer: its head, and the body in chunks */
+    int messages;        /* of an answer: its head, and the body in pieces */
     MPI_Request *answer; /* (workers, messages) the owner's, of answers; a worker's (messages) */
     MPI_Request fetch;   /* of the value before */
     struct control control[MOST_BEGUN]; /* in turns, */
@@ -68,10 +69,15 @@ static struct target *target_of(struct dt__onesided *remote)
     return (struct target *)remote;
 }
 
+/* An answer goes in pieces below the eager limit of TCP. Before MPI sends what is longer it waits
+ * for a word of the receiver, and on a connection that word stands behind the gradient which the
+ * receiver puts: links would carry one direction at a time. */
+enum { PIECE = DT__CHUNK * sizeof(float) };
+
 /* Counts are int. */
-static int chunk_at(size_t at, size_t length)
+static int part_at(size_t at, size_t length, size_t most)
 {
-    return (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+    return (int)(length - at < most ? length - at : most);
 }
 
 /* ---- payload -------------------------------------------------------------------------------- */
@@ -94,7 +100,7 @@ static void window_put(struct dt__onesided *remote, int set, size_t offset, cons
     const struct target *target = target_of(remote);
     struct window *window = target->window;
     for (size_t at = 0, n; at < length; at += n) {
-        n = (size_t)chunk_at(at, length);
+        n = (size_t)part_at(at, length, DT__MPI_CHUNK);
         DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, target->owner,
                         target->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
                         next_request(window, set)));
@@ -186,9 +192,9 @@ static void window_send(struct dt__onesided *remote, int worker, const struct dt
     MPI_Request *request = target->answer + worker * target->messages;
     const int to = target->window->world->worker_rank + worker;
     DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, TAG_ANSWER, comm, request++));
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Isend((const char *)body + at, chunk_at(at, length), MPI_BYTE, to, TAG_ANSWER,
-                         comm, request++));
+    for (size_t at = 0; at < length; at += PIECE)
+        DT_MPI(MPI_Isend((const char *)body + at, part_at(at, length, PIECE), MPI_BYTE, to,
+                         TAG_ANSWER, comm, request++));
 }
 
 static void window_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
@@ -199,8 +205,8 @@ static void window_expect(struct dt__onesided *remote, struct dt__head *head, vo
     MPI_Request *request = target->answer + target->window->world->workers * target->messages;
     DT_MPI(
         MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, target->owner, TAG_ANSWER, comm, request++));
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, target->owner,
+    for (size_t at = 0; at < length; at += PIECE)
+        DT_MPI(MPI_Irecv((char *)body + at, part_at(at, length, PIECE), MPI_BYTE, target->owner,
                          TAG_ANSWER, comm, request++));
 }
 
@@ -318,7 +324,7 @@ static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, 
         target->fetch = MPI_REQUEST_NULL;
         for (int k = 0; k < MOST_BEGUN; k++)
             target->begun[k] = MPI_REQUEST_NULL;
-        target->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
+        target->messages = (int)(1 + (of[i].answer + PIECE - 1) / PIECE);
         DT_TRY(dt__keep(kept, rows * (size_t)target->messages, sizeof *target->answer,
                         "async window", &target->answer));
         for (size_t k = 0; k < rows * (size_t)target->messages; k++)
