@@ -156,7 +156,7 @@ static dt_status columns_make(struct dt__survey *survey, const struct dt__header
     DT_TRY(dt__survey_features(survey, header->features));
     DT_TRY(dt__columns_init(columns, config, header->features));
     if (header->names && (status = dt__header_distinct(header)))
-        return dt_fail(status, "%s; data.ignore leaves columns out by their numbers",
+        return dt_fail(status, "%s: rename one; data.ignore leaves columns out by their numbers",
                        dt_error_text());
     DT_TRY(dt_alloc(header->cells.count, sizeof *insisted, "columns", &insisted));
     DT_GUARD(dt__header_mark_categories(header, config, true, insisted));

@@ -159,7 +159,7 @@ dt_status dt__header_distinct(const struct dt__header *header)
         if (!dt__header_has(header, header->cells.items[i], &first, &twice) || first == i ||
             (header->roles[i] == DT__ROLE_IGNORE && header->roles[first] == DT__ROLE_IGNORE))
             continue;
-        return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s': rename one", first, i,
+        return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, i,
                        header->cells.items[i]);
     }
     return DT_OK;

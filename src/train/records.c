@@ -350,6 +350,8 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     DT_TRY(dt_record_end(report));
     if (!strcmp(name, "loss")) /* which is said anyway */
         DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
+    if (!strcmp(name, "loss") && !strcmp(bank->guess.metric, "rmse")) /* as the start has it */
+        name = "rmse", value = values->rmse;
     if (strcmp(name, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", name, value);
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
         dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,

@@ -464,7 +464,7 @@ START_TEST(columns_without_a_name_are_told)
 {
     put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
     set("data.train=a.csv"), set("data.label=y");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:1: columns 0 and 2 are both named ''; data.ignore leaves columns out by");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:1: columns 0 and 2 are both named '': rename one; data.ignore leaves columns out by");
     set("data.ignore=2");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
     set("data.ignore=0,2");
