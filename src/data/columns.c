@@ -9,8 +9,9 @@
 #include "data/source.h"
 #include "data/typed.h"
 
+enum { PATH_SIZE = 64, PLACE_SIZE = 64 };
 /* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
-enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
+enum { NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -122,6 +123,17 @@ void dt__columns_free(struct dt__columns *columns)
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
+/* As a list of columns takes it: its name, or its number where that would be read as another. */
+static void column_listed(const struct dt__column *column, char out[PLACE_SIZE])
+{
+    const char *name = column->name;
+    const size_t length = name ? strlen(name) : 0;
+    if (length && length < PLACE_SIZE && !strchr(name, ',') && !dt__text_is_number(name, length))
+        snprintf(out, PLACE_SIZE, "%s", name);
+    else
+        snprintf(out, PLACE_SIZE, "%zu", column->place);
+}
+
 /* The column's first value says what it is. */
 static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length)
@@ -167,6 +179,7 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
 static dt_status cell_number(const struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length, uint32_t *out)
 {
+    char place[PLACE_SIZE];
     float value;
     double number;
     dt_status status;
@@ -179,8 +192,9 @@ static dt_status cell_number(const struct dt__columns *columns, struct dt__colum
     if (!status || !columns->learning || !columns->texts || !column->name ||
         dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
         return status;
+    column_listed(column, place);
     return dt_fail(status, "%s; data.categories=%s would take the column's texts as categories",
-                   dt_error_text(), column->name);
+                   dt_error_text(), place);
 }
 
 dt_status dt__columns_cell(struct dt__columns *columns, size_t index, const char *text,
@@ -299,10 +313,8 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     struct ranked *ranked;
     struct dt__names kept = {0};
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
-        char place[64]; /* as a list of columns takes it */
-        const bool named = column->name && strlen(column->name) < 60 && !strchr(column->name, ',');
-        snprintf(place, sizeof place, "%s", named ? column->name : "");
-        if (!named) snprintf(place, sizeof place, "%zu", column->place);
+        char place[PLACE_SIZE];
+        column_listed(column, place);
         return dt_fail(DT_EFORMAT,
                        "column %s: %zu different texts in %llu rows are too many for categories: "
                        "leave it out with data.ignore=%s, or keep it with data.categories=%s",

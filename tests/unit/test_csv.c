@@ -572,7 +572,8 @@ static const struct {
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is no plain number: remove the %", NULL},
     {"d;y\n1.234,5;0\n", "a.csv:2: column 0 (d): '1.234,5' is no plain number: remove the points between thousands; "
                           "data.categories=d would take", "data.decimal=,"},
-    {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma", NULL},
+    {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma: write a point, or "
+                                             "set data.decimal=,; data.categories=0 would take", NULL},
     {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
     {"1,5|no\n2,5|yes\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
