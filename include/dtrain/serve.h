@@ -16,7 +16,7 @@ struct dt_server_options {
     const char *name; /* of the model in paths */
     int connections;  /* at most so many at once; more are closed as they come */
     int max_rows;     /* of a request */
-    size_t max_body;  /* bytes of a request; those of all together have 16 times as many */
+    size_t max_body;  /* bytes of a request; all, and all answers, have 16 times as many */
     int threads;      /* of matrix products */
     /* For a request to arrive, an answer to be taken, a connection to be idle, a stop to answer. */
     double timeout_secs;

@@ -5,9 +5,10 @@
  * newer one takes its place for those that come later, and the old one goes when the last has let
  * go.
  *
- * Everything has a bound: connections, bytes of a body, bytes of all bodies together, rows, and the
- * time from the first byte to the last of a request and of its answer, which dt_server_poll looks
- * after, since a client that sends or takes a byte now and then would never be idle. */
+ * Everything has a bound: connections, bytes of a body, bytes of all bodies together and of all
+ * answers, rows, and the time from the first byte to the last of a request and of its answer, which
+ * dt_server_poll looks after, since a client that sends or takes a byte now and then would never be
+ * idle. */
 #include "dtrain/serve.h"
 
 #include <ctype.h>
@@ -25,8 +26,9 @@
 #include "dtrain/state.h"
 #include "predict/serve.h"
 
-/* BODIES: the greatest that are there at once; of smaller ones there are more. */
-enum { TOO_LARGE = 413, BUCKETS = 12, BODIES = 16, HEADER_BYTES = 32 << 10 };
+/* BODIES: the greatest that are there at once; of smaller ones there are more. NUMBER_BYTES: of a
+ * number of an answer, and its text, which grows by doubling. */
+enum { TOO_LARGE = 413, BUCKETS = 12, BODIES = 16, HEADER_BYTES = 32 << 10, NUMBER_BYTES = 32 };
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
@@ -46,6 +48,7 @@ struct exchange {
     double began;
     struct dt_text body; /* bodies_bytes counts its capacity */
     size_t announced;    /* its length by Content-Length; 0: not known */
+    size_t answer_bytes; /* of the answer under way; answers_bytes counts them */
     unsigned refusal;    /* a status that is settled before the body is there; 0: none */
     unsigned code;
 };
@@ -85,6 +88,7 @@ struct dt_server {
     struct dt__version *version;    /* that answers now; it changes while polling alone */
     struct connection *connections; /* (options.connections) */
     size_t bodies_bytes;            /* of all requests */
+    size_t answers_bytes;           /* of all answers until they are sent */
     struct counts counts;
 };
 
@@ -252,6 +256,24 @@ static void exchange_free_body(struct exchange *exchange)
     dt_text_free(&exchange->body);
 }
 
+/* Counts so many bytes as the answer's. All together have as much room as bodies have; beyond it
+ * there are those that are no more than a connection's share, and one that is alone. */
+static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
+{
+    struct dt_server *server = exchange->server;
+    const size_t room = BODIES * server->options.max_body;
+    pthread_mutex_lock(&server->lock);
+    const size_t others = server->answers_bytes - exchange->answer_bytes;
+    const bool fits = bytes <= room / (size_t)server->options.connections || !others ||
+                      (bytes <= room && others <= room - bytes);
+    if (fits) {
+        exchange->answer_bytes = bytes;
+        server->answers_bytes = others + bytes;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return fits ? DT_OK : dt_fail(DT_EMEMORY, "too much at once; try again");
+}
+
 /* The rows of a request through the network, as they are read, and what comes of them. */
 static dt_status answer_rows(struct exchange *exchange, const struct dt__version *version,
                              struct dt_text *text)
@@ -270,6 +292,7 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
         const size_t at = request.rows;
         DT_GUARD(dt__request_read(&request, version->predictor));
         if (!request.count) break;
+        DT_GUARD(answer_reserve(exchange, request.rows * width * NUMBER_BYTES));
         DT_GUARD(dt_grow(&out, &out_room, request.rows * width, sizeof *out, "answers"));
         DT_GUARD(dt_grow(&classes, &classes_room, request.rows, sizeof *classes, "answers"));
         DT_GUARD(
@@ -279,7 +302,8 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
     exchange_free_body(exchange); /* all rows are read */
-    status = dt__answer_format(&request, version, server->name.data, out, classes, text);
+    DT_GUARD(dt__answer_format(&request, version, server->name.data, out, classes, text));
+    status = answer_reserve(exchange, text->capacity);
 done:
     dt__request_free(&request);
     dt_free(out);
@@ -398,7 +422,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     const char *error = exchange_work(exchange, version, url, method, &text);
     dt_status status = DT_OK;
     if (error) {
-        text.length = 0;
+        dt_text_free(&text); /* which may be large */
         status = dt_text_add(&text, "{\"error\":");
         if (!status) status = dt_json_add_string(&text, error);
         if (!status) status = dt_text_add(&text, "}\n");
@@ -494,6 +518,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         bucket++;
     exchange_free_body(exchange);
     pthread_mutex_lock(&server->lock);
+    server->answers_bytes -= exchange->answer_bytes;
     server->counts.codes[exchange->code] += exchange->code != 0;
     if (exchange->code == MHD_HTTP_OK && exchange->route->posts) {
         server->counts.bucket[bucket]++;

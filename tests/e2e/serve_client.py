@@ -12,6 +12,8 @@
         and one that reads a few bytes of its answer now and then
     serve_client.py full PORT
         bodies of 1 MiB until there are too many at once: 503, and none when they are gone
+    serve_client.py answers PORT ROW COUNT
+        an answer of COUNT rows that nobody reads leaves room for a small one alone, until it is gone
 """
 import http.client
 import json
@@ -247,4 +249,26 @@ def full(port):
     wait_for([400])
 
 
-{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "full": full}[sys.argv[1]](*sys.argv[2:])
+def answers(port, row, count):
+    def post(rows):
+        connection = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
+        connection.sendall(http_bytes("POST", PREDICT, b'{"instances":[' + b",".join([row.encode()] * rows) + b"]}"))
+        status = connection.recv(12)[9:].decode()
+        return connection, status
+
+    def expect(rows, wanted):
+        end, status = time.monotonic() + 60, None
+        while status != wanted and time.monotonic() < end:
+            connection, status = post(rows)
+            connection.close()
+        print(f"{'' if status == wanted else 'wrong: '}{rows} rows: {status}")
+
+    held, status = post(int(count))
+    print(f"{'' if status == '200' else 'wrong: '}{count} rows: {status}")
+    expect(int(count), "503")
+    expect(1, "200")
+    held.close()
+    expect(int(count), "200")
+
+
+{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "full": full, "answers": answers}[sys.argv[1]](*sys.argv[2:])

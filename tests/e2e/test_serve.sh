@@ -187,6 +187,21 @@ check_eq 'too few of them' "$(ask /v2/models/default/infer \
 kill -TERM $server
 wait $server || fail 'a stop'
 
+# Many classes: a small request may have a large answer, and there is room for so many of those.
+awk 'BEGIN { print "a,b,k"; for (i = 0; i < 1000; i++) print i % 7 "," i % 11 "," i }' >"$tmp/classes.csv"
+job 1 data.train="$tmp/classes.csv" run.dir="$tmp/classes" model.kind=linear train.max_steps=1 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+rm -f "$tmp/log" # of the server before, on another port
+"$dtrain" serve "$tmp/classes" serve.port=0 serve.max_body_mb=1 serve.timeout_secs=60 >"$tmp/out" 2>"$tmp/log" &
+server=$!
+at_exit "kill -9 $server 2>/dev/null"
+settle 10 serving || fail "$(cat "$tmp/log")"
+port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+/usr/bin/python3 tests/e2e/serve_client.py answers "$port" '[1,2]' 1500 >"$tmp/said" || fail 'answers that wait'
+! grep '^wrong' "$tmp/said" || fail 'answers beyond what there is room for'
+kill -TERM $server
+wait $server || fail 'a stop'
+
 # The address that is shown is one that a client takes, of IPv6 too.
 grep -qs '^0*1 ' /proc/net/if_inet6 || exit 0
 rm -f "$tmp/log"
