@@ -7,15 +7,22 @@ set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C
 usage() { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
-case ${1-} in
-    --examples) shift; exec "$(dirname "$0")/plot_examples.sh" "$@" ;;
-esac
-out=
-while getopts o: option; do
-    case $option in o) out=$OPTARG ;; *) usage ;; esac
+out='' examples='' left=$#
+while [ "$left" -gt 0 ]; do
+    case $1 in
+        --examples) examples=yes ;;
+        -o) [ "$left" -gt 1 ] || usage
+            out=$2 left=$((left - 1))
+            shift ;;
+        -o*) out=${1#-o} ;;
+        -*) usage ;;
+        *) set -- "$@" "$1" ;;
+    esac
+    shift
+    left=$((left - 1))
 done
-shift $((OPTIND - 1))
 [ $# -gt 0 ] || usage
+[ -z "$examples" ] || exec "$(dirname "$0")/plot_examples.sh" ${out:+-o "$out"} "$@"
 [ -n "$out" ] || { [ $# -eq 1 ] && out=$1/plot.png || out=compare.png; }
 command -v gnuplot >/dev/null || { echo 'plot: gnuplot is missing: scripts/setup.sh installs it' >&2; exit 1; }
 tables=$(mktemp -d)

@@ -164,7 +164,7 @@ static bool column_is_common(const struct comparison *comparison, size_t column)
 {
     char first[DT_REAL_TEXT], buffer[DT_REAL_TEXT];
     const char *text = cell_text(comparison, 1, column, true, first);
-    bool common = comparison->count > 1 && column != RUN && column < COLUMNS;
+    bool common = comparison->count > 1 && column != RUN && column != BEST && column < COLUMNS;
     for (size_t r = 2; r <= comparison->count; r++)
         common = common && !strcmp(cell_text(comparison, r, column, true, buffer), text);
     return common;

@@ -52,6 +52,7 @@ for name in u ü; do
     eval_run $name accuracy 0.5
     printf '[data]\ntrain = %s\n[run]\nseed = %s\n' "$name/$(printf ' ü%.0s' $(seq 12))" $name >"$tmp/$name/config.ini"
 done
+"$dtrain" compare "$tmp/u" "$tmp/ü" | grep -q '^run  *best' || fail 'a best that all have is not in its column'
 "$dtrain" compare "$tmp/u" "$tmp/ü" | sed "s,.*/,,; s/ü/u/g" | tail -n 2 | uniq >"$tmp/out"
 check_eq 'lines that ü makes another of' "$(wc -l <"$tmp/out")" 1
 check_eq 'a text that is cut' "$(sed 's/.*\(\.\.\..*[^ ]\)  u$/\1/' "$tmp/out")" "...$(printf 'u %.0s' $(seq 8))u"

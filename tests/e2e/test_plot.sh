@@ -24,7 +24,7 @@ drawn() {
     shift
     [ "$1" != --examples ] || { examples=$1; shift; }
     mkdir -p "$tmp/a place" "$tmp/it's"
-    TMPDIR="$tmp/a place" scripts/plot.sh $examples -o "$tmp/it's/out.png" "$@" >"$tmp/log" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    TMPDIR="$tmp/a place" scripts/plot.sh "$@" -o "$tmp/it's/out.png" $examples >"$tmp/log" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     [ ! -s "$tmp/err" ] || fail "gnuplot warns: $(cat "$tmp/err")"
     size=$(od -An -tu1 -j16 -N8 "$tmp/it's/out.png" |
         awk '{print $1 * 2^24 + $2 * 65536 + $3 * 256 + $4 "x" $5 * 2^24 + $6 * 65536 + $7 * 256 + $8}')
