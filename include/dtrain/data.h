@@ -88,7 +88,7 @@ dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
 struct dt_arrays {
     uint64_t rows;
     int features, targets; /* targets: columns of `target` */
-    const float *x;        /* (rows, features) finite */
+    const float *x;        /* (rows, features) finite; of pictures data.shape says the shape */
     const int32_t *label;  /* classify: (rows), each in [0, classes) */
     const float *target;   /* regress: (rows, targets) finite */
     const float *weight;   /* (rows) of the samples, finite, from 0 on; NULL: all 1 */
@@ -254,8 +254,8 @@ bool dt_data_trains_on_table(const struct dt_config *config);
  * f32 raw values, of pictures (rows, height, width, channels); /y; /label_names and /feature_names
  * if there are any; /columns and /categories of a table, so that a model of them reads the table
  * too), streaming: memory stays within data.memory_mb whatever the size; OUT_DIR's disk holds the
- * data twice meanwhile. Held-out rows are in the shards too. DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR not
- * empty of shards, disk full; no partial shard is left. */
+ * data twice meanwhile. Held-out rows are in the shards too. DT_EUSAGE: more shards than rows.
+ * DT_EIO: OUT_DIR not empty of shards, disk full; no partial shard is left. */
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
 
 #ifdef __cplusplus

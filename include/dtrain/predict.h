@@ -6,10 +6,9 @@
  * time; several predictors may work side by side. The first that is opened settles the kernel
  * (dt_blas_settle): before others are opened in other threads, and not beside the start of a
  * training.
- * The first file that is opened starts a process, dtrain-hdf5, that reads files of HDF5 in the
- * caller's stead: a copy of it by fork, which lasts as long as the program. wait() for any child
- * does not return while it lives, and pages that the program writes later are there twice: open a
- * model before large memory is filled. */
+ * HDF5 is read by a process of its own, dtrain-hdf5. Opening the first file forks it, and it lives
+ * as long as the program. So wait() for any child does not return, and pages that the program
+ * writes later are there twice: open a model before large memory is filled. */
 #ifndef DTRAIN_PREDICT_H
 #define DTRAIN_PREDICT_H
 

@@ -39,14 +39,13 @@ struct dt_train_options {
  * the others, whose own is overwritten. What the run settles is in it afterwards, at rank 0 too
  * (data.train of rows in memory, model.layers, run.replicas, what a preset sets): another training
  * begins with a config of its own. options: NULL is fine. All ranks return the same status.
- * Nobody is watched once it has returned (dt_world_rest), and a stop request ends with it.
- * It computes with the floating-point state of its own, and leaves the caller's as it was. But one
- * OpenMP and one OpenBLAS serve the process: from here on they have run.threads threads, which
- * flush denormals. One training at a time in a process, and no predictor beside it in another
- * thread unless all have the same run.kernel and one of them has begun to compute. What the first
- * one has computed with decides what oneDNN has from then on: fast products in bf16 are those of a
- * process that begins in bf16, and behind convolutions with a kernel of OpenBLAS there is no
- * run.kernel=oneDNN.
+ * Behind it the watchdog rests (dt_world_rest), and a request to stop is over.
+ * The caller's floating-point state stays as it was. But OpenMP and OpenBLAS are the process's:
+ * from here on they have run.threads threads, which flush denormals. One training at a time in a
+ * process, and no predictor beside it in another thread unless all have the same run.kernel and
+ * one of them has begun to compute. What the first one has computed with decides what oneDNN has
+ * from then on: fast products in bf16 are those of a process that begins in bf16, and behind
+ * convolutions with a kernel of OpenBLAS there is no run.kernel=oneDNN.
  * A dedicated evaluator computes with niceness 10, which only a privileged process, or RLIMIT_NICE,
  * lets it take back behind the training.
  * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and

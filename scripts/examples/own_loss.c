@@ -44,6 +44,20 @@ static dt_status train(struct dt_world *world, const char *run_dir, const struct
     return status;
 }
 
+/* What the best model says of 0.5, where targets are between 0 and 1. */
+static dt_status predict_half(const char *run_dir)
+{
+    struct dt_predictor *predictor;
+    const float half = 0.5f;
+    float answer;
+    dt_status status = dt_predictor_open(run_dir, &predictor);
+    if (status) return status;
+    status = dt_predictor_rows(predictor, &half, 1, &answer, NULL);
+    if (!status) printf("prediction at 0.5: %.2f\n", answer);
+    dt_predictor_close(predictor);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     static float x[ROWS], target[ROWS];
@@ -60,11 +74,13 @@ int main(int argc, char **argv)
     const struct dt_arrays rows = {
         .rows = ROWS, .features = 1, .targets = 1, .x = x, .target = target};
     dt_log_set_level(DT_LOG_WARN);
+    const char *run_dir = argc > 1 ? argv[1] : "run";
     dt_status status = dt_world_attach(&comm, 600, &world);
     if (!status) {
-        status = train(world, argc > 1 ? argv[1] : "run", &rows);
+        status = train(world, run_dir, &rows);
         dt_world_destroy(world);
     }
+    if (!status && rank == 0) status = predict_half(run_dir);
     if (status && rank == 0) fprintf(stderr, "%s\n", dt_error_text());
     MPI_Finalize();
     return status != DT_OK;

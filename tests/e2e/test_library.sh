@@ -63,7 +63,8 @@ mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/host-${MPICC:-mpicc}" "$tmp/h
     { cat "$tmp/out"; fail 'a program around the library'; }
 
 build "${MPICC:-mpicc}" own_loss.c
-mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
+check_ge 'its prediction, of targets from 0 to 1' "$(sed -n 's/^prediction at 0.5: //p' "$tmp/out")" 0.8
 # Too little costs nine times what too much does: nine of ten values are below what is predicted.
 above=$(awk 'BEGIN {for (i = 0; i < 100; i++) print (i + 0.5) / 100}' | "$dtrain" predict "$tmp/own" 2>/dev/null |
     sed 's/.*:\(.*\)}/\1/' | awk '{x = (NR - 0.5) / 100; all += $1 - x} END {print all / NR}')
