@@ -426,16 +426,16 @@ dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *pa
     return DT_OK;
 }
 
-void __real_dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own,
+void __real_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n);
-void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own,
+void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n);
 
 /* The state that owners and errors have: before the first step and behind the last. */
-void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own,
+void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n)
 {
-    if (!setting("SIM_FOLD")) __real_dt_ranks_move(ranks, rank, to_first, own, first, n);
+    if (!setting("SIM_FOLD")) __real_dt_ranks_move(ranks, from, to_first, own, first, n);
 }
 
 dt_status __real_dt__save(struct dt_bank *bank, bool at_end);
