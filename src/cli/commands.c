@@ -49,9 +49,9 @@ const struct command commands[] = {
      "with a header are found by their names. It is an error if the header lacks a column that the "
      "model needs. With data.eval=FILES the rows come from files, in any training format, instead "
      "of stdin; IDX and HDF5 need no labels. predict.format=csv writes CSV.\n\nA row that cannot "
-     "be read, or whose prediction is not a finite number, gives {\"line\": N, \"error\": ...}; the "
-     "other rows are predicted, and the exit code is 1. With data.eval, the key is \"row\", and N counts from 0; there a row "
-     "that cannot be read ends the command."},
+     "be read, or whose prediction is not a finite number, gives {\"line\": N, \"error\": ...}; "
+     "the other rows are predicted, and the exit code is 1. With data.eval, the key is \"row\", "
+     "and N counts from 0; there a row that cannot be read ends the command."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "The data may be larger than memory: data.memory_mb limits what is held at a time."},
