@@ -7,9 +7,10 @@
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
-# JOBS: tests at a time, one a core: each has several ranks, which take each other's time (three on two
-# cores take as long, and more CPU). Beside them, twice as many and one of those that wait most of their
-# time, for a signal, a time-out or a slow link: a line `# waits` in a script says so.
+# JOBS: tests at a time, one a core, and one more. Beside them, three times as many of those that wait
+# most of their time, for a signal, a time-out or a slow link: a line `# waits` in a script says so; and
+# one unit test, which is a process alone. (Two cores of a Zen 4: 271 s; without the one more 287 s, and
+# with unit tests among the others 308 s.)
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
@@ -100,13 +101,14 @@ list_fuzz() {
         echo "${SECS:-60} fuzz/${program##*/fuzz_} tests/fuzz/fuzz.sh $program ${SECS:-60}"
     done
 }
-# waiting yes|no: of the tests, those that wait, or the others; the longest first, so that none is left
-# over at the end. side_by_side JOBS: runs them.
-waiting() {
+# those_that wait|compute|are_alone: of the tests; the longest first, so that none is left over at the
+# end. side_by_side JOBS: runs them.
+those_that() {
     echo "$tests" | while read -r secs name command; do
-        script=${command##* } waits=no
-        case $script in *.sh) ! grep -q '^# waits$' "$script" || waits=yes ;; esac
-        [ $waits = "$1" ] && echo "$secs $name $command"
+        script=${command##* } what=compute
+        case $script in *.sh) ! grep -q '^# waits$' "$script" || what=wait ;; esac
+        case $name in unit/*) what=are_alone ;; esac
+        [ $what = "$1" ] && echo "$secs $name $command"
     done | sort -s -k 1,1rn
 }
 side_by_side() {
@@ -142,8 +144,9 @@ mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
-waiting yes | side_by_side $((2 * jobs + 1)) &
-waiting no | side_by_side "$jobs"
+those_that wait | side_by_side $((3 * jobs)) &
+those_that are_alone | side_by_side 1 &
+those_that compute | side_by_side $((jobs + 1))
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
 [ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
