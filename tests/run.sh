@@ -9,7 +9,7 @@
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
 # JOBS: tests at a time, one a core, and one more. Beside them, three times as many of those that wait
 # most of their time, for a signal, a time-out or a slow link: a line `# waits` in a script says so; and
-# one unit test, which is a process alone. (Two cores of a Zen 4: 271 s; without the one more 287 s, and
+# one unit test, which is a process alone (JOBS, if there are no others). (Two cores of a Zen 4: 271 s; without the one more 287 s, and
 # with unit tests among the others 308 s.)
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
@@ -144,8 +144,10 @@ mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
+alone=1
+[ -n "$(those_that compute)" ] || alone=$jobs
 those_that wait | side_by_side $((3 * jobs)) &
-those_that are_alone | side_by_side 1 &
+those_that are_alone | side_by_side "$alone" &
 those_that compute | side_by_side $((jobs + 1))
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
