@@ -7,10 +7,10 @@
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
-# JOBS: tests at a time, one a core, and one more. Beside them, three times as many of those that wait
-# most of their time, for a signal, a time-out or a slow link: a line `# waits` in a script says so; and
-# one unit test, which is a process alone (JOBS, if there are no others). (Two cores of a Zen 4: 271 s; without the one more 287 s, and
-# with unit tests among the others 308 s.)
+# JOBS: tests at a time; without it one a core, and one more. Beside them, three times as many as cores
+# (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link: a line
+# `# waits` in a script says so; and one unit test, which is a process alone. (Two cores of a Zen 4: 271 s;
+# without the one more 287 s, and with unit tests among the others 308 s.)
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
@@ -132,8 +132,9 @@ if [ "${1:-}" = one ]; then
     exit 0
 fi
 jobs=$(nproc) pattern=. names=
+compute=$((jobs + 1)) alone=1
 while getopts j:k:l option; do
-    case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
+    case $option in j) jobs=$OPTARG compute=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
 done
 shift $((OPTIND - 1))
 tests=$(list "$@") || exit
@@ -144,11 +145,10 @@ mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
-alone=1
 [ -n "$(those_that compute)" ] || alone=$jobs
 those_that wait | side_by_side $((3 * jobs)) &
 those_that are_alone | side_by_side "$alone" &
-those_that compute | side_by_side $((jobs + 1))
+those_that compute | side_by_side "$compute"
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
 [ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
