@@ -106,7 +106,7 @@ list_fuzz() {
 those_that() {
     echo "$tests" | while read -r secs name command; do
         script=${command##* } what=compute
-        case $script in *.sh) ! grep -q '^# waits$' "$script" || what=wait ;; esac
+        case $script in *.sh) ! grep -q '^# waits$' "$script" || what='wait' ;; esac
         case $name in unit/*) what=are_alone ;; esac
         [ $what = "$1" ] && echo "$secs $name $command"
     done | sort -s -k 1,1rn
