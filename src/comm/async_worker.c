@@ -12,6 +12,15 @@ static struct dt__slice *worker_first(struct dt_async *async)
     return &async->slice[0];
 }
 
+/* Windows: sets a word of this worker's at all owners. */
+static void worker_tell(struct dt_async *async, int word, uint64_t value)
+{
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__onesided *remote = async->slice[i].remote;
+        remote->ops->begin(remote, dt__word(word, async->worker), DT__REPLACE, value, NULL);
+    }
+}
+
 /* Windows: rings the doorbells of gradients that have left, in their order. */
 static void worker_ring(struct dt_async *async)
 {
@@ -19,9 +28,7 @@ static void worker_ring(struct dt_async *async)
     for (uint64_t slot; async->rung < async->sent; async->rung++) {
         slot = async->rung % DT__SLOTS;
         if (!bank->ops->put_done(bank, (int)slot)) break;
-        for (int i = 0; i < async->slices; i++)
-            bank->ops->begin(async->slice[i].remote, dt__word(WORD_DOORBELL, async->worker),
-                             DT__REPLACE, (async->rung + 1) * DT__SLOTS + slot, NULL);
+        worker_tell(async, WORD_DOORBELL, (async->rung + 1) * DT__SLOTS + slot);
     }
 }
 
@@ -120,12 +127,10 @@ static void windows_ask(struct dt_async *async)
     async->awaits = true;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        const struct dt__onesided_ops *ops = slice->remote->ops;
         float *body = async->spec.wire ? slice->difference : async->weights + slice->offset;
-        ops->expect(slice->remote, &slice->head, body, slice->at.grad);
-        ops->begin(slice->remote, dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
-                   2 * async->asked, NULL);
+        slice->remote->ops->expect(slice->remote, &slice->head, body, slice->at.grad);
     }
+    worker_tell(async, WORD_REQUEST, 2 * async->asked);
 }
 
 /* Waits until all owners have answered. */
@@ -173,10 +178,7 @@ static bool windows_begin(struct dt_async *async)
 static void windows_leave(struct dt_async *async)
 {
     windows_await_put(async);
-    for (int i = 0; i < async->slices; i++)
-        async->slice[i].remote->ops->begin(async->slice[i].remote,
-                                           dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
-                                           2 * async->asked + 1, NULL);
+    worker_tell(async, WORD_REQUEST, 2 * async->asked + 1);
     if (async->awaits) windows_await(async);
 }
 

@@ -1,4 +1,14 @@
 # Sourced: what the short and the long test of `dtrain serve` do, in different numbers.
+serving() { grep -q ' at http' "$tmp/log"; }
+# serve MODEL KEY=VALUE...: starts a $server, and waits until it answers at $port of 127.0.0.1.
+serve() {
+    rm -f "$tmp/log" # of the server before, on another port
+    "$dtrain" serve "$@" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+    server=$!
+    at_exit "kill -9 $server 2>/dev/null"
+    settle 10 serving || fail "$(cat "$tmp/log")"
+    port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+}
 # serve_test REQUESTS SWAPS MALFORMED
 serve_test() {
     requests=$1 swaps=$2 malformed=$3
@@ -8,12 +18,8 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
     "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    "$dtrain" serve "$tmp/run" serve.port=0 serve.timeout_secs=$((2 * PATIENCE)) >"$tmp/out" 2>"$tmp/log" &
-    server=$! begun=$(date +%s)
-    at_exit "kill -9 $server 2>/dev/null"
-    serving() { grep -q ' at http' "$tmp/log"; }
-    settle 10 serving || fail "$(cat "$tmp/log")"
-    port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+    begun=$(date +%s)
+    serve "$tmp/run" serve.timeout_secs=$((2 * PATIENCE))
 
     client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
     check_eq 'wrong answers' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0

@@ -24,6 +24,16 @@ as_mpirun() {
     chmod +x "$1/mpirun"
     PATH=$1:$true_path
 }
+# stop_once FILE OPTION...: launch, asked to stop once the file is there; its exit code, and what it says in $tmp/err.
+stop_once() {
+    there=$1
+    shift
+    "$dtrain" launch "$@" $common run.dir="$tmp/none" 2>"$tmp/err" &
+    job=$!
+    settle 20 test -e "$there" || fail "$there is not made"
+    kill -INT $job
+    wait $job
+}
 begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
 errors() { grep -c '^dtrain: error:' "$1"; }
 
@@ -173,11 +183,8 @@ sleep 0.5
 touch "$FAILS"
 while :; do sleep 0.05; done
 END
-FAILS=$tmp/fails "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err" &
-job=$!
-settle 20 test -e "$tmp/fails" || fail 'no mpirun that fails'
-kill -INT $job
-wait $job
+export FAILS="$tmp/fails"
+stop_once "$FAILS" -np 2
 check_eq 'exit of a stop that fails' $? 75
 check_eq 'what is said of it' "$(grep -o 'launch: [a-z]*' "$tmp/err")" 'launch: end'
 restarts=3
@@ -188,11 +195,8 @@ trap 'echo term >"$STARTS"; exit 1' TERM
 touch "$STARTS"
 while :; do sleep 0.05; done
 END
-STARTS=$tmp/starts "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err" &
-job=$!
-settle 20 test -e "$tmp/starts" || fail 'no mpirun that starts'
-kill -INT $job
-wait $job
+export STARTS="$tmp/starts"
+stop_once "$STARTS" -np 2
 check_eq 'exit of a stop before there are ranks' $? 75
 check_eq 'what mpirun has got' "$(cat "$tmp/starts")" term
 # A reader of stderr that is gone, as tee is behind ^C, ends nothing.
@@ -273,11 +277,7 @@ check_eq 'exit with an agent that begins with a test' $? 75
 # A stop is not kept waiting by hosts that are asked.
 printf '#!/bin/sh\ntouch "%s"\nexec sleep 1000%s\n' "$tmp/late" $$ >"$tmp/never"
 chmod +x "$tmp/never"
-"$dtrain" launch --mca plm_rsh_agent "$tmp/never" --hostfile "$tmp/hosts" $common run.dir="$tmp/none" 2>"$tmp/err" &
-job=$!
-settle 20 test -e "$tmp/late" || fail 'no host is asked'
-kill -INT $job
-wait $job
+stop_once "$tmp/late" --mca plm_rsh_agent "$tmp/never" --hostfile "$tmp/hosts"
 check_eq 'exit of a stop while hosts are asked' $? 75
 ! grep -q 'does not answer' "$tmp/err" || { cat "$tmp/err"; fail 'a stop waits for hosts'; }
 [ -z "$(echo "1000$$" | grep -lzxFf - /proc/[0-9]*/cmdline 2>/dev/null)" ] || fail 'a host is asked for ever'

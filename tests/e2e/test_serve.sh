@@ -18,12 +18,7 @@ awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " ")
     k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' >"$tmp/table.csv"
 job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-rm -f "$tmp/log" # of the server before, on another port
-"$dtrain" serve "$tmp/table" serve.port=0 serve.max_rows=60000 serve.timeout_secs=4 >"$tmp/out" 2>"$tmp/log" &
-server=$!
-at_exit "kill -9 $server 2>/dev/null"
-settle 10 serving || fail "$(cat "$tmp/log")"
-port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+serve "$tmp/table" serve.max_rows=60000 serve.timeout_secs=4
 ask() { # PATH [BODY]
     /usr/bin/python3 -c "import sys, urllib.request, urllib.error
 try:
@@ -91,13 +86,7 @@ awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b 
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
-: >"$tmp/log" # the server before has said that it serves
-rm -f "$tmp/log" # of the server before, on another port
-"$dtrain" serve "$tmp/model.h5" serve.port=0 serve.max_body_mb=1 >"$tmp/out" 2>"$tmp/log" &
-server=$!
-at_exit "kill -9 $server 2>/dev/null"
-settle 10 serving || fail "$(cat "$tmp/log")"
-port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+serve "$tmp/model.h5" serve.max_body_mb=1
 check_eq 'a value that overflows' "$(ask /v1/models/default:predict '{"instances":[[1,2],[3e38,3e38]]}' | cut -c1-22)" \
     '400 {"error":"row 1: i'
 check_eq 'one that does not' "$(ask /v1/models/default:predict '{"instances":[[1,2]]}' | cut -c1-16)" '{"predictions":['
@@ -149,12 +138,7 @@ for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=ye
     # shellcheck disable=SC2086
     job 1 data.train="$tmp/many.csv" data.hash_bits=11 run.dir="$tmp/many" $model train.epochs=4 train.lr=0.1 \
         2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    rm -f "$tmp/log" # of the server before, on another port
-    "$dtrain" serve "$tmp/many" serve.port=0 serve.name='a"b' >"$tmp/out" 2>"$tmp/log" &
-    server=$!
-    at_exit "kill -9 $server 2>/dev/null"
-    settle 10 serving || fail "$(cat "$tmp/log")"
-    port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+    serve "$tmp/many" serve.name='a"b'
     check_eq "answers for hashed categories ($model)" \
         "$(ask '/v1/models/a%22b:predict' "$(cat "$tmp/many.json")" | probabilities)" \
         "$(head -6 "$tmp/many.csv" | "$dtrain" predict "$tmp/many" 2>/dev/null | probabilities)"
@@ -168,12 +152,7 @@ done
 printf '0 1:1\n1 1000000:1\n' >"$tmp/wide.svm"
 job 1 data.train="$tmp/wide.svm" data.features=1000000 run.dir="$tmp/wide" model.kind=linear train.max_steps=1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-rm -f "$tmp/log" # of the server before, on another port
-"$dtrain" serve "$tmp/wide" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
-server=$!
-at_exit "kill -9 $server 2>/dev/null"
-settle 10 serving || fail "$(cat "$tmp/log")"
-port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+serve "$tmp/wide"
 peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server/status"; }
 before=$(peak)
 check_eq 'empty rows' "$(ask /v1/models/default:predict "{\"instances\":[$(yes '[]' | head -n 9999 | paste -sd,)]}" | head -n 1)" \
@@ -191,12 +170,7 @@ wait $server || fail 'a stop'
 awk 'BEGIN { print "a,b,k"; for (i = 0; i < 1000; i++) print i % 7 "," i % 11 "," i }' >"$tmp/classes.csv"
 job 1 data.train="$tmp/classes.csv" run.dir="$tmp/classes" model.kind=linear train.max_steps=1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-rm -f "$tmp/log" # of the server before, on another port
-"$dtrain" serve "$tmp/classes" serve.port=0 serve.max_body_mb=1 serve.timeout_secs=60 >"$tmp/out" 2>"$tmp/log" &
-server=$!
-at_exit "kill -9 $server 2>/dev/null"
-settle 10 serving || fail "$(cat "$tmp/log")"
-port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+serve "$tmp/classes" serve.max_body_mb=1 serve.timeout_secs=60
 /usr/bin/python3 tests/e2e/serve_client.py answers "$port" '[1,2]' 1500 >"$tmp/said" || fail 'answers that wait'
 ! grep '^wrong' "$tmp/said" || fail 'answers beyond what there is room for'
 kill -TERM $server
@@ -204,11 +178,7 @@ wait $server || fail 'a stop'
 
 # The address that is shown is one that a client takes, of IPv6 too.
 grep -qs '^0*1 ' /proc/net/if_inet6 || exit 0
-rm -f "$tmp/log"
-"$dtrain" serve "$tmp/wide" serve.host=::1 serve.port=0 >"$tmp/out" 2>"$tmp/log" &
-server=$!
-at_exit "kill -9 $server 2>/dev/null"
-settle 10 serving || fail "$(cat "$tmp/log")"
+serve "$tmp/wide" serve.host=::1
 url=$(sed -n 's,.* at \(http://\[::1\]:[0-9]*\)/v1/.*,\1,p' "$tmp/log")
 [ -n "$url" ] || fail "no address of IPv6: $(cat "$tmp/log")"
 check_eq 'live at the address shown' "$(/usr/bin/python3 -c "import urllib.request
