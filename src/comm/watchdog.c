@@ -202,6 +202,14 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
 
 enum { HEARTBEAT_TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
 
+/* Of the error line of a table's host, or of the job's once another host says that it has told. */
+enum { ERROR_NONE, ERROR_CLAIMED, ERROR_TOLD };
+
+static bool error_is_told(const struct dt__watchdog *watchdog)
+{
+    return atomic_load(&atomic_load(&watchdog->table)->error) == ERROR_TOLD;
+}
+
 /* Messages go this often. */
 static int64_t exchange_period_us(const struct dt_world *world)
 {
@@ -260,6 +268,7 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
     struct dt__heartbeat_message out = {
         .idle_us = now_us() - newest_progress_us(atomic_load(&world->inside->watchdog.table)),
         .stop = dt_stop_requested() ? stop_mark(&world->inside->watchdog) : 0,
+        .told = error_is_told(&world->inside->watchdog),
         .step = atomic_load(&heartbeat->step)};
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         out.phase[i] = atomic_load(&heartbeat->phase.word[i]);
@@ -278,6 +287,9 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
     if (message->stop == stop_mark(watchdog)) dt_stop_request();
+    int nobody = ERROR_NONE;
+    if (message->told)
+        atomic_compare_exchange_strong(&atomic_load(&watchdog->table)->error, &nobody, ERROR_TOLD);
 }
 
 void dt_world_watch(struct dt_world *world, double stall_secs)
@@ -311,7 +323,9 @@ void dt__heartbeat_exchange(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->peers) return;
     int64_t now = now_us();
-    if (now < watchdog->exchange_at_us) return;
+    const bool news = error_is_told(watchdog) && !watchdog->told;
+    if (now < watchdog->exchange_at_us && !news) return;
+    watchdog->told |= news;
     watchdog->exchange_at_us = now + exchange_period_us(world);
     for (int i = 0, there; i < watchdog->peers; i += !there) {
         const int rank = watchdog->peer[i].heartbeat.rank;
@@ -436,8 +450,6 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-enum { ERROR_NONE, ERROR_CLAIMED, ERROR_TOLD };
-
 bool dt__error_claim(char place[DT__PLACE])
 {
     struct dt_world *world = atomic_load(&watched_world);
@@ -452,7 +464,11 @@ bool dt__error_claim(char place[DT__PLACE])
 void dt__error_told(void)
 {
     struct dt_world *world = atomic_load(&watched_world);
-    if (world) atomic_store(&atomic_load(&world->inside->watchdog.table)->error, ERROR_TOLD);
+    if (!world) return;
+    atomic_store(&atomic_load(&world->inside->watchdog.table)->error, ERROR_TOLD);
+    /* Messages are the main threads': of this rank, or of the first one of its host. */
+    if (world->hosts > 1 && !pthread_equal(pthread_self(), world->inside->watchdog.main))
+        dt_sleep_secs((double)LOOK_US * 1e-6);
 }
 
 void dt__error_await(double secs)

@@ -70,6 +70,7 @@ struct dt__heartbeat_message {
     int64_t idle_us; /* since somebody of the host made progress */
     int64_t stop;    /* the mark of a stop that was requested; 0: none was */
     int64_t last;    /* no other message follows */
+    int64_t told;    /* the job ends: an error line has told why */
     uint64_t step, phase[DT__PHASE_WORDS];
 };
 
@@ -105,6 +106,7 @@ struct dt__watchdog {
     struct dt__peer *peer; /* room for one a rank */
     int peers;
     int64_t exchange_at_us;      /* when the next messages are due */
+    bool told;                   /* they have said that an error line was told */
     _Atomic int64_t listened_us; /* when this rank last took in others' */
 };
 
@@ -129,7 +131,8 @@ void dt__heartbeat_exchange(struct dt_world *world);
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };
 bool dt__error_claim(char place[DT__PLACE]);
-/* It has printed; the others wait for that, up to `secs`. */
+/* It has printed, which other hosts hear as well, lest they tell what the end of the job does to them;
+ * the others of its host wait for that, up to `secs`. */
 void dt__error_told(void);
 void dt__error_await(double secs);
 

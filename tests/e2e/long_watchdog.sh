@@ -29,3 +29,15 @@ done
 hosts_slots 2 1 1
 begin 4 evaluator-apart eval.dedicated=yes run.checkpoint_steps=200
 stalls evaluator-apart 3 "$(host_name 3)" ''
+
+# The end of the job takes long to come: the bank has heard that another host told why, and does not tell
+# that it hears of that host no more.
+hosts_slots 1 2
+begin 3 late run.replicas=2
+kill -STOP "$(pid "$tmp/late" mpirun)"
+kill -STOP "$(pid "$tmp/late" dtrain 2)"
+sleep $((stall + 14))
+kill -CONT "$(pid "$tmp/late" mpirun)"
+wait $!
+check_eq 'error lines of an end that comes late' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+grep -q "^dtrain: error: .rank 1.* at rank 2 on $(host_name 2)" "$tmp/err" || { cat "$tmp/err"; fail 'another line'; }
