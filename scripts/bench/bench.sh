@@ -3,6 +3,7 @@
 # turns in the same run. Prints tables; leaves bench.txt, bench.json and bench.png in OUT.
 #   scripts/bench/bench.sh [SECTION ...]
 # speed     samples/s on five networks: np = 1, 2, 3, PyTorch, DistributedDataParallel
+# native    the default build against ARCH=native, and their bits
 # precision bf16: against f32, and PyTorch's autocast
 # cnn       a convolutional network in f32 and bf16, against PyTorch
 # scaling   two workers against one process with half the batch
@@ -24,7 +25,7 @@ set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
-sections='speed precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale sim'
+sections='speed native precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale sim'
 
 check() {
     for name; do
