@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/internal.h"
 #include "data/csv.h"
 #include "data/number.h"
 #include "data/packed.h"
@@ -24,7 +25,7 @@ static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
     char name[NAME_BYTES + 1];
-    uint64_t missing, numbers, fractions, texts;
+    uint64_t missing, numbers, fractions, padded, texts; /* padded: as 007 */
     uint64_t infinite,
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
@@ -109,6 +110,8 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     summary->sum += value;
     summary->squares += value * value;
     summary->fractions += value != rint(value);
+    summary->padded +=
+        cell->length > 1 && *cell->text == '0' && isdigit((unsigned char)cell->text[1]);
     return DT_OK;
 }
 
@@ -191,14 +194,22 @@ static const char *summary_type(const struct summary *column)
         return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
     if (texts && commas == texts) return "comma";
-    if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "signed";
+    if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "not plain";
     if (texts && column->infinite == texts) return "not finite";
     if (texts && column->numbers) return "mixed";
     /* Whole numbers that rise or count the rows, texts that are nearly all different. */
     if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
     if (texts) return "category";
-    return column->fractions ? "number" : "integer";
+    return column->fractions ? "number" : column->padded ? "padded" : "integer";
+}
+
+/* Whether some numbers are written in a way that is not read: figures of the others would be
+ * wrong. */
+static bool summary_misses_numbers(const struct summary *column)
+{
+    return column->infinite || column->kinds[DT__TEXT_UNIT] || column->kinds[DT__TEXT_COMMA] ||
+           column->kinds[DT__TEXT_COMMA_OR_UNIT];
 }
 
 /* What training takes a column for, as it stands. */
@@ -219,9 +230,12 @@ static void summary_print(const struct table *table, size_t at, FILE *out)
              column->distinct.count == MOST_DISTINCT ? "+" : "");
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
-    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name, column_role(table, at),
+    int bytes = NAME_WIDTH; /* of so many characters */
+    for (const char *c = name; *c; c++)
+        bytes += !dt__begins_character(*c);
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(table, at),
             summary_type(column), column->missing, distinct);
-    if (column->numbers)
+    if (column->numbers && !summary_misses_numbers(column))
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
                 column->greatest);
     else
@@ -262,10 +276,13 @@ static void print_list(const struct table *table, const char *key, const char *w
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
-        const bool label = table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "unique") != 0;
-        const bool feature =
-            table->header.roles[i] >= 0 || (label && (*key == ';' || !strcmp(types, "comma")));
-        const char *type = summary_type(&table->columns[i]);
+        const struct summary *column = &table->columns[i];
+        const bool commas = !strcmp(types, "comma");
+        const bool label = table->header.roles[i] <= DT__ROLE_LABEL &&
+                           dt_config_word_index("unique|padded", types) < 0;
+        const bool feature = table->header.roles[i] >= 0 || (label && (*key == ';' || commas));
+        const char *type = summary_type(column);
+        if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
         if (strcmp(column_role(table, i), role) != 0 &&
             !(feature && dt_config_word_index(types, type) >= 0))
             continue;
@@ -344,6 +361,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
             dt_config_word_index(to_ignore(table), summary_type(column)) >= 0)
             continue;
         missing += column->missing;
+        if (summary_misses_numbers(column)) continue;
         if (column->numbers)
             widest = fmax(widest, fmax(fabs(column->least), fabs(column->greatest)));
         const double apart = summary_farthest(column);
@@ -356,7 +374,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
                dt_config_is_given(config, "data.label") ? ""
                                                         : "the column to predict: is it this one?",
                "label", "", out);
-    print_list(table, "ignore = ", "left out", "ignored", to_ignore(table), out);
+    print_list(table, "ignore = ", "left out: see type", "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
@@ -372,11 +390,14 @@ static dt_status print_advice(const struct table *table, FILE *out)
                "unique", out);
     if (config->data.dates == DT_DATES_AUTO)
         print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
-    print_list(table,
-               "; dates that cannot be read, or have day or month first: ", "write 2021-03-04", "",
-               "odd date", out);
-    print_list(table, "; signs, or marks between thousands, in ", "remove these from the numbers",
-               "", "signed", out);
+    print_list(table, "; odd dates: ",
+               "some cannot be read, or no row shows whether day or month comes first: write "
+               "2021-03-04",
+               "", "odd date", out);
+    print_list(table, "; numbers with a sign (%, $) or marks between thousands: ",
+               "remove these from the numbers", "", "not plain", out);
+    print_list(table, "; numbers with zeros in front: ",
+               "if they are codes, data.categories keeps them as texts", "", "padded", out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
                "not finite", out);
     print_task(table, out);
@@ -406,7 +427,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
                 table.header.names ? "" : ", no header");
         if (!table.rows) fprintf(out, "no rows behind the header\n");
         if (table.uneven)
-            fprintf(out, "%" PRIu64 " rows have another number of columns\n", table.uneven);
+            fprintf(out, "rows with another number of columns: %" PRIu64 "\n", table.uneven);
         fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
                 "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
         for (size_t i = 0; i < table.header.cells.count; i++)
