@@ -21,7 +21,7 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
     struct dt__column *items;
     DT_TRY(dt_alloc(count, sizeof *items, "columns", &items));
     for (size_t c = 0; c < count; c++)
-        items[c].kind = DT__COLUMN_OPEN;
+        items[c].kind = DT__COLUMN_OPEN, items[c].last = -INFINITY;
     *columns = (struct dt__columns){.items = items,
                                     .count = count,
                                     .missing = config->data.missing,
@@ -472,6 +472,17 @@ static dt_status column_map(const struct dt__column *learned, struct dt__column 
     return DT_OK;
 }
 
+/* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
+static void warn_of_identifier(const struct dt__column *column)
+{
+    char place[PLACE_SIZE];
+    column_listed(column, place);
+    dt_warn(
+        "column %s is a feature, and has whole numbers that rise from row to row: if it numbers "
+        "the rows, data.ignore=%s leaves it out",
+        place, place);
+}
+
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema)
 {
@@ -488,6 +499,8 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
             dt_warn("column %zu has no name, and is a feature: if it numbers the rows, "
                     "data.ignore=%zu leaves it out",
                     column->place, column->place);
+        else if (column->kind == DT_COLUMN_NUMBER && !column->falls && columns->rows > FEW_TEXTS)
+            warn_of_identifier(column);
     }
     if (!plain) {
         dt__names_free(schema->feature_names, (size_t)schema->features);

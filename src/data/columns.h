@@ -32,6 +32,8 @@ struct dt__column {
     /* learning */
     bool insisted;    /* data.categories names it */
     uint64_t missing; /* cells without a value */
+    bool falls;       /* a value is no whole number above `last`, the one before */
+    double last;
     /* settled */
     int first, flag; /* features; flag 0: none */
     float fill;      /* what a missing number is read as; NaN: not known yet */

@@ -5,6 +5,7 @@
 #include "data/csv.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,15 +48,19 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     struct dt__cell cell;
     const char *p = *text;
     double value;
-    if (role >= 0 && columns->items[role].kind == DT_COLUMN_NUMBER &&
-        dt__number_scan(&p, end, &value) && (p == end || *p == separator)) {
+    struct dt__column *column = role >= 0 ? &columns->items[role] : NULL;
+    if (column && column->kind == DT_COLUMN_NUMBER && dt__number_scan(&p, end, &value) &&
+        (p == end || *p == separator)) {
         const float single = (float)value;
+        if (!column->falls) column->falls = !(value > column->last) || value != rint(value);
+        column->last = value;
         memcpy(&parser->words[role], &single, sizeof single);
         *text = p < end ? *text + (p - *text) + 1 : NULL;
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
-    if (role >= 0)
+    if (column) column->falls |= column->kind != DT__COLUMN_OPEN;
+    if (column)
         return dt__columns_cell(columns, (size_t)role, cell.text, cell.length,
                                 &parser->words[role]);
     if (role == DT__ROLE_LABEL) parser->label = cell;
@@ -86,7 +91,7 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
         return dt_fail(DT_EFORMAT,
                        "column %zu, which has no name: %s; data.ignore=%zu leaves it out", column,
                        message, column);
-    if (name) return dt_fail(DT_EFORMAT, "column %zu (%s): %s", column, name, message);
+    if (name) return dt_fail(DT_EFORMAT, "column '%s': %s", name, message);
     return dt_fail(DT_EFORMAT, "column %zu: %s", column, message);
 }
 

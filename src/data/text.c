@@ -330,8 +330,12 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         dt_status status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
         if (!status) status = grammar->parse(parser, record, length);
-        if (!status) status = row_learn(survey, parser, &row);
-        if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
+        const bool parsed = !status;
+        if (parsed) status = row_learn(survey, parser, &row);
+        if (status)
+            return dt_fail_prefix(status, "%s:%" PRIu64 "%s: ", lines->name, lines->line,
+                                  parsed && lines->commas ? " (a decimal comma is shown as a point)"
+                                                          : "");
         DT_TRY(file_mark(file, dt__typed_end(typed), false));
         DT_TRY(dt__typed_add(typed, &row, sizeof row));
         DT_TRY(dt__typed_add(typed, parser->words, row.count * sizeof *parser->words));

@@ -46,7 +46,7 @@ static const struct {
     const char *text, *message, *option;
 } DAMAGE[] = {
     {"1,2,0\n1,abc,0\n", "a.csv:2: column 1: 'abc' is not a number", NULL},
-    {"a,b,c\r\n1,2,0\r\n1,0x10,0\r\n", "a.csv:3: column 1 (b): '0x10' is not a number", NULL},
+    {"a,b,c\r\n1,2,0\r\n1,0x10,0\r\n", "a.csv:3: column 'b': '0x10' is not a number", NULL},
     {"1,2,0\n1,nan,0\n", "a.csv:2: column 1: 'nan' is a missing value; data.missing=mean", NULL},
     {"1,2,0\n1,-INF,0\n", "a.csv:2: column 1: '-INF' is not a finite number", NULL},
     {"1,2,0\n1,1e99,0\n", "a.csv:2: column 1: '1e99' is not a finite number", NULL},
@@ -270,7 +270,7 @@ static void catch_said(void *arg, enum dt_log_level level, const char *line)
     (void)arg, (void)level;
     if (strstr(line, "are ignored") || strstr(line, "decimal points") ||
         strstr(line, "has no name") || strstr(line, "are taken for values") || strstr(line, "are not counted") ||
-        strstr(line, "are two classes"))
+        strstr(line, "are two classes") || strstr(line, "that rise"))
         snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
@@ -482,6 +482,26 @@ START_TEST(columns_without_a_name_are_told)
 }
 END_TEST
 
+/* So do whole numbers that rise, whatever their name; not those of a few rows, nor with one that falls or is a fraction. */
+START_TEST(numbers_of_rows_are_told)
+{
+    static const char *const last[] = {"200,1,0\n", "3,1,0\n", "200.5,1,0\n", ""};
+    FILE *out = fopen("a.csv", "w");
+    fprintf(out, "id,p,y\n");
+    for (int r = 0; r < (_i == 3 ? 100 : 150); r++)
+        fprintf(out, "%d,%d,%d\n", r + 7, r % 9, r / 75);
+    fprintf(out, "%s", last[_i]);
+    fclose(out);
+    *said = 0;
+    dt_log_set_sink(catch_said, NULL);
+    set("data.train=a.csv");
+    dt_source_destroy(survey());
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, _i ? "" : "column id is a feature, and has whole numbers that rise from row to row: if it numbers the rows, "
+                                     "data.ignore=id leaves it out|");
+}
+END_TEST
+
 /* Numbers first, then a category's texts by count, then bytewise, then one for all others. */
 START_TEST(texts_are_categories)
 {
@@ -564,18 +584,18 @@ END_TEST
 static const struct {
     const char *text, *message, *option;
 } ODD[] = {
-    {"d,y\n2021-03-04,0\n", "a.csv:2: column 0 (d): '2021-03-04' is a date: leave the column out",
+    {"d,y\n2021-03-04,0\n", "a.csv:2: column 'd': '2021-03-04' is a date: leave the column out",
      "data.dates=error"},
-    {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 0 (d): '4/3/2021 12:00' is a date", "data.dates=error"},
-    {"d;y\n0,5;0\n", "a.csv:2: column 0 (d): '0,5' is a number with a decimal comma", NULL},
+    {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 'd': '4/3/2021 12:00' is a date", "data.dates=error"},
+    {"d;y\n0,5;0\n", "a.csv:2: column 'd': '0,5' is a number with a decimal comma", NULL},
     {"d,y\n\"1,250\",0\n", "'1,250' is a number with a decimal comma: write a point, or nothing if", NULL},
-    {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is no plain number: remove the %", NULL},
-    {"d;y\n1.234,5;0\n", "a.csv:2: column 0 (d): '1.234,5' is no plain number: remove the points between thousands; "
+    {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 'd': '5%' is no plain number: remove the %", NULL},
+    {"d;y\n1.234,5;0\n", "a.csv:2: column 'd': '1.234,5' is no plain number: remove the points between thousands; "
                           "data.categories=d would take", "data.decimal=,"},
-    {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma: write a point, or "
+    {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma: write a point, or "
                                              "set data.decimal=,; data.categories=0 would take", NULL},
     {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
-    {"1,5|no\n2,5|yes\n", "a.csv:2: column 0 (1,5): '2,5' is a number with a decimal comma", NULL},
+    {"1,5|no\n2,5|yes\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
@@ -584,9 +604,9 @@ static const struct {
     {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title?", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
-    {"p,y\n1,0\nx,1\n", "a.csv:3: column 0 (p): 'x' is not a number; data.categories=p would",
+    {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number; data.categories=p would",
      NULL},
-    {"p,y\nx,0\nz,1\n", "a.csv:2: column 0 (p): 'x' is not a number",
+    {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
      "data.categories=none data.header=yes"},
     {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
     {"p,w,y\n1,-2,0\n", "a.csv:2: data.weight: a weight below 0: '-2'", "data.weight=w"},
@@ -880,7 +900,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
            {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {decimals_may_be_quoted, 1}, {points_beside_decimal_commas_are_told, 1},
-           {columns_without_a_name_are_told, 1}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {blanks_that_part_classes_are_told, 1}, {texts_are_categories, 1},
+           {columns_without_a_name_are_told, 1}, {numbers_of_rows_are_told, 4}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {blanks_that_part_classes_are_told, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {what_is_behind_a_member_is_told, 4}, {packed_files_may_be_large, 2}, {foreign_files_are_named, COUNT(FOREIGN)},

@@ -114,7 +114,7 @@ START_TEST(tables_have_dates)
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n5/4/2021,2,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month stands first");
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 0 (when): 'soon' is not a date as they are read");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 'when': 'soon' is not a date as they are read");
     set("data.dates=error");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "'2021-04-03' is a date: leave the column out");
 }

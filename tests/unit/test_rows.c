@@ -108,7 +108,7 @@ START_TEST(csv_has_the_header_that_it_is_told)
     expect_end();
     set("data.header=no"); /* rows by place, whose texts are none of the names */
     open_rows("NA,,?\n1,2,3\n");
-    expect_bad(1, "column 0 (p): 'NA' is a missing value");
+    expect_bad(1, "column 'p': 'NA' is a missing value");
     expect_row(2, 1, 2, 3);
     expect_end();
     schema.feature_names = NULL;
@@ -271,7 +271,7 @@ START_TEST(tables_are_read)
     open_rows("carat;note;color\n2;x;red\n;y;blue\nz;y;red\n");
     expect_row(2, 2, 1, 0);
     expect_row(3, 9, 0, 1);
-    expect_bad(4, "column 0 (carat): 'z' is not a number");
+    expect_bad(4, "column 'carat': 'z' is not a number");
     expect_end();
     columns[0].name = " color "; /* old models have blanks in names */
     open_rows("\ncarat\tcolor\n2\tred\n\t\n\n \n5\tred\n"); /* a row of gaps is no blank line */
