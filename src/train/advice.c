@@ -1,6 +1,7 @@
 /* What a user is told of data and settings that may not mean what is thought, and what would
  * help. */
 #include <math.h>
+#include <string.h>
 
 #include "model/layer.h"
 #include "train/advice.h"
@@ -21,9 +22,14 @@ static dt_status rows_read(const struct dt_job *job, const struct dt_source *sou
 void dt__advise_labels(const struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
-    if (schema->classes == 2 && schema->label_names)
-        dt_info("two classes: '%s' is the positive one, '%s' the negative", schema->label_names[1],
-                schema->label_names[0]);
+    if (schema->classes == 2 && schema->label_names) {
+        const char *one = schema->label_names[1], *other = schema->label_names[0];
+        char turn[256] = "";
+        if (!*job->config->data.class_names && strcmp(other, "-1") != 0 && !strpbrk(one, ", '") &&
+            !strpbrk(other, ", '"))
+            snprintf(turn, sizeof turn, "; data.class_names=%s,%s turns them round", one, other);
+        dt_info("two classes: '%s' is the positive one, '%s' the negative%s", one, other, turn);
+    }
     if (!schema->target_mean) return;
     const bool chosen = job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
     dt_info("targets are standardised for training: mean %g, deviation %g%s; losses and "

@@ -458,15 +458,21 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const struct dt_guess *guess = &bank->guess;
     const char *dir = job->config->run.dir;
     const char *metric = dt__metric_name(job, job->config);
-    char beside[64] = "";
+    char beside[80] = "";
     const bool known = best->known && !strcmp(best->metric, guess->metric);
-    if (known) snprintf(beside, sizeof beside, "; a mere guess has %s", guess->text);
+    if (known)
+        snprintf(beside, sizeof beside, "; a mere guess has %s", guess->text);
+    else if (*guess->metric)
+        snprintf(beside, sizeof beside, "; eval.metric=%s compares it with a mere guess",
+                 guess->metric);
     if (!strcmp(status, "early_stopped"))
         dt_info("stopped early: %lld evaluation%s in a row brought no better %s%s",
                 (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
-                !best->since                  ? "; the one after the stop did"
-                : !strcmp(metric, "accuracy") ? "; of equal ones, that of least loss is best"
-                                              : "");
+                !best->since ? "; the one after the stop did"
+                : !strcmp(metric, "accuracy")
+                    ? "; of those that equal the best, the one of least loss is "
+                      "chosen"
+                    : "");
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);

@@ -476,7 +476,7 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
         if (worker->failed || !forward || !replica->stop.backward) continue;
         sum += replica->loss;
         *loss += sum;
-        fail_step(job, worker, dt__loss_check(worker->first + i, sum));
+        fail_step(job, worker, dt__loss_check(job, worker->first + i, sum));
     }
 }
 

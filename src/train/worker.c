@@ -138,13 +138,16 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
     if (status) worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
 }
 
-dt_status dt__loss_check(int replica, double loss)
+dt_status dt__loss_check(const struct dt_job *job, int replica, double loss)
 {
     if (isfinite(loss)) return DT_OK;
-    return dt_fail(DT_ENUMERIC,
-                   "the loss of replica %d is %s: data.normalize=standard, a lower train.lr, or "
-                   "train.clip_norm, may help",
-                   replica, isnan(loss) ? "not a number" : "infinite");
+    const struct dt_config *config = job->config;
+    const bool preset = config->run.preset != DT_PRESET_TABLE && dt_data_trains_on_table(config);
+    return dt_fail(
+        DT_ENUMERIC,
+        "the loss of replica %d is %s: %s%sa lower train.lr, or train.clip_norm, may help", replica,
+        isnan(loss) ? "not a number" : "infinite", preset ? "run.preset=table, " : "",
+        config->data.normalize ? "" : "data.normalize=standard, ");
 }
 
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
@@ -173,7 +176,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
                                          &loss, last ? hooks : &forward_only);
         }
         if (!status) worker->loss[replica] += loss;
-        if (!status) status = dt__loss_check(replica, loss);
+        if (!status) status = dt__loss_check(job, replica, loss);
         if (status)
             worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
         done += (uint64_t)rows;

@@ -32,9 +32,9 @@ struct dt_worker {
     struct dt_reader *reader; /* (readers) one for all of them, or, with split layers, one each */
     int readers;
     struct dt_network *network;
-    double *loss;    /* (R) loss sums of its replicas since the last train record */
-    uint64_t *draws; /* async: (R) the next draw of each of its replicas */
-    dt_status failed;      /* what went wrong in a step; its message is this thread's error text */
+    double *loss;     /* (R) loss sums of its replicas since the last train record */
+    uint64_t *draws;  /* async: (R) the next draw of each of its replicas */
+    dt_status failed; /* what went wrong in a step; its message is this thread's error text */
     double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
     double data_secs;                /* of this span: waited for the loader */
     uint64_t samples;                /* that it has trained on since the start */
@@ -64,7 +64,7 @@ dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share r
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
                      const struct dt_touched *inputs);
 /* DT_ENUMERIC: it is not finite. */
-dt_status dt__loss_check(int replica, double loss);
+dt_status dt__loss_check(const struct dt_job *job, int replica, double loss);
 /* The workers that evaluate in place, [*first, *end), and their chunks of the evaluation data. */
 void dt__evaluating_workers(const struct dt_job *job, int *first, int *end);
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
