@@ -200,8 +200,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
       "there are times; error: they are an error")                                                 \
     X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
-      "names of the classes 0, 1, ... where labels are numbers: comma-separated, or a file with "  \
-      "one a line")                                                                                \
+      "names of the classes 0, 1, ...: comma-separated, or a file with one a line. Where labels "  \
+      "are texts: their order; of two classes the second is the positive one")                     \
     X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
       "category texts that occur less often than this in training share one entry. Texts "         \
       "that training never saw use it too")                                                        \
@@ -409,7 +409,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 
 #define DT_OPTIONS_predict(X)                                                                      \
     X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
-      "format of the predictions: JSON lines, or CSV with a header")                               \
+      "format of the predictions: JSON lines, or CSV with a header. The column error says why a "  \
+      "row could not be predicted")                                                                \
     X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
       "columns of standard input to copy into the predictions, as texts, comma-separated: "        \
       "id,name")                                                                                   \

@@ -104,8 +104,13 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     DT_GUARD(dt_config_init(config));
     DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
     memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
-    for (int i = 2; i < argc; i++)
+    for (int i = 2; i < argc; i++) {
+        if (!is_assignment(argv[i]) && dt_path_exists(argv[i]))
+            DT_GUARD(
+                dt_fail(DT_EUSAGE, "%s: expected data.eval=%s%s", argv[i], argv[i],
+                        strcmp(argv[0], "predict") ? "" : ", or rows from standard input: < FILE"));
         DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
+    }
     if (dt_config_is_given(config, "data.eval")) {
         /* Of other files than the run's own neither its labels, its held-out rows nor how many of
          * them it measured are theirs. */

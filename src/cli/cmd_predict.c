@@ -318,7 +318,9 @@ dt_status cmd_predict(int argc, char **argv)
                          "data.eval=FILES or predict.held_out=yes",
                          stream.target ? "target" : "features");
     if (!status && files && *model.config.predict.keep)
-        status = dt_fail(DT_EUSAGE, "predict.keep goes with rows of standard input");
+        status =
+            dt_fail(DT_EUSAGE, "predict.keep goes with rows of standard input: expected < FILE; "
+                               "predict.keep can name the label's column, too");
     if (!status) status = dt__names_split(model.config.predict.keep, &stream.keep);
     if (model.config.predict.format == DT_PREDICT_CSV) stream.form = VALUES;
     if (!status) status = keep_check(&stream);

@@ -175,7 +175,7 @@ wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
 wrong 'wrong.txt:1: a byte of zero in the first row' 'a\000b,y\n1,0\n2,1\n'
 wrong "wrong.txt:1: 'sep=' is a line of Excel's own" 'sep=;\r\na;y\r\n1;0\r\n2;1\r\n'
 wrong 'wrong.txt:2: a byte of zero in the label' 'a,y\n1,x\000z\n2,w\n'
-wrong 'column 0 (a): a byte of zero in a text' 'a,y\nA\000B,0\nA\000C,1\n'
+wrong "column 'a': a byte of zero in a text" 'a,y\nA\000B,0\nA\000C,1\n'
 wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'
 wrong "index 2 does not rise" '1 1:1\n0 3:1 2:1\n'
 wrong 'does not have so many features' '1 1:1\n0 16000000:1\n'
@@ -371,7 +371,11 @@ inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^decimal = ,   ; a comma is the decimal point in d' 'd;y\n0,5;0\n'
 inspect '^decimal = ,   ; a comma is the decimal point in y' 'd;y\n1;0,5\n2;1,5\n'
 grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for classes'
-inspect '^; signs, or marks between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
+inspect '^; numbers with a sign (%, .) or marks between thousands: p' 'p,y\n5%%,0\n7%%,1\n'
+inspect '^; numbers with zeros in front: p' 'p,y\n01,0\n10,1\n'
+inspect '^decimal = ,   ; a comma is the decimal point in p' 'p;y\n1.250,5;0\n2,5;1\n7;1\n'
+inspect '^p  *feature not plain  *0  *3  *1.250,5 | 2,5 | 7$' 'p;y\n1.250,5;0\n2,5;1\n7;1\n' # no figures of the 7 alone
+inspect '^ü \{24\}feature ' 'ü,y\n1,0\n2,1\n'
 inspect 'wrong.csv:3: data.label=7: there are 2 columns' '\n\na,y\n1,0\n' data.label=7
 inspect '^auto  *feature integer ' 'auto,none,y\n1,2,0\n2,3,1\n'
 inspect '^ignore = b,3,4,5 ' 'a,b,y,b,,\n1,,0,,,\n2,,1,,,\n' data.label=y
@@ -392,6 +396,9 @@ printf 'a,b,y\n' >"$tmp/two.csv"
 awk 'BEGIN {srand(2); for (i = 0; i < 200; i++) {a = rand(); print a "," rand() "," (a > .5 ? "spam" : "ham")}}' >>"$tmp/two.csv"
 job 1 data.train="$tmp/two.csv" data.eval_fraction=0.2 model.kind=linear train.epochs=3 run.dir="$tmp/two" >"$tmp/log" 2>&1 || fail two
 grep -q "two classes: 'spam' is the positive one" "$tmp/log" || fail 'the start does not say the positive class'
+grep -q "data.class_names=spam,ham turns them round" "$tmp/log" || fail 'the start does not say how to take the other class'
+"$dtrain" eval "$tmp/two" "$tmp/two.csv" 2>"$tmp/err" && fail 'eval takes a word for a key'
+grep -q "two.csv: expected data.eval=$tmp/two.csv" "$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'positive class of a record' "$(record "$tmp/two" eval positive)" spam
 check_eq 'positive class of eval' "$("$dtrain" eval "$tmp/two" 2>/dev/null | json positive)" spam
 "$dtrain" inspect "$tmp/two" | grep -q 'positive: spam' || fail 'inspect does not say the positive class'

@@ -40,9 +40,9 @@ expect_error 2 'eval.dedicated' 2 run.dir="$tmp/run" data.train="$tmp/data/1.csv
 wrong 1 'nowhere.csv' data.train="$tmp/nowhere.csv" run.dir="$tmp/other"
 : >"$tmp/empty.csv"
 wrong 1 'empty.csv' data.train="$tmp/empty.csv" run.dir="$tmp/other"
-csv 'column 1 (b)' '1,abc,2'
+csv "column 'b'" '1,abc,2'
 csv '' '1,2'
-csv 'column 0 (a)' 'nan,2,1'
+csv "column 'a'" 'nan,2,1'
 printf '\000\000\010\003\000\177\377\377\000\000\000\034\000\000\000\034short' >"$tmp/lying-idx3-ubyte"
 wrong 1 'lying-idx3-ubyte' data.train="$tmp/lying-idx3-ubyte" \
     data.train_labels="$fashion/train-labels-idx1-ubyte.gz" run.dir="$tmp/other"
