@@ -210,7 +210,7 @@ START_TEST(targets_may_be_several)
 }
 END_TEST
 
-/* A file of names may begin with a byte order mark, and is text. */
+/* A file of names may begin with a byte order mark, and is text; blanks around a name are none of it. */
 START_TEST(names_of_classes_are_text)
 {
     put_text("a.csv", "1,2,dog\n3,4,cat\n");
@@ -220,6 +220,14 @@ START_TEST(names_of_classes_are_text)
     ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
     ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
     dt_source_destroy(source);
+    put_text("names", "cat \n\tdog\n");
+    EXPECT_OK(try_survey());
+    set("data.class_names= cat, dog ");
+    source = survey();
+    ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
+    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
+    dt_source_destroy(source);
+    set("data.class_names=names");
     put_bytes("names", "cat\ndog\n\0bird\n", 14);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.class_names=names: a byte of zero in the file");
 }
@@ -409,12 +417,13 @@ END_TEST
 /* Beside decimal commas a point may stand between thousands, and would divide by them in silence. */
 START_TEST(points_beside_decimal_commas_are_told)
 {
-    put_text("a.csv", "p;q;y\n1,125;4.3.2021;0\n0.125;4.3.2021; -1.250 \n12.000;4.3.2021;0\n");
+    put_text("a.csv", "p;q;y\n1,125;4.3.2021;0\n0.125;4.3.2021; 1.25e3 \n12.5;4.3.2021; -1.250 \n"
+                      "12.000;4.3.2021;0\n");
     set("data.train=a.csv"), set("data.decimal=,"), set("model.task=regress");
     dt_log_set_sink(catch_said, NULL);
     dt_source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
-    ck_assert_str_eq(said, "a.csv:3: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
+    ck_assert_str_eq(said, "a.csv:4: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
                            "between thousands, leave it out|");
 }
 END_TEST

@@ -274,13 +274,15 @@ START_TEST(an_update_reads_what_is_new)
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert(!dt_history_best(history, &best, &value));
     ck_assert(!history->ended);
-    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8)); /* another's, longer, by the same inode */
+    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed")); /* another's, longer, by the same inode */
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(history->ntrain, 2);
     ck_assert_uint_eq(history->train[0].step, 7);
+    ck_assert(history->ended);
     put("metrics.jsonl", ""); /* cut */
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(history->ntrain, 0);
+    ck_assert(!history->ended);
     leave();
 }
 END_TEST

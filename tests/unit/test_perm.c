@@ -90,10 +90,12 @@ END_TEST
 /* Checkpoints of earlier versions resume in this order: it never changes. */
 START_TEST(the_order_never_changes)
 {
-    struct dt_perm perm = make(1000, 1);
-    const uint64_t expected[] = {270, 160, 291, 899};
-    for (uint64_t i = 0; i < 4; i++)
+    struct dt_perm perm = make(1000, 1), whole = make(1024, 1); /* all of a power of two */
+    const uint64_t expected[] = {270, 160, 291, 899}, of_whole[] = {794, 68, 940, 937};
+    for (uint64_t i = 0; i < 4; i++) {
         ck_assert_uint_eq(dt_perm_at(&perm, i), expected[i]);
+        ck_assert_uint_eq(dt_perm_at(&whole, i), of_whole[i]);
+    }
 }
 END_TEST
 

@@ -358,7 +358,8 @@ END_TEST
 
 START_TEST(a_directory_that_is_not_there_is_an_error)
 {
-    EXPECT_FAIL(dt_report_open("/none/such", 1, &report), DT_EIO, "/none/such/metrics.jsonl");
+    EXPECT_FAIL(dt_report_open("/none/such", 1, &report), DT_EIO,
+                "/none/such/metrics.jsonl: cannot open: No such file");
     EXPECT_OK(dt_report_close(NULL));
 }
 END_TEST

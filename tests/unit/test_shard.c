@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
 #include "data_files.h"
 
@@ -200,5 +201,33 @@ START_TEST(full_disk_leaves_nothing_behind)
 }
 END_TEST
 
+/* ---- a disk that is nearly full -------------------------------------------------------------- */
+
+static unsigned long long disk_left; /* bytes; 0: as many as there are */
+
+int __real_statvfs(const char *path, struct statvfs *out);
+int __wrap_statvfs(const char *path, struct statvfs *out);
+
+int __wrap_statvfs(const char *path, struct statvfs *out)
+{
+    const int code = __real_statvfs(path, out);
+    if (disk_left) out->f_frsize = 1, out->f_bavail = disk_left;
+    return code;
+}
+
+/* The shards and the temporary file lie on the disk together: four rows of four bytes and a class, twice. */
+START_TEST(a_disk_without_room_is_told_before)
+{
+    put_text("in.csv", "1,2,3,4,0\n2,3,4,5,1\n3,4,5,6,1\n4,5,6,7,0\n");
+    set("data.train=in.csv");
+    disk_left = 63;
+    EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: the disk has 0 MiB left, shuffling takes 1");
+    ck_assert_int_eq(count_entries("out"), 0);
+    disk_left = 64;
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
+}
+END_TEST
+
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1})
+           {shapes_are_kept, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
+           {a_disk_without_room_is_told_before, 1})
