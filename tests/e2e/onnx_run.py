@@ -116,6 +116,8 @@ def main(path, predictions):
     onnx.checker.check_model(model, full_check=True)
     shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     assert model.opset_import[0].version == 17
+    for value in [*model.graph.input, *model.graph.output]:
+        assert value.type.tensor_type.shape.dim[0].dim_param == "rows", value
     names = {p.key: json.loads(p.value) for p in model.metadata_props if p.key.endswith("_names")}
     rows = np.array([inputs(json.loads(line), names.get("feature_names")) for line in sys.stdin], np.float32)
     with open(predictions) as file:

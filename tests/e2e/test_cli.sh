@@ -41,6 +41,9 @@ printf '1 1:2 3:4\n' >"$tmp/rows.svm"
 errors 1 'no table by its name (.csv' inspect "$tmp/rows.svm"
 "$dtrain" inspect data.decimals=1 "$tmp/my.csv" 2>/dev/null && fail 'inspect takes a key that is none'
 "$dtrain" inspect data.ignore=a data.missing=mean "$tmp/my.csv" >/dev/null || fail 'inspect does not take a key of data'
+"$dtrain" inspect data.categories=b,d "$tmp/my.csv" >"$tmp/out" || fail 'inspect insists on a column that is not there'
+grep -q "data.categories: no column is named 'd'" "$tmp/out" || fail 'inspect does not say that a column is not there'
+check_eq 'what b is' "$(awk '$1 == "b" {print $3}' "$tmp/out")" category
 errors 2 '--foo: not a flag' --foo
 errors 2 '--log=loud: not a flag' --log=loud
 errors 2 'model.hidden=1: expected data.KEY=VALUE' inspect "$tmp/my.csv" model.hidden=1

@@ -253,7 +253,8 @@ END
 # hosts_of LINES: what mpirun is told of a host file with those lines, and of eight ranks.
 hosts_of() {
     printf "$1" >"$tmp/hosts"
-    "$dtrain" launch --mca plm_rsh_agent "$tmp/agent -p 2222 : ssh" --hostfile "$tmp/hosts" -np 8 $common \
+    mkdir -p "$tmp/files"
+    TMPDIR="$tmp/files" "$dtrain" launch --mca plm_rsh_agent "$tmp/agent -p 2222 : ssh" --hostfile "$tmp/hosts" -np 8 $common \
         run.dir="$tmp/none" 2>"$tmp/err" | tr '\n' ' '
 }
 known='# all\n\na slots=2\nb slots=1 max_slots=9 # not slots=7\naway slots=4\nc max_slots=4 slots=3'
@@ -297,6 +298,7 @@ exit 75
 END
 hosts_of 'a\nb\n' >"$tmp/out"
 check_eq 'ranks of three starts' "$(paste -s -d ' ' "$tmp/fills")" '-np 8 -np 8 all'
+check_eq 'host files that stay' "$(ls "$tmp/files" | wc -l)" 0
 echo >"$tmp/fills" # so that the first start is the one with too few slots
 hosts_of 'a\naway\n' >"$tmp/out"
 check_eq 'ranks of a first start without a host' "$(paste -s -d ' ' "$tmp/fills")" ' -np 8 all'

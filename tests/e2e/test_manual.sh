@@ -29,6 +29,7 @@ while read -r command; do
     grep -q "^\.B $command\$" "$tmp/dtrain.1" || fail "dtrain(1) lacks $command"
     "$dtrain" help "$command" | grep -q "^dtrain $command" || fail "help $command"
     [ -z "$("$dtrain" help "$command" | awk 'length > 80 && NR > 3')" ] || fail "help $command: a line beyond 80"
+    check_eq "ends of the last line of help $command" "$("$dtrain" help "$command" | tail -c 1 | wc -l)" 1
 done <"$tmp/commands"
 "$dtrain" options train.lr | grep -q '^train.lr = 0.01$' || fail 'options train.lr'
 check_eq 'sections of options eval' "$("$dtrain" options eval | sed -n 's/^\([a-z]*\)\..*/\1/p' | sort -u)" eval
@@ -51,6 +52,8 @@ echo "${COMPREPLY[*]}"
 END
 # completes LINE WORDS: what bash offers behind LINE.
 completes() { check_eq "'$1'" "$(bash "$tmp/complete.bash" "$tmp/dtrain.bash" "$1")" "$2"; }
+check_eq 'commands that complete' "$(sed -n "s/ *local commands='\(.*\)'/\1/p" "$tmp/dtrain.bash")" \
+    "$(paste -s -d ' ' "$tmp/commands")"
 if command -v bash >/dev/null; then
     completes 'dtrain pre' predict
     completes 'dtrain c.ini train.warmup' train.warmup_steps=

@@ -86,7 +86,20 @@ awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b 
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
+# Its descriptors are beyond those that select() takes.
+cat >"$tmp/crowded" <<END
+#!/usr/bin/python3
+import os, resource, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096) if hard > 0 else 4096, hard))
+for number in range(3, 1100):
+    os.dup2(0, number)
+os.execv("$dtrain", ["$dtrain", *sys.argv[1:]])
+END
+chmod +x "$tmp/crowded"
+alone=$dtrain dtrain=$tmp/crowded
 serve "$tmp/model.h5" serve.max_body_mb=1
+dtrain=$alone
 check_eq 'a value that overflows' "$(ask /v1/models/default:predict '{"instances":[[1,2],[3e38,3e38]]}' | cut -c1-22)" \
     '400 {"error":"row 1: i'
 check_eq 'one that does not' "$(ask /v1/models/default:predict '{"instances":[[1,2]]}' | cut -c1-16)" '{"predictions":['
