@@ -1,8 +1,10 @@
 #!/bin/sh
 # What is written beside metrics.jsonl: gauges that promtool takes, event files, a trace with every rank in
-# it. Would catch a format that no other program reads, and a trace without one of the ranks.
+# it. Would catch a format that no other program reads, a trace without one of the ranks, and files that others
+# may read though the umask says no, or may not though it says yes.
 # seconds: 30
 . "$(dirname "$0")/lib.sh"
+umask 027
 run() {
     np=$1 dir=$2
     shift 2
@@ -20,6 +22,9 @@ grep -q '^dtrain_running{.*} 0$' "$tmp/fails.prom" || { cat "$tmp/err" "$tmp/fai
 run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
 grep -q '^dtrain_final_samples_per_second{run=' "$tmp/sync.prom" || fail 'no gauge of the speed'
 ls "$tmp/sync/tensorboard"/events.out.tfevents.* >/dev/null || fail 'no event file'
+ls "$tmp/sync/export/best" | grep -q '^[0-9]' || fail 'no export'
+other=$(find "$tmp/sync" "$tmp/sync.prom" \( -type f ! -perm 640 -o -type d ! -perm 750 \) -printf '%m %p\n')
+[ -z "$other" ] || fail "not as the umask has it: $other"
 if command -v promtool >/dev/null; then
     promtool check metrics <"$tmp/sync.prom" || fail 'promtool refuses the gauges'
 fi

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 /* ---- a disk that waits, or fails ------------------------------------------------------------- */
 
@@ -293,6 +294,31 @@ START_TEST(a_best_that_failed_is_tried_again)
 }
 END_TEST
 
+static atomic_int warnings; /* of the best model of step 3 */
+
+static void count_warnings(void *arg, enum dt_log_level level, const char *line)
+{
+    (void)arg;
+    warnings += level == DT_LOG_WARN && strstr(line, "of step 3: ") != NULL;
+}
+
+/* Would catch a run that does not say that its best model has no file, or says so at each try. */
+START_TEST(a_best_that_fails_is_told_once)
+{
+    struct dt_writer *writer = create_exporter();
+    dt_log_set_sink(count_warnings, NULL);
+    ck_assert_int_eq(mkdir(in_dir("export"), 0777), 0);
+    fclose(fopen(best_dir, "w"));
+    hand_over_best(writer, 3);
+    for (int i = 0; i < 5000 && !warnings; i++)
+        dt_sleep_secs(0.001);
+    ck_assert_int_eq(warnings, 1);
+    dt_writer_destroy(writer); /* tries again */
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_int_eq(warnings, 1);
+}
+END_TEST
+
 /* While it fails, the checkpoint takes the weights along. */
 START_TEST(a_checkpoint_holds_the_best_that_has_no_file)
 {
@@ -458,6 +484,7 @@ int main(void)
         the_best_needs_no_checkpoint,
         the_best_does_not_hold_up,
         a_best_that_failed_is_tried_again,
+        a_best_that_fails_is_told_once,
         a_checkpoint_holds_the_best_that_has_no_file,
         the_caller_is_not_held_up,
         destroy_waits_for_the_save,
