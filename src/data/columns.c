@@ -21,7 +21,7 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
     struct dt__column *items;
     DT_TRY(dt_alloc(count, sizeof *items, "columns", &items));
     for (size_t c = 0; c < count; c++)
-        items[c].kind = DT__COLUMN_OPEN, items[c].last = -INFINITY;
+        items[c] = (struct dt__column){.kind = DT__COLUMN_OPEN, .last = -INFINITY};
     *columns = (struct dt__columns){.items = items,
                                     .count = count,
                                     .missing = config->data.missing,

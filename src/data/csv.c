@@ -52,17 +52,20 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     if (column && column->kind == DT_COLUMN_NUMBER && dt__number_scan(&p, end, &value) &&
         (p == end || *p == separator)) {
         const float single = (float)value;
-        if (!column->falls) column->falls = !(value > column->last) || value != rint(value);
-        column->last = value;
+        if (columns->learning) {
+            column->falls |= !(value > column->last) || value != rint(value);
+            column->last = value;
+        }
         memcpy(&parser->words[role], &single, sizeof single);
         *text = p < end ? *text + (p - *text) + 1 : NULL;
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
-    if (column) column->falls |= column->kind != DT__COLUMN_OPEN;
-    if (column)
+    if (column) {
+        if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
         return dt__columns_cell(columns, (size_t)role, cell.text, cell.length,
                                 &parser->words[role]);
+    }
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
     const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;
