@@ -375,6 +375,8 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
         command[n++] = launch->option[i];
+    if (slots && np > slots && !launch->starts)
+        dt_warn("-np %d: the hosts that answer have %d slots: %d ranks start", np, slots, slots);
     if (slots && (!np || np > slots)) np = slots;
     if (launch->few && !slots && launch->hosts.answering <= launch->few)
         np = 0; /* a rank a slot, as mpirun counts them */

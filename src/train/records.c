@@ -36,6 +36,22 @@ static void print_evaluator(const struct dt_config *config)
                 (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
+/* Keys that were given, and that this way of training does not read. */
+static void warn_of_unused(const struct dt_config *config)
+{
+    static const char *const ASYNC[] = {"train.staleness", "train.staleness_lr", "train.owners",
+                                        "train.delay_compensation", "train.warm_start_steps"};
+    static const char *const LOCAL[] = {"train.outer_lr", "train.outer_momentum",
+                                        "train.local_after"};
+    const bool async = config->train.mode == DT_MODE_ASYNC;
+    for (size_t i = 0; i < sizeof ASYNC / sizeof *ASYNC && !async; i++)
+        if (dt_config_is_given(config, ASYNC[i]))
+            dt_warn("%s has no effect with train.mode=sync", ASYNC[i]);
+    for (size_t i = 0; i < sizeof LOCAL / sizeof *LOCAL && config->train.local_steps == 1; i++)
+        if (dt_config_is_given(config, LOCAL[i]))
+            dt_warn("%s has no effect with train.local_steps=1", LOCAL[i]);
+}
+
 /* What groups do with local steps, what a rounded wire is, and what they cost. */
 static void print_groups(const struct dt_bank *bank)
 {
@@ -45,15 +61,15 @@ static void print_groups(const struct dt_bank *bank)
     const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
     char word[16];
     if (local && job->groups == 1)
-        dt_warn("train.local_steps gains nothing: one group has none to exchange with "
-                "(train.groups says how many there are)");
+        dt_warn("train.local_steps gains nothing, and changes the result: all replicas are one "
+                "group, which exchanges with nobody (train.groups)");
     else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
         dt_info("all groups are on this host: train.local_steps and train.wire gain time only "
                 "between hosts");
     if (local && job->groups > 1)
         dt_info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
-                "the optimizer state of all groups takes %.4g MB, once at the groups, once at the "
-                "bank, and in each checkpoint",
+                "the optimizer states of the groups take %.4g MB on the workers, as much at the "
+                "bank, and as much in each checkpoint",
                 job->groups, (long long)config->train.local_steps,
                 config->train.local_after ? ", from train.local_after on" : "",
                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
@@ -63,9 +79,9 @@ static void print_groups(const struct dt_bank *bank)
                 2 * all, all);
     dt_config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
-        dt_info("wire: what %d group%s give%s, and each update, is rounded to %s; the rounding "
+        dt_info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
                 "errors take %.4g MB at the bank and in each checkpoint",
-                job->groups, plural(job->groups), job->groups > 1 ? "" : "s", word, all + mb);
+                job->groups, plural(job->groups), word, all + mb);
     else if (dt__async_wire(job))
         dt_info("wire: gradients, and the weights that workers read, are rounded to %s; the bank's "
                 "copies of the weights as each worker has them take %.4g MB",
@@ -166,6 +182,7 @@ static void print_start(struct dt_bank *bank)
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_evaluator(job->config);
+    warn_of_unused(job->config);
     print_groups(bank);
     int idle = dt__idle_workers(job);
     if (idle)

@@ -11,6 +11,7 @@ hosts_up() {
     unset OMPI_MCA_mtl # Open MPI as it comes
     bed=$tmp/hosts
     mkdir "$bed"
+    [ -e /etc/hosts ] || skip 'there is no /etc/hosts'
     unshare --net --mount true 2>/dev/null || skip 'namespaces cannot be made here'
     at_exit hosts_down
     hold switch

@@ -260,6 +260,7 @@ hosts_of() {
 known='# all\n\na slots=2\nb slots=1 max_slots=9 # not slots=7\naway slots=4\nc max_slots=4 slots=3'
 if [ $mpi = openmpi ]; then
     check_eq 'room that is known' "$(hosts_of "$known")" 'np 6 a slots=2 b slots=1 max_slots=9  c max_slots=4 slots=3 '
+    grep -q 'warning: -np 8: the hosts that answer have 6 slots: 6 ranks start' "$tmp/err" || fail 'fewer ranks in silence'
     check_eq 'room that is not' "$(hosts_of 'a slots=2\nb\n')" 'np 8 a slots=2 b '
     check_eq 'room by names, a line a slot' "$(hosts_of 'a\na\naway\naway\nb cpu=3\na # again\n')" 'np 6 a slots=3 b cpu=3 '
     check_eq "a host of another's login" "$(hosts_of 'bobs slots=1 username=bob\n')" 'np 1 bobs slots=1 username=bob '

@@ -34,6 +34,9 @@ near() { echo "$(record "$tmp/$1" train loss) $(record "$tmp/$2" train loss)" |
     awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 1e-6 && d > -1e-6)}'; }
 sgd='train.optimizer=sgd train.lr=0.05 train.max_steps=56 run.log_steps=8 train.outer_lr=1 train.outer_momentum=0'
 good 1 sgd $sgd
+for key in outer_lr outer_momentum; do
+    grep -q "train.$key has no effect with train.local_steps=1" "$tmp/err" || fail "$key: unused in silence"
+done
 good 1 plain $sgd train.local_steps=8 train.groups=1
 grep -q 'train.local_steps gains nothing' "$tmp/err" || fail 'one group: the start does not say it'
 good 1 two $sgd $local

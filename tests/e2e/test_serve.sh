@@ -45,6 +45,8 @@ check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","data
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
 check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"size","datatype":"FP32","shape":[-1]},{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
+check_eq 'the id of a v2 request' "$(ask /v2/models/default/infer '{"id":"x-1","inputs":[{"name":"colour","datatype":"BYTES",
+    "shape":[1],"data":["green"]},{"name":"size","datatype":"FP32","shape":[1],"data":[0.5]}]}' | json id)" x-1
 v2_outputs() { # LIST, of one row
     ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[1],"data":["green"]},
         {"name":"size","datatype":"FP32","shape":[1],"data":[0.5]}],"outputs":'"$1}"

@@ -39,7 +39,7 @@ several 3 bf16 train.wire=bf16
 several 5 q8 train.wire=q8 train.clip_norm=0.5
 several 5 bf16-local train.wire=bf16 train.local_steps=4
 several 3 q8-local train.wire=q8 train.local_steps=4 train.local_after=8
-grep -q 'wire: what 2 groups give, and each update, is rounded to q8' "$tmp/err" || fail 'the start does not say it'
+grep -q 'wire: the sums of 2 groups, and each update, are rounded to q8' "$tmp/err" || fail 'the start does not say it'
 check_eq 'the start record' "$(record "$tmp/q8" start wire)" q8
 echo "$(record "$tmp/bf16" eval loss) $(record "$tmp/f32" eval loss)" |
     awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 0.02 && d > -0.02)}' || fail 'bf16 is far from f32'
