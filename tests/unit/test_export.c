@@ -30,6 +30,13 @@ WRAP(ssize_t, write, (int fd, const void *bytes, size_t length), (fd, bytes, len
 WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode))
 
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+DIR *__wrap_opendir(const char *path)
+{
+    return fails_now() ? NULL : __real_opendir(path);
+}
+
 /* The directories that were synced. */
 static ino_t synced[8];
 static int syncs;
@@ -444,6 +451,19 @@ START_TEST(any_call_may_fail_in_a_replaced_version)
 }
 END_TEST
 
+/* Would catch: versions that cannot be listed, taken for none. */
+START_TEST(a_directory_that_cannot_be_listed_is_an_error)
+{
+    char *from;
+    struct dt_checkpoint model;
+    assert_ok(try_export(test_dir, 5, 1, 2));
+    calls = 0;
+    fail_at = 1;
+    EXPECT_FAIL(dt_export_load(test_dir, false, &model, &from), DT_EIO, "cannot list");
+    fail_at = 0;
+}
+END_TEST
+
 static void export_for_ever(void)
 {
     for (uint64_t step = 1;; step = step % 7 + 1) {
@@ -537,6 +557,7 @@ int main(void)
         the_best_metric_survives,
         any_call_may_fail_in_a_new_version,
         any_call_may_fail_in_a_replaced_version,
+        a_directory_that_cannot_be_listed_is_an_error,
         a_kill_leaves_only_whole_versions,
         inspect_tells_what_a_file_holds,
     };
