@@ -16,14 +16,11 @@ note_logloss() { say "$1: logloss $2"; note "$1" logloss "$2"; }
 
 # dtrain_run PROGRAM NP OPTIONS...
 dtrain_run() {
-    program=$1 np=$2 run=$tmp/run
+    program=$1 np=$2
     shift 2
-    rm -rf "$run"
-    launch "$np" train run.dir="$run" data.train="$clicks/train.csv" data.eval="$clicks/eval.csv" data.label=click \
+    job_in_run "$np" train data.train="$clicks/train.csv" data.eval="$clicks/eval.csv" data.label=click \
         data.hash_bits=22 model.embedding=16 model.wide=yes model.hidden=256,128 train.batch=$batch \
-        train.epochs=1 train.optimizer=adagrad train.lr=0.02 eval.steps=-1 run.checkpoint_secs=0 export.best=no \
-        export.latest=no run.seed="$round" "$@" >"$tmp/log" 2>&1 </dev/null ||
-        { say "$(grep 'dtrain: error' "$tmp/log")"; return 1; }
+        train.epochs=1 train.optimizer=adagrad train.lr=0.02 eval.steps=-1 run.seed="$round" "$@" || return
     note_rate "$program" "$(rate)"
     note_logloss "$program" "$(record "$run" eval loss)"
 }

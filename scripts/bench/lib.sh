@@ -86,17 +86,23 @@ options_of() { # NET
 # launch NP ARGS...: hosts.sh has its own.
 launch() { job "$@"; }
 
-# train_steps STEPS NP ARGS...: trains $net with $batch in the directory $run.
-train_steps() {
-    steps=$1 np=$2 run=$tmp/run
+# job_in_run NP CONFIG|train ARGS...: a job in the directory $run, without checkpoints by time and exports.
+job_in_run() {
+    np=$1 what=$2 run=$tmp/run
     shift 2
     rm -rf "$run"
-    launch "$np" train run.dir="$run" data.train="$images" data.train_labels="$labels" \
-        data.scale=0.00392156862745098 "$(options_of "$net")" train.batch="$batch" \
-        train.max_steps="$steps" train.epochs=1e6 run.checkpoint_secs=0 export.latest=no \
-        export.best=no "$@" >"$tmp/log" 2>&1 </dev/null && return
+    launch "$np" "$what" run.dir="$run" run.checkpoint_secs=0 export.latest=no export.best=no "$@" \
+        >"$tmp/log" 2>&1 </dev/null && return
     say "$(grep 'dtrain: error' "$tmp/log")"
     return 1
+}
+
+# train_steps STEPS NP ARGS...: trains $net with $batch in the directory $run.
+train_steps() {
+    steps=$1 np=$2
+    shift 2
+    job_in_run "$np" train data.train="$images" data.train_labels="$labels" data.scale=0.00392156862745098 \
+        "$(options_of "$net")" train.batch="$batch" train.max_steps="$steps" train.epochs=1e6 "$@"
 }
 
 # train NP ARGS...: the same for about $SECS seconds. How many steps that is, the run before tells;

@@ -34,20 +34,15 @@ measure() {
     done
 }
 
-# of_recipe RECIPE ARGS...: a run of a recipe's configuration.
-of_recipe() {
-    run=$tmp/run
-    rm -rf "$run"
-    job "$full" "$@" run.dir="$run" run.seed="$round" run.checkpoint_secs=0 export.latest=no export.best=no \
-        >"$tmp/log" 2>&1 </dev/null && return
-    say "$(grep 'dtrain: error' "$tmp/log")"
-    return 1
-}
 wordnet=$tmp/wordnet clicks=$tmp/clicks
-turn_wordnet() { in_both '' of_recipe "$recipes/wordnet.ini" data.train="$wordnet/train.svm" data.eval= train.epochs=6; }
+turn_wordnet() {
+    in_both '' job_in_run "$full" "$recipes/wordnet.ini" data.train="$wordnet/train.svm" data.eval= train.epochs=6 \
+        run.seed="$round"
+}
 turn_clicks() {
-    in_both '' of_recipe train data.train="$clicks/train.csv" data.label=click data.hash_bits=22 model.embedding=16 \
-        model.wide=yes model.hidden=256,128 train.batch=1024 train.epochs=1 train.optimizer=adagrad train.lr=0.02
+    in_both '' job_in_run "$full" train data.train="$clicks/train.csv" data.label=click data.hash_bits=22 \
+        model.embedding=16 model.wide=yes model.hidden=256,128 train.batch=1024 train.epochs=1 train.optimizer=adagrad \
+        train.lr=0.02 run.seed="$round"
 }
 
 make -s -C "$root" BUILD=build/native ARCH=native build/native/dtrain || exit

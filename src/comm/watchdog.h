@@ -131,8 +131,8 @@ void dt__heartbeat_exchange(struct dt_world *world);
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };
 bool dt__error_claim(char place[DT__PLACE]);
-/* It has printed, which other hosts hear as well, lest they tell what the end of the job does to them;
- * the others of its host wait for that, up to `secs`. */
+/* It has printed. Other hosts hear of it, so that they do not tell what the end of the job does to
+ * them; the others of its host wait for it, up to `secs`. */
 void dt__error_told(void);
 void dt__error_await(double secs);
 

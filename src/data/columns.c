@@ -197,11 +197,18 @@ static dt_status cell_number(const struct dt__columns *columns, struct dt__colum
                    dt_error_text(), place);
 }
 
+void dt__column_note(struct dt__column *column, double value)
+{
+    column->falls |= !(value > column->last) || value != rint(value);
+    column->last = value;
+}
+
 dt_status dt__columns_cell(struct dt__columns *columns, size_t index, const char *text,
                            size_t length, uint32_t *out)
 {
     struct dt__column *column = &columns->items[index];
     const bool missing = dt__text_is_missing(text, length);
+    if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
     if (missing) DT_TRY(cell_missing(columns, text, length));
     if (column->kind == DT__COLUMN_OPEN && !missing)
         DT_TRY(column_open(columns, column, text, length));
@@ -477,10 +484,9 @@ static void warn_of_identifier(const struct dt__column *column)
 {
     char place[PLACE_SIZE];
     column_listed(column, place);
-    dt_warn(
-        "column %s is a feature, and has whole numbers that rise from row to row: if it numbers "
-        "the rows, data.ignore=%s leaves it out",
-        place, place);
+    dt_warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
+            "numbers the rows, data.ignore=%s leaves it out",
+            place, place);
 }
 
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,

@@ -74,6 +74,8 @@ void dt__columns_free(struct dt__columns *columns);
  * that lacks the value. */
 int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBERS]);
 
+/* Learning: the value of a number that was read without dt__columns_cell. */
+void dt__column_note(struct dt__column *column, double value);
 /* What a cell says, as a word of typed rows; learning, a text is counted. DT_EFORMAT: not a number,
  * missing where data.missing=error, a date. */
 dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,

@@ -5,7 +5,6 @@
 #include "data/csv.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,20 +51,15 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     if (column && column->kind == DT_COLUMN_NUMBER && dt__number_scan(&p, end, &value) &&
         (p == end || *p == separator)) {
         const float single = (float)value;
-        if (columns->learning) {
-            column->falls |= !(value > column->last) || value != rint(value);
-            column->last = value;
-        }
+        if (columns->learning) dt__column_note(column, value);
         memcpy(&parser->words[role], &single, sizeof single);
         *text = p < end ? *text + (p - *text) + 1 : NULL;
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
-    if (column) {
-        if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
+    if (column)
         return dt__columns_cell(columns, (size_t)role, cell.text, cell.length,
                                 &parser->words[role]);
-    }
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
     const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;

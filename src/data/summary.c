@@ -348,6 +348,27 @@ static void print_task(const struct table *table, FILE *out)
         fprintf(out, "\n[model]\ntask = classify   ; or regress, if the numbers are amounts\n");
 }
 
+/* What to know of columns by their types. */
+static void print_notes(const struct table *table, FILE *out)
+{
+    static const struct {
+        const char *type, *key, *what;
+    } NOTES[] = {
+        {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
+        {"date", "; dates become numbers (data.dates): ", ""},
+        {"odd date", "; odd dates: ",
+         "some cannot be read, or no row shows whether day or month comes first: write 2021-03-04"},
+        {"not plain", "; numbers with a sign (%, $) or marks between thousands: ",
+         "remove these from the numbers"},
+        {"padded", "; numbers with zeros in front: ",
+         "if they are codes, data.categories keeps them as texts"},
+        {"not finite", "; inf or beyond 3e38 in ", "leave such rows out, or put NA there"},
+    };
+    for (size_t i = 0; i < sizeof NOTES / sizeof *NOTES; i++)
+        if (strcmp(NOTES[i].type, "date") != 0 || table->config->data.dates == DT_DATES_AUTO)
+            print_list(table, NOTES[i].key, NOTES[i].what, "", NOTES[i].type, out);
+}
+
 static dt_status print_advice(const struct table *table, FILE *out)
 {
     static const char *const said[] = {"train", "label", "ignore", "weight", NULL};
@@ -386,20 +407,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (missing && !dt_config_is_given(config, "data.missing"))
         fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = flag "
                      "also adds a column that marks the gaps\n");
-    print_list(table, "; whole numbers, all different: ", "ignore those that only name rows", "",
-               "unique", out);
-    if (config->data.dates == DT_DATES_AUTO)
-        print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
-    print_list(table, "; odd dates: ",
-               "some cannot be read, or no row shows whether day or month comes first: write "
-               "2021-03-04",
-               "", "odd date", out);
-    print_list(table, "; numbers with a sign (%, $) or marks between thousands: ",
-               "remove these from the numbers", "", "not plain", out);
-    print_list(table, "; numbers with zeros in front: ",
-               "if they are codes, data.categories keeps them as texts", "", "padded", out);
-    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
-               "not finite", out);
+    print_notes(table, out);
     print_task(table, out);
     fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
     if (farthest > DT__FAR_DEVIATIONS)

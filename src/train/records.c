@@ -36,20 +36,23 @@ static void print_evaluator(const struct dt_config *config)
                 (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
-/* Keys that were given, and that this way of training does not read. */
-static void warn_of_unused(const struct dt_config *config)
+/* Those of the keys that were given are not read with this setting. */
+static void warn_of_unused(const struct dt_config *config, const char *const *keys,
+                           const char *setting)
 {
-    static const char *const ASYNC[] = {"train.staleness", "train.staleness_lr", "train.owners",
-                                        "train.delay_compensation", "train.warm_start_steps"};
+    for (; *keys; keys++)
+        if (dt_config_is_given(config, *keys)) dt_warn("%s has no effect with %s", *keys, setting);
+}
+
+static void print_unused(const struct dt_config *config)
+{
+    static const char *const ASYNC[] = {"train.staleness",        "train.staleness_lr",
+                                        "train.owners",           "train.delay_compensation",
+                                        "train.warm_start_steps", NULL};
     static const char *const LOCAL[] = {"train.outer_lr", "train.outer_momentum",
-                                        "train.local_after"};
-    const bool async = config->train.mode == DT_MODE_ASYNC;
-    for (size_t i = 0; i < sizeof ASYNC / sizeof *ASYNC && !async; i++)
-        if (dt_config_is_given(config, ASYNC[i]))
-            dt_warn("%s has no effect with train.mode=sync", ASYNC[i]);
-    for (size_t i = 0; i < sizeof LOCAL / sizeof *LOCAL && config->train.local_steps == 1; i++)
-        if (dt_config_is_given(config, LOCAL[i]))
-            dt_warn("%s has no effect with train.local_steps=1", LOCAL[i]);
+                                        "train.local_after", NULL};
+    if (config->train.mode == DT_MODE_SYNC) warn_of_unused(config, ASYNC, "train.mode=sync");
+    if (config->train.local_steps == 1) warn_of_unused(config, LOCAL, "train.local_steps=1");
 }
 
 /* What groups do with local steps, what a rounded wire is, and what they cost. */
@@ -182,7 +185,7 @@ static void print_start(struct dt_bank *bank)
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_evaluator(job->config);
-    warn_of_unused(job->config);
+    print_unused(job->config);
     print_groups(bank);
     int idle = dt__idle_workers(job);
     if (idle)
@@ -487,8 +490,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
                 !best->since ? "; the one after the stop did"
                 : !strcmp(metric, "accuracy")
-                    ? "; of those that equal the best, the one of least loss is "
-                      "chosen"
+                    ? "; of those that equal the best, the one of least loss is chosen"
                     : "");
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,

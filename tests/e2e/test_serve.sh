@@ -93,8 +93,9 @@ cat >"$tmp/crowded" <<END
 #!/usr/bin/python3
 import os, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096) if hard > 0 else 4096, hard))
-for number in range(3, 1100):
+most = min(hard, 4096) if hard > 0 else 4096
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+for number in range(3, min(1100, most - 100)): # a limit below leaves room for the server's own
     os.dup2(0, number)
 os.execv("$dtrain", ["$dtrain", *sys.argv[1:]])
 END
