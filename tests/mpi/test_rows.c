@@ -370,8 +370,8 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
 
 int main(void)
 {
-    enum { CASES = 5, WAYS = 4 };
-    static const int replicas[CASES] = {1, 2, 3, 5, 7};
+    enum { CASES = 4, WAYS = 4 };
+    static const int replicas[CASES] = {1, 3, 5, 7};
     static float *expected[CASES][WAYS][2]; /* until the process ends */
     struct dt_world *world;
     int failures = 0, all;

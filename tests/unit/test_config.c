@@ -428,7 +428,7 @@ START_TEST(random_text_survives)
     set_up();
     const char alphabet[] = " ;#=:\"\\xn[]a\n\t\r,\xc3\x7f";
     struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
-    for (uint64_t i = 0, draw = 0; i < 3000; i++) {
+    for (uint64_t i = 0, draw = 0; i < 1500; i++) {
         char text[24] = "run.dir=";
         size_t length = 8 + dt_rng_u64(&rng, draw++) % 12;
         for (size_t k = 8; k < length; k++)

@@ -491,7 +491,7 @@ static const char *path_of_many(int i)
  * search through all items for each. */
 START_TEST(a_file_may_have_many_items)
 {
-    enum { MANY = 60 * 60 * 60 };
+    enum { MANY = 20 * 60 * 60 };
     struct dt__h5_layout *layout;
     struct dt__h5_file *opened;
     int fd = open("many.h5", O_WRONLY | O_CREAT, 0600);

@@ -712,7 +712,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 START_TEST(keeps_every_promise)
 {
     uint64_t one = number_of("DTRAIN_SEED", 0);
-    uint64_t first = one ? one : 1, last = one ? one : number_of("DTRAIN_SEEDS", 2500);
+    uint64_t first = one ? one : 1, last = one ? one : number_of("DTRAIN_SEEDS", 1500);
     fault = NO_FAULT;
     for (uint64_t seed = first; seed <= last; seed++)
         ck_assert_msg(run_seed(seed), "seed %llu: %s", (unsigned long long)seed,
