@@ -152,11 +152,11 @@ try_error() {
     settle 2 gone || fail "a process is left: $*"
 }
 
-# slow_survey: options for data whose survey takes ten seconds and more: 200 files.
+# slow_survey: options for data whose survey takes six seconds and more: 120 files.
 slow_survey() {
     [ -d "$tmp/many" ] || {
         mkdir "$tmp/many"
-        yes 0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 2000 | split -l 10 - "$tmp/many/"
+        yes 0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 1200 | split -l 10 - "$tmp/many/"
     }
     echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 test.slow_secs=0.05
 }

@@ -30,7 +30,7 @@ one_error() {
 }
 
 # ---- damaged --------------------------------------------------------------------------------------
-good "$tmp/half" train.max_steps=100 test.slow_rank=1 test.slow_secs=0.05
+good "$tmp/half" train.max_steps=100 test.slow_rank=1 test.slow_secs=0.03
 ckpt=ckpt/step-000000100.h5
 older=$(ls "$tmp/half"/ckpt/step-* | sed -n 's/.*step-0*\([0-9]*\).h5/\1/p' | sort -n | tail -n 2 | head -n 1)
 flip() { printf '\377' | dd of="$1" bs=1 seek=400000 conv=notrunc 2>/dev/null; }
@@ -67,7 +67,7 @@ fill() { dd if=/dev/zero of="$tmp/disk/filler" bs=4k 2>/dev/null; }
 later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
 
 # During the run, for a while.
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.03 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
@@ -79,7 +79,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
 # Until the end: what was saved before still loads.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.03 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
@@ -92,7 +92,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
 # At an early stop, behind nothing but step 0.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.1 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.06 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
     train.lr=0 &
 settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'no start'; }
 fill

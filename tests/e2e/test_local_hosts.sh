@@ -47,7 +47,7 @@ one late3 3
 one late2 2
 good late 6
 same late late3
-good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 test.slow_secs=0.2
+good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 test.slow_secs=0.05
 same late-over late2
 # What a group of two hosts has pending goes back to both.
 for at in 000000016 000000040; do
@@ -60,8 +60,8 @@ good late-wire3 6 train.groups=2 train.wire=q8
 same late-wire3 late-wire
 keys=${keys% train.overlap=yes}
 
-# A round of 8 s, of which a stop waits for half a second.
-train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=1 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
+# A round of 4 s, of which a stop waits for half a second.
+train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
 settle 60 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/stopped/metrics.jsonl" || { cat "$tmp/stopped.err"; fail 'no checkpoint'; }
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!

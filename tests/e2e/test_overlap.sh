@@ -53,7 +53,7 @@ near four long && fail 'four overlapping rounds are two of twice the length: gro
 off='train.local_steps=4 train.groups=2 train.overlap=yes'
 good 1 grid $off train.max_steps=11
 good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no export.best=no \
-    test.slow_rank=1 test.slow_secs=0.3
+    test.slow_rank=1 test.slow_secs=0.1
 told='the round that ended with the run at step'
 grep -q "$told 11 " "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that a round was cut short'; }
 check_eq 'the record of it' "$(record "$tmp/grid" change round)" 'ended with the run'
@@ -114,8 +114,8 @@ good 1 before train.local_after=30 $local train.max_steps=30 # ends where the fi
 
 # ---- a stop --------------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
-# Given up: a round of 8 s, longer than the patience.
-stop given-up test.round_secs=0.5 test.slow_secs=1 run.log_steps=1
+# Given up: a round of 4 s, longer than the patience.
+stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
 grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
 
 # ---- what does not go ----------------------------------------------------------------------------------

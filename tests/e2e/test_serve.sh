@@ -64,10 +64,12 @@ for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":[
     '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
     check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
 done
+/usr/bin/python3 tests/e2e/serve_client.py idle "$port" 2.2 >"$tmp/idle" &
+idle=$!
 /usr/bin/python3 tests/e2e/serve_client.py unread "$port" $((15 * PATIENCE)) '[0.5,"green"]' 60000 >"$tmp/said" || fail 'an answer'
 ! grep '^wrong' "$tmp/said" || fail 'a client that reads slowly'
-/usr/bin/python3 tests/e2e/serve_client.py idle "$port" 2.2 >"$tmp/said" || fail 'an idle client'
-! grep '^wrong' "$tmp/said" || fail 'a request behind an idle time'
+wait $idle || fail 'an idle client'
+! grep '^wrong' "$tmp/idle" || fail 'a request behind an idle time'
 # A run without evaluation: its newest checkpoint; and that of another run in its place, at the same step.
 newer_than() { [ "$(grep -c 'in place of' "$tmp/log")" -gt "$1" ]; }
 train_table() { job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.lr=0.1 "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }

@@ -13,7 +13,7 @@ slurm_up 1 4
 keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1"
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || { cat "$tmp/out"; fail whole; }
 
-slow="test.slow_rank=1 test.slow_secs=0.03"
+slow="test.slow_rank=1 test.slow_secs=0.02"
 random=$(od -An -N2 -tu2 /dev/urandom)
 # submit LAUNCHER NAME [OPTIONS]: a slow job; its number in $id.
 submit() {

@@ -56,8 +56,7 @@ END
     unset OMPI_MCA_btl UCX_TLS
     dtrain=$own
 fi
-survey 2
-slow 2
+long_work 2
 
 # All ranks are stopped for longer than run.stall_secs, and go on.
 begin 3 suspended train.epochs=400 test.slow_rank=1 test.slow_secs=0.001

@@ -21,8 +21,7 @@ grep "^dtrain: error:.*rank 2 on $(host_name 3) (" "$tmp/err" || { cat "$tmp/err
 slack=$bank_slack
 begin 3 async train.mode=async
 stalls async 0 "$(host_name 1)" ''
-survey 3
-slow 3
+long_work 3
 # A bank that has a worker on its own host hears of the others in the middle of a span too.
 hosts_slots 2 1
 slack=4000

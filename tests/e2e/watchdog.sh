@@ -47,15 +47,14 @@ stalls() {
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
 
-# survey NP: a survey of several seconds does not count as a stall.
-survey() {
-    watched "$1" survey run.stall_secs=3 $(slow_survey) train.max_steps=2 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail 'a long survey'; }
-}
-# slow NP: nor does an evaluation that takes half a second a chunk.
-slow() {
+# long_work NP: a survey of several seconds does not count as a stall, nor does an evaluation that takes half a second
+# a chunk.
+long_work() {
+    watched "$1" survey run.stall_secs=3 $(slow_survey) train.max_steps=2 2>"$tmp/survey.err" &
+    survey=$!
     watched "$1" slow train.max_steps=4 test.slow_rank=1 test.slow_secs=0.5 2>"$tmp/err" ||
         { cat "$tmp/err"; fail 'a slow evaluation'; }
+    wait $survey || { cat "$tmp/survey.err"; fail 'a long survey'; }
 }
 
 # gone NAME RANK HOST: kills a rank of the job in the background ($!): one error line names it, or Hydra is faster.
