@@ -40,7 +40,15 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
         return suite_run(name, tests, sizeof tests / sizeof *tests);                               \
     }
 
-#define EXPECT_OK(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
+/* For loops over many values: Check makes a note, by a system call, of each of its own assertions that holds. */
+#define EXPECT(condition)                                                                          \
+    do                                                                                             \
+        if (!(condition)) ck_abort_msg("expected %s", #condition);                                 \
+    while (0)
+#define EXPECT_OK(call)                                                                            \
+    do                                                                                             \
+        if ((call) != DT_OK) ck_abort_msg("%s: %s", #call, dt_error_text());                       \
+    while (0)
 /* The call fails with `status`, and the message has `text` in it. */
 #define EXPECT_FAIL(call, expected, text)                                                          \
     do {                                                                                           \

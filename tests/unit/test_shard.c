@@ -43,11 +43,9 @@ static void read_order(const struct dt_source *source, int *order)
     for (int i = 0; i < ROWS; i++) {
         struct dt_batch batch = read_row(table, (uint64_t)i);
         int row = (int)batch.x[0] | (int)batch.x[1] << 8;
-        ck_assert_int_lt(row, ROWS);
-        ck_assert(!seen[row]);
+        EXPECT(row < ROWS && !seen[row]);
         seen[row] = true;
-        ck_assert_float_eq(batch.x[2], (float)(row % 251));
-        ck_assert_int_eq(batch.label[0], row % 3);
+        EXPECT(batch.x[2] == (float)(row % 251) && batch.label[0] == row % 3);
         order[i] = row;
     }
     dt_table_destroy(table);
