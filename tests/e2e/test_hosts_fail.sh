@@ -1,60 +1,14 @@
 #!/bin/sh
-# What goes wrong on three hosts in the middle of a run, in sync and async: a loss that is not finite,
-# data that changed while it is streamed, a rank that is killed. Each ends the job soon, by one error
-# line that names the rank where the program can tell. Would catch hosts that wait for the layers of a
-# rank that failed, or has no replica.
+# What goes wrong on three hosts in the middle of a run in sync: a loss that is not finite, data that changed
+# while it is streamed, a rank that is killed. Each ends the job soon, by one error line that names the rank
+# where the program can tell. Would catch hosts that wait for the layers of a rank that failed, or has no replica.
 # seconds: 180
 # waits
 . "$(dirname "$0")/lib.sh"
-. "$root/tests/e2e/netns.sh"
-. "$root/tests/e2e/watchdog.sh"
-hosts_up 3
-watchdog_data
-hosts_slots 1 2 1
-stall=60
-
-# ends SECS TEXT: the job in the background does so, with TEXT in its one error line; '' for none.
-ends() {
-    start=$(now)
-    wait $!
-    status=$?
-    millis=$(millis_since "$start")
-    echo "exit $status, $millis ms: $(grep '^dtrain: error:' "$tmp/err")"
-    [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || { cat "$tmp/err"; fail "exit $status"; }
-    [ $millis -le "$(patience $(($1 * 1000)))" ] || fail 'too late'
-    [ -z "$2" ] || [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || fail 'error lines'
-    grep -q "^dtrain: error:.*$2" "$tmp/err" || [ -z "$2" ] || fail "the error lacks '$2'"
-    settle 3 gone_here || fail 'a rank is left'
-}
-gone_here() { [ -z "$(pid "$tmp/$name" dtrain)" ]; }
-
+. "$root/tests/e2e/hosts_fail.sh"
 for exchange in node ordered reduce; do
     watched 4 idle-$exchange train.exchange=$exchange train.epochs=10 2>"$tmp/err" ||
         { cat "$tmp/err"; fail "workers without a replica: $exchange"; }
 done
 check_eq 'bits with idle workers' "$(crc "$tmp/idle-node")" "$(crc "$tmp/idle-ordered")"
-
-# 800,000 rows of two bytes, and their labels: IDX is read anew in each epoch.
-{ printf '\000\000\010\002\000\014\065\000\000\000\000\002'; yes a7k | tr -d '\n' | head -c 1600000; } >"$tmp/rows.idx"
-{ printf '\000\000\010\001\000\014\065\000'; yes aabab | tr -d '\n' | tr ab '\000\001' | head -c 800000; } >"$tmp/labels.idx"
-for mode in sync async; do
-    name=nan-$mode
-    watched 4 $name train.mode=$mode run.replicas=3 train.optimizer=sgd train.lr=1e9 model.kind=linear \
-        2>"$tmp/err" >"$tmp/out" &
-    ends 15 "rank [123] on .*the loss of replica"
-
-    name=changed-$mode
-    cp "$tmp/rows.idx" "$tmp/streamed.idx"
-    begin 4 $name train.mode=$mode run.replicas=3 data.train="$tmp/streamed.idx" data.label= \
-        data.train_labels="$tmp/labels.idx" data.eval= data.memory_mb=1 data.shuffle_window=4096
-    : >"$tmp/streamed.idx"
-    ends 30 "rank [123] on .*streamed.idx"
-
-    for rank in 0 3; do
-        name=killed-$mode-$rank
-        begin 4 $name train.mode=$mode run.replicas=3
-        kill -KILL "$(pid "$tmp/$name" dtrain $rank)"
-        ends 10 ''
-        grep -q "rank $rank" "$tmp/err" || untold $status "$tmp/err" || { cat "$tmp/err"; fail "rank $rank is not named"; }
-    done
-done
+all_that_fails sync

@@ -65,10 +65,10 @@ same_at() {
         check_eq "$*, $np ranks" "$(crc "$tmp/$1-$np")" "$(crc "$tmp/$1")"
     done
 }
-same_at '2 3 5 9' run.seed=1
-same_at '3 9' run.precision=bf16
+same_at '2 3 9' run.seed=1
+same_at '5' run.precision=bf16
 same_at '5' train.optimizer=lamb train.lr=0.01
-same_at '2 5' train.optimizer=sgd train.momentum=0.9 train.clip_norm=0.1
+same_at '3' train.optimizer=sgd train.momentum=0.9 train.clip_norm=0.1
 # Shares that are empty in some steps, and workers without a part.
 train few 2 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
 train few-6 6 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
@@ -85,7 +85,7 @@ if can_do_without_shm; then
     job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
     # Gradients have room there, rows of split layers have not.
-    for shm in 400k 1m 2m; do
+    for shm in 400k 2m; do
         without_shm job 3 $keys_without "run.dir=$tmp/little-$shm" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
         check_eq "bits with $shm of shared memory" "$(crc "$tmp/little-$shm")" "$(crc "$tmp/together")"
     done
