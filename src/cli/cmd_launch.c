@@ -425,7 +425,7 @@ static long long saved_step(const struct launch *launch)
 /* One line, and one record behind those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
-    char word[DT_ERROR_MAX], at[32] = "before step 0 was saved", line[DT_ERROR_MAX + 256];
+    char word[DT_ERROR_MAX], at[32] = "with nothing saved yet", line[DT_ERROR_MAX + 256];
     size_t n = 0;
     for (const char *c = reason; *c && n < sizeof word - 1; c++)
         if (*c >= ' ' && *c != '"' && *c != '\\') word[n++] = *c;
@@ -435,7 +435,8 @@ static void tell(const struct launch *launch, const char *event, long long step,
     snprintf(line, sizeof line,
              "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
              "\"reason\":\"%s\",\"time_unix\":%lld}\n",
-             event, step, launch->starts, launch->hosts.answering, word, (long long)time(NULL));
+             event, step, launch->starts, launch->hosts.from ? launch->hosts.answering : 1, word,
+             (long long)time(NULL));
     if (dt_report_append(launch->config.run.dir, line)) dt_warn("launch: %s", dt_error_text());
 }
 
@@ -460,7 +461,7 @@ static dt_status start_job(struct launch *launch, bool *out_told)
     if (!status && hosts->from) status = cli_hosts_choose(hosts, come, &slots);
     if (!status) return run_job(launch, slots, out_told);
     const bool listed = launch->starts || hosts->count; /* else there never was a list */
-    return listed ? DT_ECOMM : status;
+    return listed && status != DT_EUSAGE ? DT_ECOMM : status;
 }
 
 /* A job prints its own error line; if it ended without one, it is printed here. */

@@ -78,6 +78,16 @@ static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
     return false;
 }
 
+/* What mpirun would refuse four times, without the file's name; words that are not known here are its own. */
+static dt_status host_check(const struct cli_hosts *hosts, int at, const struct cli_host *host)
+{
+    const char *colon = strchr(host->name, ':');
+    const bool hydras = colon && !strchr(colon + 1, ':'); /* two: an address of IPv6 */
+    const bool has_slots = strstr(host->line, " slot") || strstr(host->line, "\tslot");
+    if (!hydras && (!has_slots || host->slots > 0)) return DT_OK;
+    return dt_fail(DT_EUSAGE, "%s:%d: '%s': expected NAME slots=9", hosts->from, at, host->line);
+}
+
 /* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name
  * alone. */
 static dt_status hosts_read(struct cli_hosts *hosts)
@@ -86,7 +96,7 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     const char *tasks = hosts->file ? NULL : getenv("SLURM_TASKS_PER_NODE");
     char line[CLI_LINE];
     size_t capacity = 0;
-    int left = 0, end, code = 0;
+    int left = 0, at = 0, end, code = 0;
     pid_t pid = 0;
     if (!hosts->file) DT_TRY(cli_start(scontrol, STDOUT_FILENO, &end, &pid));
     FILE *file = hosts->file ? fopen(hosts->file, "re") : fdopen(end, "r");
@@ -94,14 +104,15 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     dt_status status = DT_OK;
     while (!status && fgets(line, sizeof line, file)) {
         struct cli_host host = {0};
+        at++;
         line[strcspn(line, "#\n")] = '\0';
         if (sscanf(line, "%255s", host.name) != 1) continue;
-        for (const char *at = line + 1; *at; at++) { /* words; not max_slots */
-            if (!strchr(" \t", at[-1])) continue;
-            sscanf(at, "slots = %9d", &host.slots);
-            sscanf(at, "cpu = %9d", &host.slots);
-            sscanf(at, "count = %9d", &host.slots);
-            sscanf(at, "user%*[-_n]ame = %255s", host.user); /* username, user-name */
+        for (const char *word = line + 1; *word; word++) { /* not max_slots */
+            if (!strchr(" \t", word[-1])) continue;
+            sscanf(word, "slots = %9d", &host.slots);
+            sscanf(word, "cpu = %9d", &host.slots);
+            sscanf(word, "count = %9d", &host.slots);
+            sscanf(word, "user%*[-_n]ame = %255s", host.user); /* username, user-name */
         }
         memcpy(host.line, line, sizeof line);
         char *colon = hosts->hydra ? strchr(host.name, ':') : NULL;
@@ -109,6 +120,7 @@ static dt_status hosts_read(struct cli_hosts *hosts)
             host.slots = (int)strtol(colon + 1, NULL, 10);
             *colon = '\0';
         }
+        if (hosts->file && (status = host_check(hosts, at, &host))) break;
         if (tasks) {
             host.slots = slurm_tasks(&tasks, &left);
             snprintf(host.line, sizeof host.line, "%s slots=%d", host.name, host.slots);
@@ -118,8 +130,12 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         if (!status) hosts->host[hosts->count++] = host;
     }
     const bool failed = fclose(file) || (pid && (waitpid(pid, &code, 0) < 0 || code));
-    if (status || !failed) return status;
-    return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
+    if (!status && failed)
+        return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
+    if (!status && !hosts->count && hosts->file)
+        return dt_fail(DT_EUSAGE, "%s: there is no host in it: expected lines NAME slots=9",
+                       hosts->from);
+    return status;
 }
 
 /* By a name that needs no way to it ("node1" and "node1.cluster" are one host), or an address: only
@@ -207,7 +223,9 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int come, int *out_slots)
     hosts->answering += come;
     for (int i = 0; i < hosts->count; i++)
         if (!hosts->host[i].answers) dt_info("launch: %s does not answer", hosts->host[i].name);
-    if (hosts->answering == 0) return dt_fail(DT_EIO, "%s: no host answers", hosts->from);
+    if (hosts->answering == 0)
+        return dt_fail(DT_EIO, "%s: no host answers to `%s HOST true`", hosts->from,
+                       hosts->agent ? hosts->agent : "ssh");
     if (hosts->chosen[0]) unlink(hosts->chosen);
     snprintf(hosts->chosen, sizeof hosts->chosen, "%s/dtrain-hosts-XXXXXX", dt_temporary_dir());
     int fd = mkstemp(hosts->chosen);

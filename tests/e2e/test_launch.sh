@@ -174,7 +174,7 @@ wait $job
 check_eq 'exit of ranks that cannot be run' $? 1
 check_eq 'what is said of them' "$(grep '^dtrain: error:' "$dir.err")" \
     'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 127'
-check_eq 'starts of them' "$(grep -c 'launch: .* before step 0 was saved' "$dir.err")" 2
+check_eq 'starts of them' "$(grep -c 'launch: .* with nothing saved yet' "$dir.err")" 2
 # A job that fails while it stops is not said to be started again.
 as_mpirun "$tmp/failing" <<'END'
 trap 'echo "dtrain: error: rank 1 on node7 is gone: its connection closed" >&2; exit 1' USR1
@@ -270,6 +270,15 @@ else
     check_eq "room in Hydra's words" "$(hosts_of 'a:2\naway:4\nb:1\n')" 'np 3 a:2 b:1 '
     check_eq 'room that is not' "$(hosts_of 'a:2\nb max_slots=4\n')" 'np 8 a:2 b:1 '
 fi
+# A host file that is wrong is refused at once, by its name.
+for wrong in 'a slot=3' 'a slots=many' 'a:3' ''; do
+    [ $mpi = openmpi ] || [ "$wrong" != 'a:3' ] || continue
+    printf '# hosts\n%s\n' "$wrong" >"$tmp/hosts"
+    "$dtrain" launch --hostfile "$tmp/hosts" $common run.dir="$tmp/none" >"$tmp/out" 2>"$tmp/err"
+    check_eq "exit with a host file of '$wrong'" $? 2
+    check_eq 'lines' "$(grep -c . "$tmp/err")" 1
+    grep -q "^dtrain: error: launch: $tmp/hosts:.*expected .*NAME slots=9" "$tmp/err" || { cat "$tmp/err"; fail 'the host file is not named'; }
+done
 # An agent that begins like a configuration.
 printf '#!/bin/sh\n[ "$2" = true ]\n' >"$tmp/tests"
 chmod +x "$tmp/tests"
