@@ -113,6 +113,8 @@ static void print_memory(const struct dt_bank *bank)
 /* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
+enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
+
 /* What there is to learn from, and what a model has to be better than. */
 static void print_data(struct dt_bank *bank)
 {
@@ -129,6 +131,11 @@ static void print_data(struct dt_bank *bank)
     dt_info("%llu rows to learn from, %llu held out%s%s",
             (unsigned long long)dt_source_rows(job->train),
             (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
+    if (!bank->resumed && job->model->classes > MANY_CLASSES &&
+        dt_data_trains_on_table(job->config) && !dt_source_schema(job->train)->label_names &&
+        !dt_config_is_given(job->config, "model.task"))
+        dt_warn("the labels are numbers, and each of them is a class: if they are amounts, set "
+                "model.task=regress");
 }
 
 /* Of a table, a rate or an optimizer alone turns the preset off. */
@@ -144,10 +151,29 @@ static void print_preset(const struct dt_bank *bank)
                 rate ? "train.lr" : "train.optimizer");
 }
 
+/* Rows a step; of workers that have other numbers of replicas, the least and the most. */
+static void print_batch(const struct dt_job *job)
+{
+    const int busy = job->world->workers - dt__idle_workers(job);
+    const uint64_t batch = dt_plan_batch(job->plan);
+    const double rows = (double)batch / job->replicas;
+    const double least = rows * (job->replicas / busy),
+                 most = rows * ((job->replicas - 1) / busy + 1);
+    char share[32];
+    snprintf(share, sizeof share, most > least ? "%.3g to %.3g" : "%.3g", least, most);
+    dt_info("batch %llu (%s rows a worker), %llu steps%s an epoch", (unsigned long long)batch,
+            share, (unsigned long long)dt__epoch_steps(job),
+            job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
+    if (busy > 1 && least < FEW_ROWS)
+        dt_warn("a worker has %s rows per step, too few for fast matrix products: a larger "
+                "train.batch, or fewer ranks, may be faster",
+                share);
+}
+
 static void print_start(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    char word[16], settings[DT_MPI_SETTINGS];
+    char word[16], mode[16], settings[DT_MPI_SETTINGS];
     uint64_t batch = dt_plan_batch(job->plan);
     const int ranks = job->world->size, hosts = job->world->hosts;
     const int workers = job->world->workers;
@@ -155,9 +181,10 @@ static void print_start(struct dt_bank *bank)
             job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
             ranks > 1 ? "" : " and worker in one", workers, plural(workers),
             job->config->eval.dedicated ? ", evaluator" : "", job->replicas, plural(job->replicas));
-    dt_info("%s%s, kernel=%s, %lld thread%s a rank, exchange=%s", dt_world_mpi_version(),
+    dt_info("%s%s, kernel=%s, %lld thread%s a rank, mode=%s, exchange=%s", dt_world_mpi_version(),
             dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
-            plural(job->config->run.threads), dt__exchange_name(job, word));
+            plural(job->config->run.threads), dt_config_word(DT_MODE_WORDS, job->mode, mode),
+            dt__exchange_name(job, word));
     char *table = NULL;
     if (dt_model_table(bank->job->model, &table)) table = NULL;
     for (char *line = table, *end; line && *line; line = end) {
@@ -169,14 +196,7 @@ static void print_start(struct dt_bank *bank)
     print_memory(bank);
     print_preset(bank);
     print_data(bank);
-    dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps%s an epoch",
-            (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
-            (double)batch / workers, (unsigned long long)dt__epoch_steps(job),
-            job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
-    if (workers > 1 && batch < (uint64_t)workers * FEW_ROWS)
-        dt_warn("a worker has %.3g rows per step, too few for fast matrix products: a larger "
-                "train.batch, or fewer ranks, may be faster",
-                (double)batch / workers);
+    print_batch(job);
     if (job->mode == DT_MODE_ASYNC && batch < (uint64_t)job->replicas)
         dt_warn("train.mode=async: a gradient has at least one row: with %llu rows a batch and "
                 "run.replicas=%d an epoch is up to %.3g epochs; expected train.batch=%d or more",
@@ -456,8 +476,6 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
     return DT_OK;
 }
 
-enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
-
 /* Whether the best model is among the exports: one of which no file was left is in none. */
 static bool has_best(const struct dt_job *job)
 {
@@ -507,7 +525,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt_info("no rows were held out, so nothing says how good the model is on other rows; "
                 "data.eval_fraction=0.2 holds out a fifth");
     const double gain = guess->sign * (guess->value - best->value);
-    if (known && gain < guess->noise && strcmp(status, "stopped"))
+    if (known && job->step > 0 && gain < guess->noise && strcmp(status, "stopped"))
         dt_warn("the model is %s than a mere guess: look at the data (dtrain inspect)%s",
                 gain < 0 ? "worse" : "not clearly better",
                 job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
@@ -519,7 +537,10 @@ static void print_result(const struct dt_bank *bank, const char *status)
                     ? ", or try run.preset=table"
                     : ", or let dtrain tune-lr find another train.lr");
     const bool is_best = has_best(job);
-    if ((is_best || job->config->export.latest) && strcmp(status, "stopped"))
+    if (!strcmp(status, "stopped"))
+        dt_info("step %llu is saved: the same command goes on from there",
+                (unsigned long long)job->step);
+    else if (is_best || job->config->export.latest)
         dt_info("the model is in %s/export/%s; next: dtrain predict %s < ROWS, or dtrain report %s "
                 "PAGE.html",
                 dir, is_best ? "best" : "latest", dir, dir);

@@ -16,7 +16,7 @@ says() { grep -q "^dtrain: .*$1" "$tmp/err" || { cat "$tmp/err"; fail "it does n
 # ---- what it chose -------------------------------------------------------------------------------
 run one "$@"
 says '3 ranks on 1 host (bank, 2 workers), 2 replicas'
-says ', kernel=[A-Za-z0-9]*, 1 thread a rank, exchange=node'
+says ', kernel=[A-Za-z0-9]*, 1 thread a rank, mode=sync, exchange=node'
 [ "$(nproc)" -lt 2 ] || ! grep 'will be slow' "$tmp/err" || fail 'a warning for nothing'
 if [ $mpi = openmpi ]; then
     says 'Open MPI .* (mpi_yield_when_idle=1, osc=^ucx), kernel'

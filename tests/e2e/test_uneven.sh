@@ -28,6 +28,8 @@ for np in 2 3 4 8; do
     check_eq "params_crc32c at np=$np" "$(crc "$tmp/np$np")" "$(crc "$tmp/np2")"
 done
 grep -q '^dtrain: warning:.*idle' "$tmp/out" || fail 'no warning of idle workers'
+grep -q 'batch 100 (33.3 rows a worker), 20 steps an epoch' "$tmp/out" || fail 'rows of those that have a replica'
+train 8 few run.replicas=7 train.max_steps=1
 grep -q '^dtrain: warning: a worker has 14.3 rows per step' "$tmp/out" || fail 'no warning of few rows'
 train 1 alone train.batch=15 train.max_steps=1
 ! grep 'rows per step' "$tmp/out" || fail 'a worker alone is warned of few rows'
