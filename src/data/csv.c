@@ -111,7 +111,8 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
                           : memchr(record, '\n', length)
                               ? ": a quote joins it to the lines behind it; within a "
                                 "text a quote is written twice"
-                          : columns->learning && !columns->rows ? ": is line 1 a title?"
+                          : columns->learning && !columns->rows ? ": is line 1 a title, or without "
+                                                                  "the name of R's row names?"
                                                                 : "";
         size_t cells = count;
         for (struct dt__cell cell; text; cells++)

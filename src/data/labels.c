@@ -172,7 +172,9 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     uint32_t number;
     int64_t value = 0;
     bool is_number;
-    if (!length) return dt_fail(DT_EFORMAT, "the label is empty");
+    if (!length)
+        return dt_fail(DT_EFORMAT,
+                       "the label is empty (data.unlabelled=skip leaves such rows of CSV out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
         return dt__label_of_text(labels->known, &labels->texts, labels->numbered, text, length,

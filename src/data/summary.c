@@ -15,6 +15,7 @@
 enum {
     MOST_DISTINCT = 100000,
     LEAST_NAMES = 100, /* fewer values may all differ by chance */
+    ODD_SHARE = 10,    /* fewer texts among so many numbers are misprints more often than names */
     MOST_CLASSES = 20, /* whole numbers of more kinds are amounts */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
@@ -34,9 +35,9 @@ struct summary {
     struct dt__dict distinct;  /* up to MOST_DISTINCT, */
     uint64_t counted;          /* of so many values */
     struct dt__dates dates;    /* of texts that are dates */
-    char odd[VALUE_WIDTH + 1]; /* the first text, and its line */
-    uint64_t odd_line;
-    bool unread; /* a date is not read, or not as those before it */
+    char odd[VALUE_WIDTH + 1]; /* the first text, or that of a date which is not read as those */
+    uint64_t odd_line;         /* before it; and its line */
+    bool unread;               /* there is such a date */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -88,16 +89,17 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         value_copy(cell->text, cell->length, summary->first[summary->shown++]);
     const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
-        if (!summary->texts++) {
-            value_copy(cell->text, cell->length, summary->odd);
-            summary->odd_line = line;
-        }
+        const bool first = !summary->texts++, read = !summary->unread;
         const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
         summary->infinite += kind == DT__NUMBER_NOT_FINITE;
         summary->kinds[text] += kind != DT__NUMBER_NOT_FINITE;
-        if (text == DT__TEXT_DATE && !summary->unread)
+        if (text == DT__TEXT_DATE && read)
             summary->unread =
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
+        if (first || (read && summary->unread)) {
+            value_copy(cell->text, cell->length, summary->odd);
+            summary->odd_line = line;
+        }
         return DT_OK;
     }
     if (!summary->numbers++)
@@ -176,6 +178,17 @@ static dt_status table_read(struct table *table)
     return DT_OK;
 }
 
+/* The label is the last column that has values: Excel may write separators behind it. */
+static void label_choose(struct table *table)
+{
+    int32_t *roles = table->header.roles, role;
+    size_t last = table->header.cells.count - 1, at = last;
+    while (at > 0 && !table->columns[at].numbers && !table->columns[at].texts)
+        at--;
+    if (dt_config_is_given(table->config, "data.label") || roles[at] < 0) return;
+    role = roles[last], roles[last] = roles[at], roles[at] = role;
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 static const char *summary_type(const struct summary *column)
@@ -196,7 +209,8 @@ static const char *summary_type(const struct summary *column)
     if (texts && commas == texts) return "comma";
     if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "not plain";
     if (texts && column->infinite == texts) return "not finite";
-    if (texts && column->numbers) return "mixed";
+    if (texts && column->numbers)
+        return texts > column->numbers / ODD_SHARE ? "mixed" : "odd number";
     /* Whole numbers that rise or count the rows, texts that are nearly all different. */
     if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
@@ -293,18 +307,30 @@ static void print_list(const struct table *table, const char *key, const char *w
     if (any) fprintf(out, "%s%s\n", *why ? "   ; " : "", why);
 }
 
-/* A few texts among numbers are misprints more often than categories. */
+/* What keeps a column from being numbers, or dates. */
 static void print_odd(const struct table *table, FILE *out)
 {
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
-        if (table->header.roles[i] < 0 || strcmp(summary_type(column), "mixed") != 0 ||
-            column->texts > column->numbers / 20)
-            continue;
-        fprintf(out, "; %s: no number: '%s' in line %" PRIu64, column->name, column->odd,
-                column->odd_line);
-        if (column->texts > 1) fprintf(out, ", and %" PRIu64 " more", column->texts - 1);
-        fprintf(out, "; with numbers or NA there, take the column out of categories\n");
+        const char *type = summary_type(column), *name = column->name;
+        if (table->header.roles[i] < 0) continue;
+        if (!strcmp(type, "odd number"))
+            fprintf(out,
+                    "; %s: %" PRIu64 " of %" PRIu64 " values are no numbers, the first is '%s' in "
+                    "line %" PRIu64 ": write numbers or NA there (or, if all are names, set "
+                    "categories = %s)\n",
+                    name, column->texts, column->texts + column->numbers, column->odd,
+                    column->odd_line, name);
+        else if (!strcmp(type, "odd date") && column->unread)
+            fprintf(out,
+                    "; %s: '%s' in line %" PRIu64 " is no date like those before it: write "
+                    "2021-03-04; until then the column is left out\n",
+                    name, column->odd, column->odd_line);
+        else if (!strcmp(type, "odd date"))
+            fprintf(out,
+                    "; %s: no row shows whether day or month comes first: write 2021-03-04; until "
+                    "then the column is left out\n",
+                    name);
     }
 }
 
@@ -321,7 +347,7 @@ static double summary_farthest(const struct summary *column)
 /* Of the label, or of several of them. */
 static void print_task(const struct table *table, FILE *out)
 {
-    bool numbers = true, amounts = false, flags = true;
+    bool numbers = true, amounts = false, flags = true, whole = true;
     size_t labels = 0, kinds = 0;
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *label = &table->columns[i];
@@ -332,6 +358,7 @@ static void print_task(const struct table *table, FILE *out)
         numbers &= commas || (label->numbers && !label->texts);
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
                    (label->least > 1 && kinds > 2) || kinds > MOST_CLASSES;
+        whole &= !label->fractions && !commas && label->least >= 0;
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
         if (label->missing == table->rows)
             fprintf(out, "; no row has a label here: data.label=NAME is another column\n");
@@ -343,7 +370,10 @@ static void print_task(const struct table *table, FILE *out)
     if (labels > 1)
         fprintf(out, "\n[model]\ntask = %s\n", flags && numbers ? "multilabel" : "regress");
     else if (numbers && amounts)
-        fprintf(out, "\n[model]\ntask = regress   ; or classify, if each number is a class\n");
+        fprintf(out, "\n[model]\ntask = regress%s\n",
+                whole
+                    ? "   ; or classify, if each number is a class; for counts, train.loss=poisson"
+                    : "");
     else if (numbers && kinds > 2)
         fprintf(out, "\n[model]\ntask = classify   ; or regress, if the numbers are amounts\n");
 }
@@ -356,8 +386,6 @@ static void print_notes(const struct table *table, FILE *out)
     } NOTES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates become numbers (data.dates): ", ""},
-        {"odd date", "; odd dates: ",
-         "some cannot be read, or no row shows whether day or month comes first: write 2021-03-04"},
         {"not plain", "; numbers with a sign (%, $) or marks between thousands: ",
          "remove these from the numbers"},
         {"padded", "; numbers with zeros in front: ",
@@ -400,22 +428,22 @@ static dt_status print_advice(const struct table *table, FILE *out)
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
         print_list(table, "decimal = ,   ; a comma is the decimal point in ", "", "", "comma", out);
-    if (!dt_config_is_given(config, "data.categories")) {
+    if (!dt_config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
-        print_odd(table, out);
-    }
+    print_odd(table, out);
     if (missing && !dt_config_is_given(config, "data.missing"))
-        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = flag "
-                     "also adds a column that marks the gaps\n");
+        fprintf(out,
+                "missing = mean   ; gaps: numbers take the column's mean, texts are a category of "
+                "their own; missing = flag also adds a column that marks gaps of numbers\n");
     print_notes(table, out);
     print_task(table, out);
     fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
     if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
+        fprintf(out,
+                "; all features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; the largest value of any feature is %g; all features are normalised\n",
-                widest);
+        fprintf(out, "; all features are normalised, as their values go up to %g\n", widest);
     return DT_OK;
 }
 
@@ -429,6 +457,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     dt_status status = table_read(&table);
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
+    if (!status) label_choose(&table);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,

@@ -245,7 +245,7 @@ grep -q "'a' has a value 30 deviations from its mean\. .*data.clip=5" "$tmp/log"
 far data.clip=3
 grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
 "$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
-"$dtrain" inspect "$tmp/far.csv" | grep -q '^; features are normalised: a has a value 30 deviations' || fail 'inspect advises no clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^; all features are normalised: a has a value 30 deviations' || fail 'inspect advises no clip'
 printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
 check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
 check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
@@ -381,14 +381,23 @@ inspect '^auto  *feature integer ' 'auto,none,y\n1,2,0\n2,3,1\n'
 inspect '^ignore = b,3,4,5 ' 'a,b,y,b,,\n1,,0,,,\n2,,1,,,\n' data.label=y
 awk 'BEGIN {print "a,y,"; for (i = 0; i < 50; i++) print (i == 30 ? "x" : i) "," i % 2 ","}' >"$tmp/odd.csv"
 "$dtrain" inspect "$tmp/odd.csv" >"$tmp/out" 2>&1
-grep -q "^; a: no number: 'x' in line 32; with numbers or NA there" "$tmp/out" || { cat "$tmp/out"; fail 'inspect hides the odd text'; }
-grep -q '^; no row has a label here' "$tmp/out" || { cat "$tmp/out"; fail 'inspect takes a column without values for the label'; }
+grep -q "^; a: 1 of 50 values are no numbers, the first is 'x' in line 32: write numbers or NA there" "$tmp/out" || { cat "$tmp/out"; fail 'inspect hides the odd text'; }
+grep -q '^label = y ' "$tmp/out" || { cat "$tmp/out"; fail 'inspect takes a column without values for the label'; }
+"$dtrain" inspect "$tmp/odd.csv" data.label=2 >"$tmp/out" 2>&1
+grep -q '^; no row has a label here' "$tmp/out" || { cat "$tmp/out"; fail 'a label without values'; }
 grep -q '^unlabelled' "$tmp/out" && fail 'inspect leaves all rows out'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'
 "$dtrain" inspect "$tmp/wrong.csv" data.label=1 | grep -q '^label = 1$' || fail 'inspect: a label that does not stand in a line'
 inspect '^unlabelled = skip   ; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
+inspect '^label = y ' 'a;y;\n1;0;\n2;1;\n'
+inspect "^; d: '31.13.2020' in line 3 is no date like those before it" 'd,y\n13.12.2020,0\n31.13.2020,1\n'
+inspect '^; d: no row shows whether day or month comes first' 'd,y\n01/02/2020,0\n02/03/2020,1\n'
+inspect 'classify, if each number is a class; for counts, train.loss=poisson' "$(printf 'a,y\\n'; seq -f '1,%g\n' 0 30 | tr -d '\n')"
+grep -q "set model.task=regress" "$tmp/out" && fail 'advice for what is proposed'
+job 1 run.dir="$tmp/amounts" data.train="$tmp/wrong.csv" train.max_steps=0 2>"$tmp/log" || { cat "$tmp/log"; fail amounts; }
+grep -q 'warning: the labels are numbers, and each of them is a class' "$tmp/log" || { cat "$tmp/log"; fail 'amounts as classes in silence'; }
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
 
 # ---- two classes, rows as arrays, values that are missing -------------------------------------------

@@ -610,7 +610,7 @@ static const struct {
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
     {"a,y\n1,0,\n", "a.csv:2: 3 columns, expected 2: the row ends in a separator", NULL},
     {"a,y\n5\" pipe,0\n6\" pipe,1\n", "a.csv:2: 3 columns, expected 2: a quote joins it to the lines behind", NULL},
-    {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title?", NULL},
+    {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title, or without", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
     {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number; data.categories=p would",
@@ -802,7 +802,7 @@ START_TEST(a_table_is_summed_up)
         "missing = mean",
         "task = regress",
         "label = price   ; the column to predict: is it this one?",
-        "; the largest value of any feature is 20; all features are normalised"};
+        "; all features are normalised, as their values go up to 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
