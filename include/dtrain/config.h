@@ -344,7 +344,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "weights. At the end of the round the weights move by train.outer_lr times the mean "        \
       "of the groups' changes. For slow networks. 1: every step is exchanged")                     \
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
-      "with local_steps > 1 or a rounded wire: number of groups into which the replicas "          \
+      "with local_steps > 1, or wire=bf16 or q8: number of groups into which the replicas "        \
       "are divided: the first replicas are group 0, the next ones group 1, and so on. The "        \
       "result depends on it. 0: the number of hosts at the first start")                           \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
@@ -369,8 +369,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
       "async on several hosts: number of ranks (owners) among which the weights are "              \
-      "divided; 0: all workers; 1: the bank alone; a number above that of the workers: all "       \
-      "ranks")                                                                                     \
+      "divided. 0: all workers. 1: the bank alone. Up to the number of workers: so many "          \
+      "workers. More: all ranks, the bank too")                                                    \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "train.mode=async: lambda of DC-ASGD; 0: off; without effect in sync")                       \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \

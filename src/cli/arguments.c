@@ -79,6 +79,9 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
                            "dtrain --help",
                            path);
         const char *near = command_near(path);
+        const struct dt__option *option;
+        if (!dt_path_exists(path) && !dt__option_find(path, &option))
+            return dt_fail(DT_EUSAGE, "%s: expected %s=VALUE", path, path);
         if (!dt_path_exists(path))
             return dt_fail(DT_EUSAGE, "%s: no such file, and no command of this name; %s%s%s", path,
                            *near ? "did you mean " : "see dtrain --help", near, *near ? "?" : "");

@@ -202,7 +202,16 @@ static void ranks_print(const struct view *view)
 
 static dt_status view_show(struct view *view)
 {
-    DT_TRY(view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run));
+    char lock[4096];
+    const dt_status status =
+        view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run);
+    snprintf(lock, sizeof lock, "%s/lock", view->dir);
+    if (status && !view->run && dt_path_exists(lock)) {
+        cli_print_text(view->dir, 0);
+        printf(": no records yet\n");
+        return DT_OK;
+    }
+    DT_TRY(status);
     view->live = dt_history_count(view->run, DT_RECORD_STATUS) > 0;
     const size_t n = view->run->ntrain;
     view->last = n ? view->run->train[n - 1]

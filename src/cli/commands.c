@@ -28,7 +28,8 @@ const struct command commands[] = {
      "for bit, even with fewer ranks (but not in async mode, nor with "
      "train.exchange=reduce).\n\nAn error of the configuration, of data or of memory, or a loss "
      "that is not finite, would happen again, so the job ends.\n\n^C, TERM or USR1 stop the job at "
-     "a checkpoint (exit code 75); a second signal ends it at once. Hosts that come back, or are "
+     "a checkpoint (exit code 75); a second signal, which need not wait 5 s, ends it at once. "
+     "Hosts that come back, or are "
      "added to the file, take part from the next start on. With --grow SECS, launch looks for such "
      "hosts every SECS seconds. If there are any, it stops the job at a checkpoint and starts it "
      "with them."},
@@ -88,8 +89,9 @@ const struct command commands[] = {
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from, by trying some steps at a rising rate",
      "Trains 200 steps while the rate rises from 1e-7 to 10, and draws the loss as a curve. It "
-     "suggests a rate between two limits: the rate where the loss falls fastest, and a sixth of "
-     "the rate where the loss is least. It runs as one process or under mpirun, with the "
+     "looks for two rates: the one where the loss falls fastest, and a sixth of the one where the "
+     "loss is least. It suggests a rate between these two. It runs as one process or under mpirun, "
+     "with the "
      "configuration of a run, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",

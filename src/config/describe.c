@@ -90,6 +90,7 @@ static void describe_text(FILE *out, const char *what)
         return;
     }
     initial = wider(initial, "default");
+    fprintf(out, "resume: %s\n\n", RESUME);
     fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, "key", initial, "default", "resume", type,
             "type and range", "meaning");
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
@@ -99,7 +100,6 @@ static void describe_text(FILE *out, const char *what)
         fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, option->name, initial, option->initial,
                 resume_text(option, true), type, range, option->help);
     }
-    fprintf(out, "\nresume: %s\n", RESUME);
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */

@@ -7,6 +7,11 @@ export LC_ALL=C
 shows() { grep -q -e "$1" "$tmp/top" || { cat "$tmp/top"; fail "top does not show '$1'"; }; }
 top() { "$dtrain" top --once "$tmp/run" >"$tmp/top" 2>"$tmp/err" || fail "top: $(cat "$tmp/err")"; }
 
+mkdir "$tmp/run"
+touch "$tmp/run/lock"
+"$dtrain" top --once "$tmp/run" >"$tmp/top" || fail 'a run that has no records yet'
+shows 'no records yet'
+rm -r "$tmp/run"
 # Beside it: local steps begin between the second and third status (each 2 s), and samples go on. 20 a step of 50 ms.
 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/local" train.local_steps=2 train.local_after=60 train.max_steps=90 \
     train.batch=20 run.log_steps=1 test.slow_rank=0 test.slow_secs=0.05 >"$tmp/local.out" 2>&1 &
