@@ -95,6 +95,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
         size_t alone = dt__edit_distance(key, option->key);
         if (alone <= strlen(key) / 3 && alone + 1 < distance) distance = alone + 1;
         if (length > 2 && !strncmp(key, option->key, length) && distance > 2) distance = 2;
+        if (!strcmp(key, option->name)) distance = 0; /* data.train below [data] */
         if (distance >= least || dt__option_is_hidden(option)) continue;
         least = distance;
         nearest = option;

@@ -321,6 +321,10 @@ static void print_odd(const struct table *table, FILE *out)
                     "categories = %s)\n",
                     name, column->texts, column->texts + column->numbers, column->odd,
                     column->odd_line, name);
+        else if (!strcmp(type, "comma") && column->fractions)
+            fprintf(out,
+                    "; %s: commas and points: if points stand between thousands, leave them out\n",
+                    name);
         else if (!strcmp(type, "odd date") && column->unread)
             fprintf(out,
                     "; %s: '%s' in line %" PRIu64 " is no date like those before it: write "

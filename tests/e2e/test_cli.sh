@@ -32,6 +32,8 @@ errors 2 'nothing: no such command' help nothing
 errors 2 'unknown key; did you mean train.lr' options train.lrr
 errors 2 'expected a configuration file'
 errors 2 'foo: no such file, and no command' foo
+errors 2 'data.train: expected data.train=VALUE' train data.train
+errors 2 'data.data.train: unknown key; did you mean data.train' train data.data.train=x
 errors 2 'trian: no such file, and no command of this name; did you mean train?' trian
 errors 2 'launch: expected CONFIG.ini or section.key=value' launch -np 3 key=value
 printf 'a,b,c\n1,2,3\n' >"$tmp/my.csv"

@@ -391,6 +391,7 @@ awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'
 "$dtrain" inspect "$tmp/wrong.csv" data.label=1 | grep -q '^label = 1$' || fail 'inspect: a label that does not stand in a line'
 inspect '^unlabelled = skip   ; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
+inspect '^; p: commas and points: ' 'p;y\n1.095;0\n826,1;1\n2,5;0\n'
 inspect '^label = y ' 'a;y;\n1;0;\n2;1;\n'
 inspect "^; d: '31.13.2020' in line 3 is no date like those before it" 'd,y\n13.12.2020,0\n31.13.2020,1\n'
 inspect '^; d: no row shows whether day or month comes first' 'd,y\n01/02/2020,0\n02/03/2020,1\n'
