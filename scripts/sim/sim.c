@@ -13,6 +13,8 @@
  *   SIM_JITTER  seconds: each layer takes up to so many more, drawn by SIM_SEED and the rank
  *   SIM_MESSAGE seconds of a processor to send or to receive one message
  *   SIM_BYTE    the same for a byte of it
+ *   SIM_CORES   1: all that takes a processor's time takes it on the one host "cores", whose cores the
+ *               ranks share, as namespaces on one machine do. Else each rank has a processor
  *   SIM_BLOCK   1: ranks that wait sleep until a message comes. Where workers share a host they
  *               wait for each other too, and have to look again and again; in async they serve */
 #include <errno.h>
@@ -20,6 +22,8 @@
 #include <linux/futex.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
+#include <simgrid/exec.h>
+#include <simgrid/host.h>
 #include <smpi/smpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -56,6 +60,7 @@ static bool is_rank(void)
 }
 
 static bool blocks; /* SIM_BLOCK */
+static sg_host_t cores; /* SIM_CORES; else NULL */
 
 static double setting(const char *name)
 {
@@ -89,10 +94,24 @@ static void owe(const struct persistent *p)
     debt += message_secs + byte_secs * (double)p->message.length;
 }
 
+/* Takes so many seconds of a processor: longer ones of the clock where more ranks than cores do. */
+static void take_processor(double secs)
+{
+    if (!(secs > 0)) return;
+    if (!cores) {
+        sg_actor_sleep_for(secs);
+        return;
+    }
+    sg_exec_t exec = sg_actor_exec_init(secs * sg_host_get_speed(cores));
+    sg_exec_set_host(exec, cores);
+    sg_exec_wait(exec);
+}
+
 static void pay_debt(void)
 {
-    if (debt > 0) sg_actor_sleep_for(debt);
+    const double secs = debt;
     debt = 0;
+    take_processor(secs);
 }
 
 static void look_anew(void)
@@ -302,6 +321,7 @@ int sim_init_thread(int *argc, char ***argv, int required, int *provided)
     blocks = setting("SIM_BLOCK") > 0;
     message_secs = setting("SIM_MESSAGE");
     byte_secs = setting("SIM_BYTE");
+    if (setting("SIM_CORES") > 0) cores = sg_host_by_name("cores");
     const int code = MPI_Init(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     links_join(rank);
@@ -385,7 +405,7 @@ static void compute(const struct dt_exchange *x, int bucket, int products)
     secs += setting("SIM_JITTER") * dt_rng_uniform(&late, draws++);
     look_anew();
     pay_debt();
-    if (secs > 0) sg_actor_sleep_for(secs);
+    take_processor(secs);
 }
 
 void __wrap_dt_exchange_need(struct dt_exchange *x, int bucket)

@@ -10,7 +10,10 @@ Hosts hang on one switch, by links of G Gbit/s and U microseconds; the bank is o
 --group N --uplink G: N hosts each have a switch of their own, with G Gbit/s to the others (a fat tree; more than the
 hosts' links together: no limit); with --pairs so much to each other group (a dragonfly). --stall 3,0.2,1: host 3's links
 stand still from 0.2 s on, for one second. --message: microseconds of a processor to send or receive one;
---value: nanoseconds for each of its values.
+--value, --byte: nanoseconds for each of its values and bytes, at either end.
+--cores N: all hosts share N cores for computing and messages, as namespaces of one machine do; else each rank has a
+processor. On two cores of a Zen 4, --cores 2 --message 4.5 --byte 0.3 --value 1 stand for what is measured: byte and value
+are fitted to 4 hosts at 10 Gbit/s, and the message to q8 on 16 hosts at 1 Gbit/s.
 KEY=VALUE are dtrain's own, without blanks. A table has seconds of this machine's CPU beside the simulated ones.
 --fold: gradients are not computed, and large memory lies on the same pages, for networks and clusters that
 do not fit this machine: times are those of the network and of --flops, values are wrong.
@@ -36,8 +39,9 @@ VALUE_BYTES = {'f32': 4, 'bf16': 2, 'q8': 1}
 BUILD = os.environ.get('BUILD', 'build')
 
 
-def platform(links):
-    """Of each host (bytes a second, seconds, its other properties): what SMPI's collectives see is a switch."""
+def platform(links, cores):
+    """Of each host (bytes a second, seconds, its other properties): what SMPI's collectives see is a switch.
+    No rank is on the host of the cores that they share."""
     text = ["<?xml version='1.0'?>", '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
             '<platform version="4.1"><zone id="cluster" routing="Cluster">']
     for i, (speed, latency, *more) in enumerate(links):
@@ -45,6 +49,8 @@ def platform(links):
         text += [f'<host id="host{i}" speed="1Gf">', *(f'<prop id="{k}" value="{v}"/>' for k, v in properties.items()), '</host>']
         text += [f'<link id="{way}{i}" bandwidth="{speed:.0f}Bps" latency="{latency * 1e6:.3f}us"/>' for way in ('up', 'down')]
         text.append(f'<host_link id="host{i}" up="up{i}" down="down{i}"/>')
+    if cores:
+        text.append(f'<host id="cores" speed="1Gf" core="{cores}"/>')
     return '\n'.join(text + ['<router id="switch"/></zone></platform>'])
 
 
@@ -57,7 +63,7 @@ def simulate(links, keys, environment, patience=float(os.environ.get('SIM_PATIEN
     """One run; (records, what was printed, seconds of CPU). Exits where it fails."""
     with tempfile.TemporaryDirectory(prefix='dtrain-sim.') as place:
         with open(f'{place}/platform.xml', 'w') as file:
-            file.write(platform(links))
+            file.write(platform(links, int(environment.get('SIM_CORES', 0))))
         with open(f'{place}/hosts', 'w') as file:
             file.write('\n'.join(['host0'] + [f'host{i}' for i in range(len(links))]) + '\n')
         command = ['smpirun', '-platform', f'{place}/platform.xml', '-hostfile', f'{place}/hosts', '-np',
@@ -88,7 +94,8 @@ def environment_of(args, hosts, keys):
     rows = args.rows or int(words.get('train.batch', 128)) / hosts
     out = {'SIM_FLOPS': str(args.flops), 'SIM_ROWS': str(rows)} if args.flops else {}
     out['SIM_MESSAGE'] = str(args.message * 1e-6)
-    out['SIM_BYTE'] = str(args.value * 1e-9 / VALUE_BYTES[words.get('train.wire', 'f32')])
+    out['SIM_BYTE'] = str((args.value / VALUE_BYTES[words.get('train.wire', 'f32')] + args.byte) * 1e-9)
+    out['SIM_CORES'] = str(args.cores)
     if args.fold:
         out |= {'SIM_FOLD': '1000000', 'SIM_BUCKETS': str(len(words.get('model.hidden', '').split(',')) + 1)}
     return out
@@ -153,6 +160,8 @@ def main():
     parser.add_argument('--batch', type=int, default=0, help="rows a worker reads a step; 0: train.batch's share")
     parser.add_argument('--message', type=float, default=0)
     parser.add_argument('--value', type=float, default=0)
+    parser.add_argument('--byte', type=float, default=0)
+    parser.add_argument('--cores', type=int, default=0)
     parser.add_argument('--group', type=int, default=0)
     parser.add_argument('--uplink', type=float, default=0)
     parser.add_argument('--pairs', action='store_true')
