@@ -13,13 +13,11 @@ have_simulator() {
 }
 
 # simulate NET HOSTS GBIT ARGS...: a line HOSTS GBIT MS BOUND RATE CPU for each number of hosts. A row a worker is read.
-# $crowd hosts share a processor.
-crowd=1
 simulate() {
     simulated_net=$1 simulated_hosts=$2 simulated_gbit=$3
     shift 3
     (cd "$root" && SIM_PATIENCE=3600 python3 scripts/sim/sim.py table --hosts "$simulated_hosts" --gbit "$simulated_gbit" \
-        --us $us --message "$(calc "$message * $crowd")" --value "$(calc "$value * $crowd")" --fold --batch 1 \
+        --us $us --message "$message" --value "$value" --fold --batch 1 \
         data.train="$tmp/images" data.train_labels="$tmp/labels" data.format=idx train.max_steps=3 \
         run.log_steps=3 run.checkpoint_secs=0 export.latest=no export.best=no \
         "$(options_of "$simulated_net")" "$@" 2>"$tmp/err") | grep '^ *[0-9]' || remark "$(tail -n 1 "$tmp/err")"
