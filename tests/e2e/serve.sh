@@ -9,6 +9,15 @@ serve() {
     settle 10 serving || fail "$(cat "$tmp/log")"
     port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 }
+ask() { # PATH [BODY]
+    /usr/bin/python3 -c "import sys, urllib.request, urllib.error
+try:
+    body = sys.argv[2].encode() if len(sys.argv) > 2 else None
+    print(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1], body).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())" "$@"
+}
+probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 # serve_test REQUESTS SWAPS MALFORMED
 serve_test() {
     requests=$1 swaps=$2 malformed=$3

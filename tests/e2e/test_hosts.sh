@@ -56,7 +56,7 @@ for exchange in node reduce; do
     train $exchange 5 train.exchange=$exchange train.max_steps=100
     check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 1
 done
-train async 5 train.mode=async train.optimizer=adam train.lr=0.001
+train async 5 train.mode=async train.optimizer=adam train.lr=0.001 train.epochs=2
 check_eq 'exchange of async' "$(record "$tmp/async" start exchange)" window
 check_eq 'gradients applied' "$(record "$tmp/async" final gradients_applied)" "$(record "$tmp/async" final step)"
 check_le 'final loss of async' "$(record "$tmp/async" final loss)" 0.8

@@ -5,22 +5,7 @@
 # long round.
 # waits
 . "$(dirname "$0")/lib.sh"
-. "$root/tests/e2e/netns.sh"
-hosts_up 3
-"$recipes/exp-data.sh" "$tmp/data"
-keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv model.hidden=60,30 \
-train.lr=0.002 train.batch=37 train.epochs=4 train.decay_steps=56 eval.steps=-1 train.clip_norm=0.5 \
-export.latest=no train.local_steps=8"
-
-# train NAME NP KEYS...: on the hosts.
-train() {
-    name=$1 ranks=$2
-    shift 2
-    hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/$name.err"
-}
-good() { train "$@" || { cat "$tmp/$1.err"; fail "$1"; }; }
-one() { job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
-same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+. "$root/tests/e2e/local_hosts.sh"
 
 one one3 3
 one one2 2
@@ -40,25 +25,6 @@ good half 6 train.groups=2 train.max_steps=24
 job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/half" $keys train.max_steps=40 2>"$tmp/err" || { cat "$tmp/err"; fail 'resumed alone'; }
 good half 6
 same half one2
-
-# The exchange goes on while the next round computes, with groups of one host and of two.
-keys="$keys train.overlap=yes"
-one late3 3
-one late2 2
-good late 6
-same late late3
-good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 test.slow_secs=0.05
-same late-over late2
-# What a group of two hosts has pending goes back to both.
-for at in 000000016 000000040; do
-    from=$tmp/late-over/ckpt/step-$at.h5
-    good late-$at 6 train.groups=2 run.resume="$from"
-    same late-$at late2
-done
-one late-wire 2 train.wire=q8
-good late-wire3 6 train.groups=2 train.wire=q8
-same late-wire3 late-wire
-keys=${keys% train.overlap=yes}
 
 # A round of 4 s, of which a stop waits for half a second.
 train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &

@@ -1,23 +1,9 @@
 #!/bin/sh
 # Split layers: one network, whoever has its columns. Would catch a sum whose order depends on ranks or hosts, rows
-# that go to the wrong worker, parts that a checkpoint lacks or that come back to another place, a gradient that
-# travels all the same, and a wait that one worker alone has.
-# seconds: 200
+# that go to the wrong worker, a gradient that travels all the same, and a wait that one worker alone has.
+# seconds: 150
 . "$(dirname "$0")/lib.sh"
-data=/usr/share/datasets/fashion-mnist
-[ -d "$data" ] || skip 'no Fashion-MNIST'
-layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
-keys="data.train=$data/t10k-images-idx3-ubyte.gz data.train_labels=$data/t10k-labels-idx1-ubyte.gz data.scale=0.0039 \
-data.eval_fraction=0.1 train.batch=129 train.max_steps=24 run.replicas=4 train.optimizer=adam train.lr=0.001 \
-run.reproducible=yes export.best=no"
-
-# train NAME NP KEYS...
-train() {
-    name=$1 ranks=$2
-    shift 2
-    job "$ranks" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" 2>"$tmp/$name.err" ||
-        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
-}
+. "$root/tests/e2e/split.sh"
 
 # The unsplit layers say the same, but for the order of sums.
 train one 1
@@ -76,41 +62,3 @@ check_eq 'few rows and parts, 6 ranks' "$(crc "$tmp/few-6")" "$(crc "$tmp/few")"
 # A loss that is not finite ends the run, and no worker waits for another.
 expect_error 1 'the loss of replica' 5 $keys "run.dir=$tmp/nan" "model.layers=dense 64 relu split, dense 64 relu split" \
     train.optimizer=sgd train.lr=1e9
-
-# Without memory that the ranks of a host share, the bank alone has the layers whole: its workers do not evaluate.
-if can_do_without_shm; then
-    without_shm expect_error 1 'evaluation in place' 3 $keys "run.dir=$tmp/apart" "model.layers=$layers"
-    keys_without=$(echo "$keys" | sed 's/data.eval_fraction=0.1//')
-    without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
-    # Gradients have room there, rows of split layers have not.
-    for shm in 400k 2m; do
-        without_shm job 3 $keys_without "run.dir=$tmp/little-$shm" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-        check_eq "bits with $shm of shared memory" "$(crc "$tmp/little-$shm")" "$(crc "$tmp/together")"
-    done
-    shm=
-fi
-
-# Where the whole layers are much of the memory, and the disk has no room for them, the run ends before its first step.
-if [ "$(id -u)" = 0 ] && mkdir "$tmp/disk" && mount -t tmpfs -o size=512k none "$tmp/disk" 2>/dev/null; then
-    at_exit "umount $tmp/disk"
-    (
-        ulimit -v 4000000
-        expect_error 1 "for the bank's books: No space left" 3 $keys "run.dir=$tmp/disk/run" train.optimizer=adam \
-            "model.layers=dense 4096 relu, dense 6000 relu split"
-    ) || exit
-    check_eq 'files left behind' "$(find "$tmp/disk/run" -type f -name '*dtrain*' | wc -l)" 0
-fi
-
-# A stop, and a kill, and a resume with other ranks.
-train stop 5 train.max_steps=8
-train stop 3 train.max_steps=16
-train stop 2
-check_eq 'bits behind resumes' "$(crc "$tmp/stop")" "$(crc "$tmp/one")"
-expect_error 1 run.parts 3 $keys "run.dir=$tmp/stop" "model.layers=$layers" run.parts=8
-# The key that splits is one of the run's.
-short='model.layers= model.hidden=64,80 model.dropout=0.2 model.activation=relu model.split=5000'
-train key 2 $short train.max_steps=12
-train key 3 $short
-check_eq 'bits behind a resume by model.split' "$(crc "$tmp/key")" "$(crc "$tmp/short")"

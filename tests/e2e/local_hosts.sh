@@ -1,0 +1,17 @@
+# Sourced behind lib.sh: what the tests of local steps on three hosts share.
+. "$root/tests/e2e/netns.sh"
+hosts_up 3
+"$recipes/exp-data.sh" "$tmp/data"
+keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv model.hidden=60,30 \
+train.lr=0.002 train.batch=37 train.epochs=4 train.decay_steps=56 eval.steps=-1 train.clip_norm=0.5 \
+export.latest=no train.local_steps=8"
+
+# train NAME NP KEYS...: on the hosts.
+train() {
+    name=$1 ranks=$2
+    shift 2
+    hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/$name.err"
+}
+good() { train "$@" || { cat "$tmp/$1.err"; fail "$1"; }; }
+one() { job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
+same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
