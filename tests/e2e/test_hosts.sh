@@ -43,9 +43,9 @@ hosts_slots 2 2 1
 
 # What the exchange takes is said once, where it is most of a step; on one host never.
 told='the exchange with other hosts takes .* try train.local_steps=[0-9]*, or train.wire=q8'
-train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.1
+train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05
 check_eq 'lines about the wire' "$(grep -c "$told" "$tmp/slow.err")" 1
-train ftrl 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.1 train.optimizer=ftrl \
+train ftrl 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05 train.optimizer=ftrl \
     train.schedule=constant train.lr=0.1
 grep -q 'the exchange with other hosts takes .* ms step: try a larger train.batch$' "$tmp/ftrl.err" ||
     fail 'ftrl is advised what it does not go with'

@@ -275,7 +275,7 @@ ROOMS = {
             " mpi/test_async-np4_bf16_1000_1000 mpi/test_exchange-np5 e2e/watchdog e2e/evaluator e2e/async e2e/bits",
     "state": "unit/checkpoint unit/save unit/export unit/writer unit/golden e2e/best e2e/resume e2e/overlap e2e/export",
     "report": "unit/report unit/history e2e/report e2e/compare e2e/top",
-    "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve",
+    "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve e2e/serve_wide",
     "train": "unit/train unit/gradient unit/lr_test mpi/test_runs-np3 e2e/curve e2e/resume e2e/eval e2e/early_stop"
              " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
     "cli": "e2e/cli e2e/manual e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
