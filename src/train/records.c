@@ -156,15 +156,15 @@ static void print_batch(const struct dt_job *job)
 {
     const int busy = job->world->workers - dt__idle_workers(job);
     const uint64_t batch = dt_plan_batch(job->plan);
+    const int fewest = job->replicas / busy, most = (job->replicas - 1) / busy + 1;
     const double rows = (double)batch / job->replicas;
-    const double least = rows * (job->replicas / busy),
-                 most = rows * ((job->replicas - 1) / busy + 1);
     char share[32];
-    snprintf(share, sizeof share, most > least ? "%.3g to %.3g" : "%.3g", least, most);
+    snprintf(share, sizeof share, most > fewest ? "%.3g to %.3g" : "%.3g", rows * fewest,
+             rows * most);
     dt_info("batch %llu (%s rows a worker), %llu steps%s an epoch", (unsigned long long)batch,
             share, (unsigned long long)dt__epoch_steps(job),
             job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
-    if (busy > 1 && least < FEW_ROWS)
+    if (busy > 1 && rows * fewest < FEW_ROWS)
         dt_warn("a worker has %s rows per step, too few for fast matrix products: a larger "
                 "train.batch, or fewer ranks, may be faster",
                 share);
