@@ -78,8 +78,8 @@ static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
     return false;
 }
 
-/* What mpirun would refuse at each start, without the file's name. Words that are not known here are
- * its own. */
+/* What mpirun would refuse at each start, without the name of the file. Words that are not known
+ * here are its own. */
 static dt_status host_check(const struct cli_hosts *hosts, int at, const struct cli_host *host)
 {
     const char *colon = strchr(host->name, ':');
