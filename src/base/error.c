@@ -47,6 +47,29 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     return length;
 }
 
+/* ---- what may be meant ----------------------------------------------------------------------- */
+
+size_t dt__edit_distance(const char *a, const char *b)
+{
+    enum { MOST = 63 };
+    size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
+    size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
+    for (size_t j = 0; j <= length_b; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= length_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length_b; j++) {
+            size_t above = row[j];
+            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            size_t longer = (above < row[j - 1] ? above : row[j - 1]) + 1;
+            row[j] = changed < longer ? changed : longer;
+            diagonal = above;
+        }
+    }
+    return row[length_b];
+}
+
 /* ---- the message ----------------------------------------------------------------------------- */
 
 static _Thread_local char error_text[DT_ERROR_MAX];

@@ -18,6 +18,10 @@
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
+/* Letters to insert, delete or replace to get from one to the other (Levenshtein); of long texts
+ * only the first bytes are looked at. */
+size_t dt__edit_distance(const char *a, const char *b);
+
 /* Until the end, what this thread prints and reads has a decimal point, whatever the program's
  * locale says. */
 locale_t dt__point_begin(void);

@@ -29,10 +29,6 @@ _Static_assert((int)DT__OPTION_COUNT <= (int)DT_MAX_OPTIONS, "room for what was 
 
 extern const struct dt__option dt__options[DT__OPTION_COUNT];
 
-/* Letters to insert, delete or replace to get from one to the other (Levenshtein); of long texts
- * only the first bytes are looked at. */
-size_t dt__edit_distance(const char *a, const char *b);
-
 /* DT_EUSAGE: there is none; the message tells the nearest name, if one is near. */
 dt_status dt__option_find(const char *name, const struct dt__option **out);
 /* Whether a command, one word, takes it. */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/internal.h"
+
 /* clang-format off */
 #define OPTION(section, key, type, initial, min, max, words, resume, commands, help)               \
     {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, words,        \
@@ -19,27 +21,6 @@
 const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_SECTION)};
 
 /* ---- finding a key --------------------------------------------------------------------------- */
-
-size_t dt__edit_distance(const char *a, const char *b)
-{
-    enum { MOST = 63 };
-    size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
-    size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
-    for (size_t j = 0; j <= length_b; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= length_a; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length_b; j++) {
-            size_t above = row[j];
-            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-            size_t longer = (above < row[j - 1] ? above : row[j - 1]) + 1;
-            row[j] = changed < longer ? changed : longer;
-            diagonal = above;
-        }
-    }
-    return row[length_b];
-}
 
 /* What other programs call it. */
 static const char *const SYNONYMS[][2] = {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/internal.h"
 #include "data/csv.h"
 #include "data/number.h"
 
@@ -225,6 +226,20 @@ done:
     return status;
 }
 
+/* The column whose name is nearest; NULL: none is near. */
+static const char *column_near(const struct dt__names *cells, const char *text)
+{
+    const char *near = NULL;
+    size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
+    for (size_t i = cells->count; i-- > 0;) {
+        const size_t distance = dt__edit_distance(text, cells->items[i]);
+        if (distance > least) continue;
+        least = distance;
+        near = cells->items[i];
+    }
+    return near;
+}
+
 static dt_status column_find(const struct dt__header *header, const char *key, const char *text,
                              bool by_place, size_t *out)
 {
@@ -246,6 +261,10 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
     if (dt__header_has(header, text, out, &twice)) return DT_OK;
+    const char *near = column_near(cells, text);
+    if (near)
+        return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; did you mean '%.60s'?", key,
+                       text, near);
     return dt_fail(DT_EMISMATCH,
                    "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key, text,
                    cells->items[0], count > 1 ? ", '" : "", count > 1 ? cells->items[1] : "",

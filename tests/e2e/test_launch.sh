@@ -164,12 +164,15 @@ check_eq 'exit of an mpirun that comes to its limit' $? 1
 check_eq 'starts' "$(wc -l <"$tmp/holds")" 4
 check_eq 'what is said of it' "$(grep '^dtrain: error:.*110' "$dir.err")" \
     'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 110'
-# 127 is a rank's too, that lacks a library: mpirun was run.
+# 127 is a rank's too, that lacks a library: mpirun was run. What it leaves behind, with stderr in hand, is not waited for.
 as_mpirun "$tmp/lacking" <<END
+while [ ! -e "$tmp/lacked" ]; do sleep 0.1; done &
 exit 127
 END
 restarts=1
 launch lacks
+settle 20 sh -c "! kill -0 $job" || fail 'what a job leaves behind is waited for'
+touch "$tmp/lacked"
 wait $job
 check_eq 'exit of ranks that cannot be run' $? 1
 check_eq 'what is said of them' "$(grep '^dtrain: error:' "$dir.err")" \

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/internal.h"
 #include "config/option.h"
 
 static struct dt_config config;

@@ -613,6 +613,8 @@ static const struct {
     {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title, or without", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
+    {"Age,age,y\n1,2,0\n", "data.label: no column is named 'ages'; did you mean 'age'?", "data.label=ages"},
+    {"Age,age,y\n1,2,0\n", "no column is named 'x'; the first row begins 'Age', 'age'", "data.label=x"},
     {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number; data.categories=p would",
      NULL},
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
