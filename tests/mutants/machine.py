@@ -9,9 +9,10 @@ start none behind that (no limit). SECONDS: of CPU that a change's tests may tak
 path matches. PATCH: files as this leaves them in BUILD/mutants, tried again instead. JOBS lanes (nproc),
 each a copy of the tree.
 
-The tests of a file: those that name what it defines, then its room's (ROOMS); quick ones first. Of unit tests
-those that run the line, as a build with gcov tells, once for a tree (BUILD/mutants/seen.json), and the one of the
-file's name, which may run it in a process that gcov hears nothing of. A test that does not end is one that fails.
+The tests of a change: of those that run its line, as a build with gcov tells, once for a tree
+(BUILD/mutants/seen.json), unit tests, then those that name what the file defines, its room's (ROOMS), and all
+others, quick ones first. Behind them those that name it and may run the line in a process that is killed, of which
+gcov hears nothing. A test that does not end is one that fails.
 What compiles to the same machine code is not counted.
 """
 import argparse
@@ -212,51 +213,58 @@ def run_test(place, name, log, **environ):
 # ---- which lines a test runs --------------------------------------------------------------------------
 
 class Seen:
-    """For each file and line of src, the unit tests that run it. Other tests run most lines, at length."""
+    """For each file and line of src, the tests that run it, and the seconds of CPU of each."""
 
     def __init__(self, top, tests, kept):
         newest = max(f.stat().st_mtime for place in ("src", "include", "tests") for f in (ROOT / place).rglob("*.*"))
         if not kept.exists() or kept.stat().st_mtime < newest:
-            kept.write_text(json.dumps(self.measure(top / "seen", [name for name in tests if name[0] == "u"])))
-        self.lines, self.tests = json.loads(kept.read_text()), tests
+            kept.write_text(json.dumps(self.measure(top / "seen", tests)))
+        self.lines, self.seconds = json.loads(kept.read_text())
+        self.tests = tests
 
     @staticmethod
     def measure(place, tests):
         copy_tree(place)
-        lines = {}
-        programs = ["build/dtrain", *(f"build/tests/{name.replace('/', '/test_')}" for name in tests)]
+        lines, seconds = {}, {}
+        programs = ["all", "tests"]
         if run(["make", f"-j{JOBS}", "SANITIZE=--coverage", "CFLAGS=-O1", *programs], place, 3600, place / "log"):
             sys.exit((place / "log").read_text()[-2000:])
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            for name, counts in zip(tests, pool.map(lambda name: Seen.counts(place, name), tests)):
+            for name, (cpu, counts) in zip(tests, pool.map(lambda name: Seen.counts(place, name), tests)):
+                seconds[name] = cpu
                 for path, number, count in counts:
                     names = lines.setdefault(path, {}).setdefault(number, [])
                     if count and name not in names[-1:]:
                         names.append(name)
-        return lines
+        return lines, seconds
 
     @staticmethod
     def counts(place, name):
-        """(file, line, how often) of a test, a line once for each object file and function that it stands in."""
+        """Its seconds of CPU, and (file, line, how often), a line once for each object file and function."""
         own = place.with_name("counts-" + re.sub(r"\W", "-", name))
         own.mkdir()
-        run_test(place, name, own / "log", GCOV_PREFIX=str(own), GCOV_PREFIX_STRIP=str(len(place.parts) - 1))
+        _, seconds = run_test(place, name, own / "log", GCOV_PREFIX=str(own),
+                              GCOV_PREFIX_STRIP=str(len(place.parts) - 1))
         files = list(own.glob("build/src/**/*.gcda"))
         for file in files:
             file.with_suffix(".gcno").symlink_to(place / file.relative_to(own).with_suffix(".gcno"))
         said = subprocess.run(["gcov", "-t", "-j", *map(str, files)], cwd=place, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False).stdout if files else b""
         shutil.rmtree(own)
-        return [(file["file"], line["line_number"], line["count"]) for text in said.splitlines()
-                for file in json.loads(text)["files"] if file["file"].startswith("src/") for line in file["lines"]]
+        return seconds, [(file["file"], line["line_number"], line["count"]) for text in said.splitlines()
+                         for file in json.loads(text)["files"] if file["file"].startswith("src/")
+                         for line in file["lines"]]
 
     def by(self, change):
-        """Tests for a change: unit tests that run its line, or the nearest above that has code, then others."""
+        """Tests for a change, those that run its line (or the nearest above that has code) first."""
         lines = self.lines.get(change.path, {})
         seen = next((lines[str(n)] for n in range(change.line + 1, 0, -1) if str(n) in lines), [])
+        named = tests_of(change.path, self.tests)
         own = "unit/" + pathlib.Path(change.path).stem
-        named = tests_of(change.path, seen + [name for name in self.tests if name[0] != "u" or name == own])
-        return sorted(dict.fromkeys(named + seen), key=lambda name: name[0] != "u")
+        units = [name for name in named + seen if name[0] == "u" and (name in seen or name == own)]
+        jobs = [name for name in named if name[0] != "u"]
+        quick = sorted((name for name in seen if name[0] != "u"), key=lambda name: self.seconds[name])
+        return list(dict.fromkeys(units + [name for name in jobs if name in seen] + quick + jobs))
 
 
 # ---- which tests --------------------------------------------------------------------------------------
