@@ -28,11 +28,10 @@ const struct command commands[] = {
      "for bit, even with fewer ranks (but not in async mode, nor with "
      "train.exchange=reduce).\n\nAn error of the configuration, of data or of memory, or a loss "
      "that is not finite, would happen again, so the job ends.\n\n^C, TERM or USR1 stop the job at "
-     "a checkpoint (exit code 75); a second signal, which need not wait 5 s, ends it at once. "
-     "Hosts that come back, or are "
-     "added to the file, take part from the next start on. With --grow SECS, launch looks for such "
-     "hosts every SECS seconds. If there are any, it stops the job at a checkpoint and starts it "
-     "with them."},
+     "a checkpoint (exit code 75). A second signal ends it at once, without one. Hosts that come "
+     "back, or are added to the file, take part from the next start on. With --grow SECS, "
+     "launch looks for such hosts every SECS seconds. If there are any, it stops the job at a "
+     "checkpoint and starts it with them."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data; prints a table on a terminal, else one JSON line",
      "MODEL, here and in the other commands, is one of: a model file; a checkpoint; a run "
