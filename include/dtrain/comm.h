@@ -279,7 +279,7 @@ struct dt_update_info dt_exchange_info(const struct dt_exchange *exchange);
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
  * no room for it. */
 void *dt_exchange_copies(struct dt_exchange *exchange);
-/* The same of what rounding has left of a group's sums; NULL: nothing is rounded. */
+/* Bank: what rounding has left of a group's sums, (params); NULL: nothing is rounded. */
 float *dt_exchange_error(struct dt_exchange *exchange, int group);
 /* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep
  * them. Collective over the trainers; once, before the first span. */
@@ -287,7 +287,7 @@ void dt_exchange_start(struct dt_exchange *exchange);
 
 /* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
  * they keep, to the bank's vectors; of dealt rows the weights too.
- * Needed, and anything but nothing, only if dt_exchange_is_spread. Collective over the trainers. */
+ * Fills the bank's books, where it has some. Collective over the trainers. */
 void dt_exchange_gather(struct dt_exchange *exchange);
 /* The weights alone. */
 void dt_exchange_gather_weights(struct dt_exchange *exchange);
@@ -305,7 +305,8 @@ enum dt_ask {
     DT_ASK_GIVE_UP = 8, /* the step is not done: as ERROR, but the ranks are well */
     DT_ASK_VOID = DT_ASK_ERROR | DT_ASK_GIVE_UP
 };
-/* Asked of this rank once a step (workers) or every 20 ms (bank): what does it want? */
+/* Asked of this rank once a step (a worker, and a bank that is alone on its host) or every 20 ms
+ * (another bank): what does it want? */
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights. */

@@ -57,6 +57,11 @@ static inline bool dt__begins_character(char c)
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
+/* Adds the squares of n floats that stand at `at` of a vector to the lanes of their places there;
+ * the sum of lanes. */
+void dt__squares_add(double lane[8], const float *values, size_t at, size_t n);
+double dt__lanes_sum(const double lane[8]);
+
 /* When a process of this host began, in ticks since the system's start, and its state's letter: a
  * later process with its number has begun at another time. 0: the system does not say. */
 uint64_t dt__process_start(long pid, char *out_state);

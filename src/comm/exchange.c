@@ -196,8 +196,10 @@ static void deal_books(struct dt_exchange *x, struct dt__room *room)
 static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__room room = {0};
+    int ranks;
     deal_books(x, &room);
-    if (dt_is_backed(room.used) || dt__shared_room(room.used, "bank's books"))
+    DT_MPI(MPI_Comm_size(x->node_comm, &ranks));
+    if (dt_is_backed(room.used) || (ranks > 1 && dt__shared_room(room.used, "bank's books")))
         room.dir = x->spec.books;
     DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, &x->books_memory));
     room = (struct dt__room){.memory = x->books_memory.memory};
@@ -487,8 +489,8 @@ bool dt__asks_advance(struct dt_exchange *x)
         DT_MPI(MPI_Startall(end - begin, &asks->request[begin]));
         asks->open = end - begin;
     }
-    DT_MPI(MPI_Testsome(end - begin, &asks->request[begin], &ended, asks->index,
-                        MPI_STATUSES_IGNORE));
+    DT_MPI(
+        MPI_Testsome(end - begin, &asks->request[begin], &ended, asks->index, MPI_STATUSES_IGNORE));
     if (ended == MPI_UNDEFINED || !ended) return false;
     if (asks->open -= ended) return true;
     for (int i = begin + 1; i < end; i += 2)

@@ -177,7 +177,7 @@ extern const struct dt__way dt__way_owners, dt__way_reduce;
 /* First agents: what each node asks for comes to all in rounds. In round i a node tells those that
  * are k * stride ahead of it, 0 < k < DT__ASKS_RADIX, what it and the stride - 1 nodes before it
  * ask for; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each tells each: a tree's
- * messages would each stand behind the gradients in its connection. 512 take three, with 33
+ * messages would each stand behind the gradients in its connection. 512 take three, with 31
  * messages in place of 511. */
 enum { DT__ASKS_ROUNDS = 31, DT__ASKS_REQUESTS = 2 * 128 };
 struct dt__asks {
@@ -368,7 +368,7 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 /* ---- agreement ------------------------------------------------------------------------------ */
 
 /* First agent, several nodes: once the node's workers have ended the step, sends what they ask for
- * to all other nodes. True if what all ask for has just become known. */
+ * to all other nodes. True if it got on. */
 bool dt__asks_advance(struct dt_exchange *x);
 
 #endif

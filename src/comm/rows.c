@@ -603,7 +603,8 @@ static void rows_vectors(const struct dt_exchange *x, int range, float **out)
     const struct dt__floats own = dt__rows_own(x, range, (struct dt__floats){0});
     for (int v = 0; v < x->spec.vectors; v++) {
         float *table = dt__rows_are_dealt(x) ? dt__rows_table(x, range, v) : NULL;
-        out[v] = table ? table - own.begin : x->vectors[v]; /* NULL: rows are not dealt */
+        /* NULL: rows are not dealt, or have none, as of rounding errors */
+        out[v] = table ? table - own.begin : x->vectors[v];
     }
 }
 

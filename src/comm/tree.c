@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "base/internal.h"
 #include "comm/exchange.h"
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
@@ -126,16 +127,10 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
 
 /* ---- norm ----------------------------------------------------------------------------------- */
 
-static double lanes_sum(const double lane[8])
-{
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
-
 /* Ends the block under way. */
 static void norm_close(struct dt__norm *norm)
 {
-    if (norm->open && !norm->shared) norm->norms[norm->block] = lanes_sum(norm->lane);
+    if (norm->open && !norm->shared) norm->norms[norm->block] = dt__lanes_sum(norm->lane);
     memset(norm->lane, 0, sizeof norm->lane);
     norm->open = false;
 }
@@ -149,14 +144,6 @@ static double *edge_squares(const struct dt__norm *norm, size_t block)
     return is_edge ? norm->squares + i * DT__TREE_BLOCK : NULL;
 }
 
-/* Adds squares of floats [at, end) of the vector to the lanes; sum[0] is float `offset`. */
-DT__CLONES
-static void squares_add(double *lane, const float *sum, size_t offset, size_t at, size_t end)
-{
-    for (size_t i = at; i < end; i++) /* a block begins at a multiple of 8 */
-        lane[i & 7] += (double)sum[i - offset] * (double)sum[i - offset];
-}
-
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n)
 {
     const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
@@ -168,7 +155,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
             norm->block = at / DT__TREE_BLOCK;
             norm->shared = edge_squares(norm, norm->block);
         }
-        if (!norm->shared) squares_add(norm->lane, sum, offset, at, end);
+        if (!norm->shared) dt__squares_add(norm->lane, sum + (at - offset), at, end - at);
         for (size_t i = at; norm->shared && i < end; i++)
             norm->shared[i % DT__TREE_BLOCK] = (double)sum[i - offset] * (double)sum[i - offset];
     }
@@ -226,7 +213,7 @@ double dt__norm_total(const struct dt_exchange *x, const double *norms)
         for (size_t i = 0; is_edge && i < DT__TREE_BLOCK; i++)
             lane[i & 7] += squares[e * DT__TREE_BLOCK + i];
         e += is_edge;
-        total += is_edge ? lanes_sum(lane) : norms[b];
+        total += is_edge ? dt__lanes_sum(lane) : norms[b];
     }
     for (size_t i = edges_at(x) - x->spec.squares; i < edges_at(x); i++)
         total += norms[i];

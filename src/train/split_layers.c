@@ -352,8 +352,8 @@ static struct vectors vectors_from(const struct part *part, size_t at)
     return vectors;
 }
 
-/* The gradient of a part's weights, from row `row` of them on, or of its bias: to the optimizer, or
- * to where it waits for the norm. */
+/* The gradient of a part's weights, from row `row` of them on, or of its bias, goes to the
+ * optimizer; with the norm it stays where it is, in part->grad. */
 static void part_gradient(struct dt_job *job, struct part *part, size_t tensor, size_t row,
                           size_t n, const float *grad)
 {

@@ -1,11 +1,13 @@
 /* The arithmetic of an update: by which rule, and what a gradient's sum does to the weights, in
  * sync and in async.
  *
- * Both act element by element on any range of the flat vector, on whichever rank has it. */
+ * Both act on any range of the flat vector, on whichever rank has it: element by element, but for
+ * rules over whole tensors, which measure these first. */
 #include <math.h>
 #include <string.h>
 
 #include "base/clones.h"
+#include "base/internal.h"
 #include "train/local.h"
 
 /* ---- rules ---------------------------------------------------------------------------------- */
@@ -37,32 +39,11 @@ dt_status dt__optimizers_init(struct dt_job *job)
 
 /* ---- the norm of a gradient ----------------------------------------------------------------- */
 
-/* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places
- * there. */
-DT__CLONES
-static void add_squares(double lane[8], const float *values, size_t at, size_t n)
-{
-    size_t i = 0;
-    for (; i < n && (at + i) & 7; i++)
-        lane[(at + i) & 7] += (double)values[i] * (double)values[i];
-    for (; i + 8 <= n; i += 8)
-        for (size_t j = 0; j < 8; j++)
-            lane[j] += (double)values[i + j] * (double)values[i + j];
-    for (size_t j = 0; i + j < n; j++)
-        lane[j] += (double)values[i + j] * (double)values[i + j];
-}
-
-static double lanes_sum(const double lane[8])
-{
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
-
 double dt__norm2(const float *values, size_t n)
 {
     double lane[8] = {0};
-    add_squares(lane, values, 0, n);
-    return lanes_sum(lane);
+    dt__squares_add(lane, values, 0, n);
+    return dt__lanes_sum(lane);
 }
 
 double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
@@ -72,14 +53,14 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
     size_t at = 0;
     for (int i = 0; touched && i < job->row_ranges; i++) {
         const struct dt_row_range *range = &job->row_range[i];
-        add_squares(lane, grad + at, at, range->offset - at);
+        dt__squares_add(lane, grad + at, at, range->offset - at);
         for (size_t k = 0; k < *touched[i].count; k++)
-            add_squares(lane, grad + range->offset + k * range->width,
-                        range->offset + touched[i].row[k] * range->width, range->width);
+            dt__squares_add(lane, grad + range->offset + k * range->width,
+                            range->offset + touched[i].row[k] * range->width, range->width);
         at = range->offset + range->rows * range->width;
     }
-    add_squares(lane, grad + at, at, job->model->trained - at);
-    return lanes_sum(lane);
+    dt__squares_add(lane, grad + at, at, job->model->trained - at);
+    return dt__lanes_sum(lane);
 }
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
@@ -145,16 +126,11 @@ static void trust_make(struct dt_job *job, const double *measures)
         const struct dt_tensor *tensor = &job->model->tensor[i];
         const size_t last = tensor->offset + tensor->count - 1;
         double norms[NORMS] = {0};
-        for (int p = 0; p < job->config->run.parts && tensor->offset >= job->model->shared; p++)
-            for (int k = 0; k < NORMS; k++)
-                norms[k] += measures[part_norms_at(job, i, p) + (size_t)k];
-        if (tensor->offset >= job->model->shared) {
-            job->trust[i] = dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
-            continue;
-        }
-        for (size_t at = norms_at(tensor->offset, i); at <= norms_at(last, i); at += NORMS)
-            for (int k = 0; k < NORMS && tensor->role != DT_TENSOR_STATE; k++)
-                norms[k] += measures[at + (size_t)k];
+        const bool split = tensor->offset >= job->model->shared;
+        const size_t begin = split ? part_norms_at(job, i, 0) : norms_at(tensor->offset, i);
+        const size_t end = split ? part_norms_at(job, i + 1, 0) : norms_at(last, i) + NORMS;
+        for (size_t at = begin; at < end && tensor->role != DT_TENSOR_STATE; at++)
+            norms[(at - begin) % NORMS] += measures[at];
         job->trust[i] = dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
     }
 }
