@@ -45,6 +45,9 @@ hosts_slots 2 2 1
 told='the exchange with other hosts takes .* try train.local_steps=[0-9]*, or train.wire=q8'
 train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05
 check_eq 'lines about the wire' "$(grep -c "$told" "$tmp/slow.err")" 1
+step=$(sed -n 's/.*the exchange with other hosts takes .* of a \(.*\) ms step.*/\1/p' "$tmp/slow.err")
+check_ge 'ms of a step, as told' "$step" 50
+check_le 'ms of a step, as told' "$step" 5000
 train ftrl 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05 train.optimizer=ftrl \
     train.schedule=constant train.lr=0.1
 grep -q 'the exchange with other hosts takes .* ms step: try a larger train.batch$' "$tmp/ftrl.err" ||

@@ -36,6 +36,8 @@ check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","data
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
 check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"size","datatype":"FP32","shape":[-1]},{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
+offers() { ask /v2/models/default | sed 's/.*"outputs"//' | grep -o '"name":"[a-z]*"' | tr '\n' ' '; }
+check_eq 'what v2 offers of classes' "$(offers)" '"name":"probabilities" "name":"class" "name":"label" '
 check_eq 'the id of a v2 request' "$(ask /v2/models/default/infer '{"id":"x-1","inputs":[{"name":"colour","datatype":"BYTES",
     "shape":[1],"data":["green"]},{"name":"size","datatype":"FP32","shape":[1],"data":[0.5]}]}' | json id)" x-1
 v2_outputs() { # LIST, of one row
@@ -131,6 +133,7 @@ mv "$tmp/new.h5" "$tmp/model.h5"
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
 check_eq 'what v2 expects of numbers' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,2]}],"outputs"'
+check_eq 'what v2 offers of numbers' "$(offers)" '"name":"values" '
 check_eq 'rows in one input' "$(ask /v2/models/default/infer \
     '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' | sed 's/.*"data"//' | values)" \
     "$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)"

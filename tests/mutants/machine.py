@@ -245,7 +245,7 @@ class Seen:
         own.mkdir()
         _, seconds = run_test(place, name, own / "log", GCOV_PREFIX=str(own),
                               GCOV_PREFIX_STRIP=str(len(place.parts) - 1))
-        files = list(own.glob("build/src/**/*.gcda"))
+        files = list(own.glob("build/**/*.gcda"))  # tests include sources, too
         for file in files:
             file.with_suffix(".gcno").symlink_to(place / file.relative_to(own).with_suffix(".gcno"))
         said = subprocess.run(["gcov", "-t", "-j", *map(str, files)], cwd=place, stdout=subprocess.PIPE,
