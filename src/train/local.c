@@ -339,7 +339,8 @@ int dt__local_catch_up(const struct dt_trainer *trainer)
         dt_exchange_settle(job->exchange);
         dt__budget_add(job, trainer->worker, dt_clock_secs() - start);
     } else {
-        asked = dt_exchange_serve(job->exchange, 0, 1, dt__bank_asks, trainer->bank, &done);
+        asked = dt_exchange_serve(job->exchange, job->step, job->step + 1, dt__bank_asks,
+                                  trainer->bank, &done);
     }
     job->pending = false;
     if (trainer->bank)
