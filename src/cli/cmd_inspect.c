@@ -32,7 +32,8 @@ static void run_print(const struct dt_config *config, const struct dt_source *so
                          6 * products * batch / CORE_FLOPS / cores);
     const double data = rows * (schema->dense + 3 * texts + 1) * sizeof(float);
     fprintf(out,
-            "; at most %g passes over %.0f rows of %.0f features: about %.0f %s on %.0f cores, ",
+            "; at most %g passes over %.0f training rows of %.0f numbers: about %.0f %s on %.0f "
+            "cores, ",
             config->train.epochs, rows, features, ceil(secs < 100 ? secs : secs / 60),
             secs < 100 ? "s" : "minutes", cores);
     fprintf(out, "%.0f MB a rank\n", RANK_MB + ((products + rest) * 16 + data) / 1e6);

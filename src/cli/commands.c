@@ -6,7 +6,8 @@
 const struct command commands[] = {
     {"train", cmd_train, true, "[CONFIG.ini] [section.key=value ...]",
      "trains a network, or continues a run",
-     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 gathers and saves the weights and "
+     "The word train may be left out. With mpirun -np N in front there are N ranks. Rank 0 gathers "
+     "and saves the weights and "
      "writes records; the others compute gradients and update slices of the weights. One process "
      "alone does both. A run directory that holds a checkpoint is continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
@@ -32,7 +33,7 @@ const struct command commands[] = {
      "back, or are added to the file, take part from the next start on. With --grow SECS, "
      "launch looks for such hosts every SECS seconds. If there are any, it stops the job at a "
      "checkpoint and starts it with them."},
-    {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
+    {"eval", cmd_eval, false, "MODEL [section.key=value ...]",
      "measures a model on held-out data; prints a table on a terminal, else one JSON line",
      "MODEL, here and in the other commands, is one of: a model file; a checkpoint; a run "
      "directory (its best model, or its newest checkpoint if nothing was evaluated); a directory "
@@ -49,9 +50,10 @@ const struct command commands[] = {
      "with a header are found by their names. It is an error if the header lacks a column that the "
      "model needs. With data.eval=FILES the rows come from files, in any training format, instead "
      "of stdin; IDX and HDF5 need no labels. predict.format=csv writes CSV.\n\nA row that cannot "
-     "be read, or whose prediction is not a finite number, gives {\"line\": N, \"error\": ...}; "
-     "the other rows are predicted, and the exit code is 1. With data.eval, the key is \"row\", "
-     "and N counts from 0; there a row that cannot be read ends the command."},
+     "be read, or whose prediction is not a finite number, gives {\"line\": N, \"error\": ...}, "
+     "where N counts all lines from 1; the other rows are predicted, and the exit code is 1. With "
+     "data.eval, the key is \"row\", N counts from 0, and a row that cannot be read ends the "
+     "command."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "The data may be larger than memory: data.memory_mb limits what is held at a time."},
@@ -69,7 +71,7 @@ const struct command commands[] = {
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
      "It reads only the run directory, and so works on any host that sees this directory. The key "
      "q ends it. With --once, or if the output is not a terminal, the view is printed once."},
-    {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
+    {"serve", cmd_serve, false, "MODEL [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are loaded as they appear",
      "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; "
      "the Open Inference Protocol v2: /v2/models/default/infer; counts for Prometheus: "

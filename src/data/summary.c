@@ -447,7 +447,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
                 "; all features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; all features are normalised (the largest value is %g)\n", widest);
+        fprintf(out, "; all features are normalised, as some are large (up to %g)\n", widest);
     return DT_OK;
 }
 

@@ -804,7 +804,7 @@ START_TEST(a_table_is_summed_up)
         "missing = mean",
         "task = regress",
         "label = price   ; the column to predict: is it this one?",
-        "; all features are normalised (the largest value is 20"};
+        "; all features are normalised, as some are large (up to 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
