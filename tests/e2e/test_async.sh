@@ -71,11 +71,13 @@ check_ge 'checkpoints by the clock' "$(records "$tmp/clock" checkpoint step | wc
 # Uneven: more replicas than workers, fewer, and a cap on steps.
 good 3 many run.replicas=5 train.max_steps=333
 accounts many 333
+! grep -q ' idle: ' "$tmp/out" || fail 'workers that have replicas are said to idle'
 good 5 few run.replicas=2 train.epochs=5
 accounts few 300
 
 # Who has no replica waits: he does not compute.
 good 3 idle run.replicas=1 train.epochs=5 test.slow_rank=1 test.slow_secs=0.005
+grep -q '1 of 2 workers have no replica and idle: run.replicas=1' "$tmp/out" || fail 'no word of one that idles'
 check_le 'of the time of a worker at work and one that idles, per cent' \
     "$(sed -n "s/.*a worker's time: compute and update \([0-9]*\) %.*/\1/p" "$tmp/out")" 60
 set -- $(counts idle worker_sent) $(counts idle worker_wait_ms)
