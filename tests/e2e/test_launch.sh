@@ -50,6 +50,13 @@ ln -s "$dtrain" "$tmp/other"
 program=$dtrain dtrain=$tmp/other
 launch hangs
 hangs=$job dtrain=$program
+# One whose ranks live is not, however long they say nothing.
+as_mpirun "$tmp/living" <<END
+"$tmp/dtrain" 26
+exit 75
+END
+launch lives
+lives=$job
 # An mpirun that says 0 behind a job that was not at its end is not believed.
 as_mpirun "$tmp/early" <<END
 [ ! -e "$tmp/once" ] || exec $true_mpirun "\$@"
@@ -326,5 +333,8 @@ kill -CONT $slow
 wait $slow
 check_eq 'exit with a slow host' $? 75
 ! grep -q 'does not answer' "$tmp/slow.err" || { cat "$tmp/slow.err"; fail 'a host that answers is left out'; }
+wait $lives
+check_eq 'exit of a job that says nothing for long' $? 75
+check_eq 'its errors' "$(errors "$tmp/lives.err")" 0
 wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
 check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"
