@@ -114,21 +114,20 @@ static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     dt__h5_put(layout, &item, NULL);
 }
 
-/* Of a row-sparse tensor the rows that are not all 0: after training with train.l1, or with more
- * hash buckets than categories, they are few. Where it halves the tensor they are put in its place:
- * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: it does
- * not. */
+/* Of a row-sparse tensor the rows that are not all 0, if they are `most` or fewer, in its place:
+ * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: there are
+ * more. */
 static bool put_rows(struct dt__h5_layout *layout, const char *path, const struct dt_tensor *tensor,
-                     const float *values)
+                     const float *values, size_t most)
 {
     const size_t rows = tensor->shape[0], width = tensor->count / rows;
     char name[DT__H5_PATH + sizeof "_values"];
     uint64_t dims[DT__H5_MAX_RANK];
     size_t count = 0, at = 0;
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows && count <= most; r++)
         count += !row_is_zero(values + r * width, width);
     if (count == 0) count = 1; /* files have no empty arrays */
-    if (count > rows / 2 * width / (width + 1)) return false;
+    if (count > most) return false;
     uint32_t *row = dt__h5_layout_alloc(layout, count, sizeof *row);
     float *value = dt__h5_layout_alloc(layout, count * width, sizeof *value);
     for (size_t r = 0; value && r < rows; r++) {
@@ -145,7 +144,9 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     return true;
 }
 
-/* sparse: rows of zeros may be left out. */
+/* Rows of zeros are left out where that halves a tensor, if it is `sparse`: after training with
+ * train.l1, or with more hash buckets than categories. In an optimizer's state they are left out
+ * where all are zeros, as of the errors of rows that travel rounded, which have none. */
 static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *vector,
                        const struct dt_model *model, bool sparse)
 {
@@ -155,7 +156,10 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
         const float *values = *vector->at + tensor->offset;
         if (is_left_out(tensor, vector)) continue;
         snprintf(path, sizeof path, "%s/%s", vector->path, tensor->name);
-        if (!sparse || !tensor->row_sparse || !put_rows(layout, path, tensor, values))
+        const size_t rows = tensor->shape[0], width = tensor->count / rows;
+        const size_t half = rows / 2 * width / (width + 1);
+        const size_t most = sparse ? half : vector->trained && half;
+        if (!tensor->row_sparse || !put_rows(layout, path, tensor, values, most))
             put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values);
     }
 }

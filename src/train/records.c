@@ -83,7 +83,7 @@ static void print_groups(const struct dt_bank *bank)
     dt_config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
         dt_info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
-                "errors take %.4g MB at the bank and in each checkpoint",
+                "errors take %.4g MB at the bank, and up to as much in each checkpoint",
                 job->groups, plural(job->groups), word, all + mb);
     else if (dt__async_wire(job))
         dt_info("wire: gradients, and the weights that workers read, are rounded to %s; the bank's "

@@ -61,6 +61,11 @@ grep -q "params_crc32c $(crc "$tmp/few")" "$tmp/inspect" || fail "the export has
 exported=$(ls -t "$tmp"/few/export/latest/*/model.h5 | head -n 1)
 check_le 'bytes of a sparse export' "$(wc -c <"$exported")" 40000
 
+# Rows that travel rounded have no rounding errors: a checkpoint has none of theirs.
+run 3 rounded train.optimizer=adagrad train.lr=0.1 train.wire=q8 train.groups=4
+bytes_of() { wc -c <"$tmp/$1/ckpt/latest.h5"; }
+check_le 'bytes of a checkpoint with a rounded wire' "$(bytes_of rounded)" $(($(bytes_of adagrad-3) + 60000))
+
 # Lazy: rows without a gradient keep weight and state. Not what adam does else, the same at any np.
 run 1 lazy-1 train.optimizer=adam train.lazy=yes
 run 3 lazy-3 train.optimizer=adam train.lazy=yes
