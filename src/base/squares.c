@@ -4,7 +4,7 @@
 #include "base/internal.h"
 
 DT__CLONES
-void dt__squares_add(double lane[8], const float *values, size_t at, size_t n)
+static void squares_add(double lane[8], const float *values, size_t at, size_t n)
 {
     size_t i = 0;
     for (; i < n && (at + i) & 7; i++)
@@ -14,6 +14,11 @@ void dt__squares_add(double lane[8], const float *values, size_t at, size_t n)
             lane[j] += (double)values[i + j] * (double)values[i + j];
     for (size_t j = 0; i + j < n; j++)
         lane[j] += (double)values[i + j] * (double)values[i + j];
+}
+
+void dt__squares_add(double lane[8], const float *values, size_t at, size_t n)
+{
+    squares_add(lane, values, at, n);
 }
 
 double dt__lanes_sum(const double lane[8])
