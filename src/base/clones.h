@@ -1,4 +1,5 @@
-/* DT__CLONES before a hot loop: the function is built for three generations of instructions, and
+/* DT__CLONES before a hot loop in a static function (clang gives others no name that other files can
+ * link): the function is built for three generations of instructions, and
  * the one that suits the CPU is taken as the program is loaded. The bits are the same in each:
  * nothing is contracted, and no sum changes its order. A build for AVX2 or better has its vectors
  * anyway. Address sanitizers and fuzzers, which are not ready while a program is loaded, and C
