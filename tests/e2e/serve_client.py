@@ -1,6 +1,6 @@
 """Clients of `dtrain serve`, with Python's standard library alone.
 
-    serve_client.py load PORT REQUESTS CONNECTIONS ROWS ANSWERS
+    serve_client.py load PORT REQUESTS CONNECTIONS ROWS ANSWERS [MODEL]
         every answer has to be the one that `dtrain predict` gave; prints rate and latencies
     serve_client.py malformed PORT REQUESTS VALID
         wrong requests of every sort: 4xx each, or the connection closed; the server answers afterwards
@@ -27,7 +27,7 @@ PREDICT = "/v1/models/default:predict"
 INFER = "/v2/models/default/infer"
 
 
-def load(port, requests, connections, rows_path, answers_path):
+def load(port, requests, connections, rows_path, answers_path, model="default"):
     rows = [json.loads(line) for line in open(rows_path)]
     answers = [json.loads(line) for line in open(answers_path)]
     lock, secs, wrong, left = threading.Lock(), [], [], [int(requests)]
@@ -44,7 +44,7 @@ def load(port, requests, connections, rows_path, answers_path):
             part = slice(first, first + draw.choice([1, 1, 1, 3, 17]))
             begin = time.perf_counter()
             try:
-                connection.request("POST", PREDICT, json.dumps({"instances": rows[part]}))
+                connection.request("POST", f"/v1/models/{model}:predict", json.dumps({"instances": rows[part]}))
                 response = connection.getresponse()
                 body = json.loads(response.read())
             except Exception as error:  # a lost request is what this looks for

@@ -11,7 +11,7 @@ awk 'BEGIN { srand(5); for (i = 0; i < 200; i++) printf "k%d,", i; print "y"; fo
     for (i = 0; i < 200; i++) printf "%s,", rand() < 0.5 ? "a" : "b"; print r % 2 ? "yes" : "no" } }' >"$tmp/many.csv"
 awk -F, 'NR > 1 && NR < 7 { row = ""; for (i = 1; i <= 200; i++) row = row (i > 1 ? "," : "") "\"" $i "\""
     rows = rows (NR > 2 ? "," : "") "[" row "]" } END { print "{\"instances\":[" rows "]}" }' "$tmp/many.csv" >"$tmp/many.json"
-for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=yes'; do
+for model in 'model.kind=linear' 'model.hidden=3000 model.embedding=2 model.wide=yes'; do
     rm -rf "$tmp/many"
     # shellcheck disable=SC2086
     job 1 data.train="$tmp/many.csv" data.hash_bits=11 run.dir="$tmp/many" $model train.epochs=4 train.lr=0.1 \
@@ -20,11 +20,19 @@ for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=ye
     check_eq "answers for hashed categories ($model)" \
         "$(ask '/v1/models/a%22b:predict' "$(cat "$tmp/many.json")" | probabilities)" \
         "$(head -6 "$tmp/many.csv" | "$dtrain" predict "$tmp/many" 2>/dev/null | probabilities)"
+    # Requests of several connections, which are computed together.
+    awk -F, 'NR > 1 { row = ""; for (i = 1; i <= 200; i++) row = row (i > 1 ? "," : "") "\"" $i "\""; print "[" row "]" }' \
+        "$tmp/many.csv" >"$tmp/rows"
+    "$dtrain" predict "$tmp/many" <"$tmp/rows" 2>/dev/null >"$tmp/answers"
+    /usr/bin/python3 tests/e2e/serve_client.py load "$port" 400 8 "$tmp/rows" "$tmp/answers" 'a%22b' >"$tmp/said" || fail load
+    ! grep '^wrong' "$tmp/said" || fail 'answers of requests that are computed together'
+    batches=$(ask /metrics | sed -n 's/^dtrain_serve_batches_total //p')
     check_eq 'a name with a quote' "$(/usr/bin/python3 -c "import json, urllib.request
 print(json.load(urllib.request.urlopen('http://127.0.0.1:$port/v2/models/a%22b/ready'))['name'])")" 'a"b'
     kill -TERM $server
     wait $server || fail 'a stop'
 done
+check_le 'batches of 401 requests to the larger model' "$batches" 400
 
 # Many features: what is allocated is in proportion to the request, not to the rows that it says it has.
 printf '0 1:1\n1 1000000:1\n' >"$tmp/wide.svm"
