@@ -49,5 +49,7 @@ same killed
 # What stopped early is complete, until there is more patience.
 good 3 whole
 grep -q 'stopped early at step .*; eval.patience=0 continues' "$tmp/err" || fail 'a run that stopped early goes on'
+"$dtrain" top --once "$tmp/whole" >"$tmp/top" || fail top
+grep -q "^step $(record "$tmp/whole" final step)  epoch 45.00  ran " "$tmp/top" || { cat "$tmp/top"; fail 'top does not show the step of an early stop'; }
 good 3 whole eval.patience=100
 check_eq 'with more patience' "$(record "$tmp/whole" final status)" completed

@@ -98,6 +98,16 @@ chmod +x "$tmp/crowded"
 alone=$dtrain dtrain=$tmp/crowded
 serve "$tmp/model.h5" serve.max_body_mb=1
 dtrain=$alone
+check_eq 'the state of a model' "$(ask /v1/models/default | grep -o '"state":"[A-Z]*"')" '"state":"AVAILABLE"'
+check_eq 'too large a body that does not say its length' "$(/usr/bin/python3 -c "
+import http.client
+connection = http.client.HTTPConnection('127.0.0.1', $port, timeout=30)
+try:
+    connection.request('POST', '/v1/models/default:predict', (b' ' * 65536 for _ in range(32)), encode_chunked=True,
+                       headers={'Transfer-Encoding': 'chunked'})
+except OSError:
+    pass # it need not read all
+print(connection.getresponse().status)")" 413
 check_eq 'a value that overflows' "$(ask /v1/models/default:predict '{"instances":[[1,2],[3e38,3e38]]}' | cut -c1-22)" \
     '400 {"error":"row 1: i'
 check_eq 'one that does not' "$(ask /v1/models/default:predict '{"instances":[[1,2]]}' | cut -c1-16)" '{"predictions":['

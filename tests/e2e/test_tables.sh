@@ -91,6 +91,19 @@ job 3 data.train="$tmp/signs/*.h5" run.dir="$tmp/signed" model.kind=linear train
 signed() { "$dtrain" eval "$tmp/signed" data.eval="$1" 2>"$tmp/err" | json accuracy; }
 check_ge 'accuracy on rows of signs' "$(signed "$tmp/signs.svm")" 0.9
 check_eq 'and on their shards' "$(signed "$tmp/signs/*.h5")" "$(signed "$tmp/signs.svm")"
+check_eq 'what inspect says of a shard' "$("$dtrain" inspect "$tmp/signs/shard-00000-of-00002.h5" | tail -n +2 | paste -sd,)" \
+    '  /x  (100, 2) floats of 32 bits,  /y  (100) integers of 32 bits,  /label_names  (2) texts'
+# The features of a sparse row, whole.
+check_eq 'features of a sparse row' "$("$dtrain" predict "$tmp/s3" data.eval="$tmp/a.svm" predict.features=yes 2>"$tmp/err" |
+    sed -n '1s/.*"features":\[\([^]]*\)\].*/\1/p')" "$(head -n 1 "$tmp/whole.csv" | cut -d, -f2-)"
+# Columns of a CSV behind shards go by the names that the shards have.
+awk 'BEGIN {srand(2); for (i = 0; i < 200; i++) print rand() "," rand()}' >"$tmp/pairs"
+awk -F, 'BEGIN {print "p,q,y"} {print $1 "," $2 "," ($1 > $2)}' "$tmp/pairs" >"$tmp/pq.csv"
+awk -F, 'BEGIN {print "y,q,p"} {print ($1 < $2) "," $1 "," $2}' "$tmp/pairs" >"$tmp/qp.csv"
+"$dtrain" shard "$tmp/pq" 1 data.train="$tmp/pq.csv" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+job 1 data.train="$tmp/pq/*.h5,$tmp/qp.csv" data.label=y run.dir="$tmp/pq_run" model.kind=linear train.epochs=60 train.lr=2 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+check_ge 'accuracy on a shard and a CSV' "$("$dtrain" eval "$tmp/pq_run" data.eval="$tmp/pq.csv" 2>"$tmp/err" | json accuracy)" 0.95
 
 # ---- shards keep what they were made of ------------------------------------------------------------
 # A model of a table's shards reads the table: columns by name, texts, gaps.
@@ -386,6 +399,9 @@ grep -q '^label = y ' "$tmp/out" || { cat "$tmp/out"; fail 'inspect takes a colu
 "$dtrain" inspect "$tmp/odd.csv" data.label=2 >"$tmp/out" 2>&1
 grep -q '^; no row has a label here' "$tmp/out" || { cat "$tmp/out"; fail 'a label without values'; }
 grep -q '^unlabelled' "$tmp/out" && fail 'inspect leaves all rows out'
+inspect '^task = multilabel$' 'a,y,z\n1,0,1\n2,1,0\n' data.label=y,z
+inspect '^task = regress$' 'a,y,z\n1,0.5,1\n2,1,7\n' data.label=y,z
+inspect '^rows with another number of columns: 2$' 'a,y\n1,0\n2\n3,1\n4,1,5\n'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'

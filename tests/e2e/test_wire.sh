@@ -54,6 +54,11 @@ good 2 killed train.wire=q8 train.clip_norm=0.5
 same killed q8
 "$dtrain" inspect "$tmp/killed" | grep -q '^groups  *2, each with gradient_error' || fail 'inspect knows no error'
 
+# More groups than workers, and no word of replicas: as many replicas as groups.
+job 3 "$tmp/curve.ini" run.dir="$tmp/groups" data.train="$tmp/data/train.csv" data.eval= model.hidden=4 train.wire=q8 train.groups=4 \
+    train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'more groups than workers'; }
+check_eq 'replicas of four groups' "$(record "$tmp/groups" start replicas)" 4
+
 # ---- a resume that changes the wire; the errors of the same groups go on --------------------------------
 for step in 12 20; do
     good 2 "changed-$step" train.wire=bf16 train.max_steps=12
