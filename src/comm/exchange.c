@@ -132,6 +132,8 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->node_of[r] != x->node) continue;
         x->slot[r] = dt__rows_vector(x, room, DT__KEEP_TOUCHED);
+        /* The sums of own chunks stand where this replica's gradient of them stood; other nodes'
+         * chunks, whose sums are sent from slots, and rows have other floats of it. */
         if (!x->sums && x->spec.norm) x->sums = x->slot[r];
         if (touched) dt__rows_map(x, r, room);
         if (factors) x->factors[r] = dt__room_take(room, factors, 1);

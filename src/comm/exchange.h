@@ -149,8 +149,13 @@ struct dt__subtree {
     int first, end;
     int node, group;
     int number; /* among those of its node */
-    /* how many subtrees stand before it: all of a group; others. Of this node's own ones if it is
-     * one of them, else of all other nodes' */
+    /* How many subtrees stand before it that are all of a group, and others: of this node's own
+     * ones if it is one of them, else of all other nodes'. They say where its sum is in x->bytes,
+     * from chunk->sums on: of an own chunk the sums of other nodes' subtrees, of another node's
+     * those of own ones that are rounded. A sum of a whole group is shorter with a rounded wire:
+     *
+     *   node 0's own chunk   |1: whole|2: rest  |2: whole|    numbers: of the nodes
+     *   before (2: whole)    wholes 1, rests 1 */
     int wholes, rests;
 };
 

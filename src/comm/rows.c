@@ -171,17 +171,13 @@ static int this_owner(const struct dt_exchange *x)
     return x->agents_of[x->node] + x->agent;
 }
 
-struct dt__floats dt__rows_own(const struct dt_exchange *x, int i, struct dt__floats at)
+struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    uint32_t from = 0, to = (uint32_t)range->rows;
-    if (dt__rows_are_dealt(x)) {
-        dt__rows_of_owner(x, this_owner(x), i, &from, &to);
-        at = (struct dt__floats){0, x->spec.params};
-    }
-    return dt__clip(
-        (struct dt__floats){range->offset + from * range->width, range->offset + to * range->width},
-        at);
+    uint32_t from, to;
+    dt__rows_of_owner(x, this_owner(x), i, &from, &to);
+    return (struct dt__floats){range->offset + from * range->width,
+                               range->offset + to * range->width};
 }
 
 const struct dt_touched *dt__rows_edges(const struct dt_exchange *x)
@@ -462,7 +458,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     rows->all = (struct leaves){rows->leaf, leaves, {true, 0, x->spec.groups}};
     DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
-        const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
+        const struct dt__floats own = dt__rows_own(x, i);
         for (int v = 0; v < vectors; v++)
             DT_TRY(dt__keep(&x->kept, own.end - own.begin, sizeof(float), "rows of a table",
                             &rows->table[i * x->spec.vectors + v]));
@@ -570,7 +566,7 @@ size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t 
                              uint32_t count, float *out)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
+    const struct dt__floats own = dt__rows_own(x, i);
     const float *table = dt__rows_table(x, i, 0);
     size_t floats = 0;
     for (uint32_t k = 0; k < count; k++) {
@@ -600,11 +596,11 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
 /* Pointers to the vectors, shifted so that an own row stands at its offset in the whole vector. */
 static void rows_vectors(const struct dt_exchange *x, int range, float **out)
 {
-    const struct dt__floats own = dt__rows_own(x, range, (struct dt__floats){0});
+    const bool dealt = dt__rows_are_dealt(x);
     for (int v = 0; v < x->spec.vectors; v++) {
-        float *table = dt__rows_are_dealt(x) ? dt__rows_table(x, range, v) : NULL;
+        float *table = dealt ? dt__rows_table(x, range, v) : NULL;
         /* NULL: rows are not dealt, or have none, as of rounding errors */
-        out[v] = table ? table - own.begin : x->vectors[v];
+        out[v] = table ? table - dt__rows_own(x, range).begin : x->vectors[v];
     }
 }
 

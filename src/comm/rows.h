@@ -79,9 +79,8 @@ uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* An owner's rows [*from, *to) of a range. */
 void dt__rows_of_owner(const struct dt_exchange *x, int owner, int range, uint32_t *from,
                        uint32_t *to);
-/* The floats of a range of which this agent makes the sums: of dealt rows its own ones, else those
- * that lie in `at`. */
-struct dt__floats dt__rows_own(const struct dt_exchange *x, int range, struct dt__floats at);
+/* Dealt rows: the floats of this agent's rows of a range. */
+struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
 /* Blocks of the norm of which several agents have a part, rising; NULL: there are none. */
 const struct dt_touched *dt__rows_edges(const struct dt_exchange *x);
 /* The greatest number of inputs whose rows a node has at once. */

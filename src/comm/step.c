@@ -186,6 +186,9 @@ static void start_bucket(struct dt_exchange *x, int b)
             continue;
         }
         const double start = dt_clock_secs();
+        /* The sum is sent from the slot of a replica that may be another worker's. That worker
+         * writes it again only behind its next forward, which waits for the weights of all
+         * chunks: these come once the owner has the sum. */
         dt__chunk_give(x, chunk);
         x->times.reduce += dt_clock_secs() - start;
         int i = chunk->first_send;

@@ -189,8 +189,9 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
         const bool rows = segment->kind == DT__ROWS;
-        norm.at = dt__clip(rows ? dt__rows_own(x, segment->index, at) : dt__clip(segment->at, at),
-                           counts);
+        const bool own = rows && dt__rows_are_dealt(x); /* wherever they lie */
+        norm.at = own ? dt__rows_own(x, segment->index) : dt__clip(segment->at, at);
+        norm.at = dt__clip(norm.at, counts);
         if (norm.at.begin == norm.at.end) continue;
         if (rows)
             norm_add_rows(x, segment->index, &norm);
