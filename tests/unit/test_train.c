@@ -123,6 +123,45 @@ static struct dt_optimizer outer_optimizer(double momentum)
         .kind = DT_OPT_NESTEROV, .momentum = momentum, .nstate = momentum > 0, .states = momentum > 0};
 }
 
+/* The trust ratio of lamb is of a whole tensor, also one that is measured block by block: without decay each step is
+ * the rate, times the weights' norm by the direction's, whose elements are 1 or -1 at first. */
+START_TEST(test_trust_is_of_whole_tensors)
+{
+    enum { INPUTS = 2 * DT_MEASURE_BLOCK + 100, PARAMS = INPUTS + 1 };
+    static float weights[PARAMS], before[PARAMS], sum[PARAMS], first[PARAMS], second[PARAMS];
+    float *vectors[] = {weights, first, second};
+    set("train.optimizer=lamb");
+    struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    set("train.schedule=constant"), set("train.warmup_steps=0"), set("train.weight_decay=0");
+    const struct dt_model_desc desc = desc_of("linear", INPUTS, 1, DT_TASK_REGRESS);
+    dt_model_destroy(job.model);
+    EXPECT_OK(dt_model_create(&desc, &job.model));
+    EXPECT_OK(dt__optimizers_init(&job));
+    dt_schedule_init(&job.schedule, &config, job.last_step);
+    struct dt_group all = {.job = &job, .count = job.replicas};
+    struct dt_update_info info = {.step = 0};
+    double *measures, norm2 = 0;
+    EXPECT_OK(dt_alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
+    for (int i = 0; i < PARAMS; i++) {
+        before[i] = weights[i] = i < DT_MEASURE_BLOCK ? 1 : 3;
+        sum[i] = i % 3 ? 2 : -5;
+        norm2 += i < INPUTS ? (double)(weights[i] * weights[i]) : 0;
+    }
+    for (size_t at = 0, n; at < PARAMS; at += n) {
+        n = PARAMS - at < DT_MEASURE_BLOCK ? PARAMS - at : DT_MEASURE_BLOCK;
+        dt__measure_sync(&all, &info, at, n, sum + at, vectors, measures);
+    }
+    info.measures = measures;
+    dt__update_sync(&all, &info, 0, PARAMS, sum, vectors, weights);
+    const double step = config.train.lr * sqrt(norm2 / INPUTS);
+    for (int i = 0; i < INPUTS; i++)
+        ck_assert_double_eq_tol((double)(before[i] - weights[i]), i % 3 ? step : -step, 1e-3 * step);
+    dt_free(measures);
+    dt_free(job.trust);
+    free_job(&job);
+}
+END_TEST
+
 START_TEST(test_outer_update)
 {
     set("train.outer_lr=0.7");
@@ -656,7 +695,8 @@ START_TEST(test_ties)
 }
 END_TEST
 
-DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_outer_update, 1},
+DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1},
+           {test_outer_update, 1},
            {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1}, {test_own_rate, 1},
            {test_group_update, 1}, {test_group_part, 1}, {test_rounds, COUNT(ROUNDS)},
            {test_async_update, COUNT(ASYNC)}, {test_async_update_of_rows, COUNT(ASYNC)},
