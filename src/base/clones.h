@@ -1,9 +1,9 @@
-/* DT__CLONES before a hot loop in a static function (clang gives others no name that other files can
- * link): the function is built for three generations of instructions, and
- * the one that suits the CPU is taken as the program is loaded. The bits are the same in each:
- * nothing is contracted, and no sum changes its order. A build for AVX2 or better has its vectors
- * anyway. Address sanitizers and fuzzers, which are not ready while a program is loaded, and C
- * libraries without indirect functions do without.
+/* DT__CLONES before a hot loop: the function is built for three generations of instructions, and
+ * the one that suits the CPU is taken as the program is loaded. It is static: clang gives others no
+ * name that another file can link. The bits are the same in each: nothing is contracted, and no sum
+ * changes its order. A build for AVX2 or better has its vectors anyway. Address sanitizers and
+ * fuzzers, which are not ready while a program is loaded, and C libraries without indirect
+ * functions do without.
  *
  * DT__AVX512 is the first generation, with AVX512BW: without its words of 16 bits gcc takes vectors
  * of half the width, and to round to bf16 takes three times as long (0.147 in place of 0.048 ns a

@@ -198,10 +198,8 @@ static void deal_books(struct dt_exchange *x, struct dt__room *room)
 static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__room room = {0};
-    int ranks;
     deal_books(x, &room);
-    DT_MPI(MPI_Comm_size(x->node_comm, &ranks));
-    if (dt_is_backed(room.used) || (ranks > 1 && dt__shared_room(room.used, "bank's books")))
+    if (dt_is_backed(room.used) || !dt__shared_fits(x->node_comm, room.used, "bank's books"))
         room.dir = x->spec.books;
     DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, &x->books_memory));
     room = (struct dt__room){.memory = x->books_memory.memory};

@@ -597,10 +597,11 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
 static void rows_vectors(const struct dt_exchange *x, int range, float **out)
 {
     const bool dealt = dt__rows_are_dealt(x);
+    const size_t begin = dealt ? dt__rows_own(x, range).begin : 0;
     for (int v = 0; v < x->spec.vectors; v++) {
         float *table = dealt ? dt__rows_table(x, range, v) : NULL;
         /* NULL: rows are not dealt, or have none, as of rounding errors */
-        out[v] = table ? table - dt__rows_own(x, range).begin : x->vectors[v];
+        out[v] = table ? table - begin : x->vectors[v];
     }
 }
 

@@ -44,6 +44,13 @@ dt_status dt__shared_room(size_t bytes, const char *what)
                    (double)bytes / 1e6, what);
 }
 
+bool dt__shared_fits(MPI_Comm comm, size_t bytes, const char *what)
+{
+    int size;
+    DT_MPI(MPI_Comm_size(comm, &size));
+    return size == 1 || !dt__shared_room(bytes, what);
+}
+
 static const char *dir_of(const struct dt__room *room)
 {
     return room->dir ? room->dir : "/dev/shm";

@@ -44,6 +44,9 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
                             const struct dt_ranks *all, struct dt__shared *out);
 /* DT_EMEMORY: /dev/shm has less than that. */
 dt_status dt__shared_room(size_t bytes, const char *what);
+/* Whether the ranks of `comm`, all of one host, can share so much: one rank alone takes none of
+ * /dev/shm. */
+bool dt__shared_fits(MPI_Comm comm, size_t bytes, const char *what);
 /* Bytes at `begin` will all be written, and read anywhere: at one rank, before they are. If they
  * are many the kernel gives huge pages where it can: a row at random of 256 MB took 28 ns instead
  * of 45. Writes a zero to each of these pages. */

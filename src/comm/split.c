@@ -172,7 +172,6 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     struct dt_split *s = NULL;
     struct dt__room room = {0};
     size_t own = 0; /* subtrees of this node's */
-    int ranks;
     dt_status status = dt_alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
         *s = (struct dt_split){.x = x, .comm = MPI_COMM_NULL, .self = x->world->worker};
@@ -184,8 +183,7 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     list_sums(s);
     deal_memory(s, &room);
     /* what a small /dev/shm does not hold beside gradients is in a file */
-    DT_MPI(MPI_Comm_size(x->node_comm, &ranks));
-    if (ranks > 1 && dt__shared_room(room.used, "rows of split layers"))
+    if (!dt__shared_fits(x->node_comm, room.used, "rows of split layers"))
         room.dir = dt_temporary_dir();
     DT_GUARD(dt__shared_create(x->node_comm, &room, "rows of split layers", &x->all, &s->shared));
     room = (struct dt__room){.memory = s->shared.memory};

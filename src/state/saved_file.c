@@ -114,13 +114,14 @@ static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     dt__h5_put(layout, &item, NULL);
 }
 
-/* Of a row-sparse tensor the rows that are not all 0, if they are `most` or fewer, in its place:
+/* Of a row-sparse tensor the rows that are not all 0 are put in its place, where that halves it:
  * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: there are
- * more. */
+ * more, or, unless it is `sparse`, more than one. */
 static bool put_rows(struct dt__h5_layout *layout, const char *path, const struct dt_tensor *tensor,
-                     const float *values, size_t most)
+                     const float *values, bool sparse)
 {
     const size_t rows = tensor->shape[0], width = tensor->count / rows;
+    const size_t half = rows / 2 * width / (width + 1), most = sparse || !half ? half : 1;
     char name[DT__H5_PATH + sizeof "_values"];
     uint64_t dims[DT__H5_MAX_RANK];
     size_t count = 0, at = 0;
@@ -156,10 +157,8 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
         const float *values = *vector->at + tensor->offset;
         if (is_left_out(tensor, vector)) continue;
         snprintf(path, sizeof path, "%s/%s", vector->path, tensor->name);
-        const size_t rows = tensor->shape[0], width = tensor->count / rows;
-        const size_t half = rows / 2 * width / (width + 1);
-        const size_t most = sparse ? half : vector->trained && half;
-        if (!tensor->row_sparse || !put_rows(layout, path, tensor, values, most))
+        const bool by_rows = tensor->row_sparse && (sparse || vector->trained);
+        if (!by_rows || !put_rows(layout, path, tensor, values, sparse))
             put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values);
     }
 }
