@@ -47,7 +47,7 @@ train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05
 check_eq 'lines about the wire' "$(grep -c "$told" "$tmp/slow.err")" 1
 step=$(sed -n 's/.*the exchange with other hosts takes .* of a \(.*\) ms step.*/\1/p' "$tmp/slow.err")
 check_ge 'ms of a step, as told' "$step" 50
-check_le 'ms of a step, as told' "$step" 5000
+check_le 'ms of a step, as told' "$step" "$(record "$tmp/slow" final wall_secs | awk '{print 1000 * $1 / 20}')" # 20 steps are looked at
 train ftrl 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.05 train.optimizer=ftrl \
     train.schedule=constant train.lr=0.1
 grep -q 'the exchange with other hosts takes .* ms step: try a larger train.batch$' "$tmp/ftrl.err" ||
@@ -56,8 +56,9 @@ job 3 "$recipe" "run.dir=$tmp/near" $keys train.max_steps=40 test.slow_rank=2 te
     { cat "$tmp/near.err"; fail near; }
 check_eq 'lines about the wire on one host' "$(grep -c "$told" "$tmp/near.err")" 0
 for exchange in node reduce; do
-    train $exchange 5 train.exchange=$exchange train.max_steps=100 model.hidden=16
-    check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 1.6
+    train $exchange 5 train.exchange=$exchange train.max_steps=100 model.hidden=16 model.dropout=0 \
+        train.optimizer=adam train.lr=0.01
+    check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 1
 done
 train async 5 train.mode=async train.optimizer=adam train.lr=0.001 train.epochs=2
 check_eq 'exchange of async' "$(record "$tmp/async" start exchange)" window

@@ -20,19 +20,22 @@ for model in 'model.kind=linear' 'model.hidden=3000 model.embedding=2 model.wide
     check_eq "answers for hashed categories ($model)" \
         "$(ask '/v1/models/a%22b:predict' "$(cat "$tmp/many.json")" | probabilities)" \
         "$(head -6 "$tmp/many.csv" | "$dtrain" predict "$tmp/many" 2>/dev/null | probabilities)"
-    # Requests of several connections, which are computed together.
     awk -F, 'NR > 1 { row = ""; for (i = 1; i <= 200; i++) row = row (i > 1 ? "," : "") "\"" $i "\""; print "[" row "]" }' \
         "$tmp/many.csv" >"$tmp/rows"
     "$dtrain" predict "$tmp/many" <"$tmp/rows" 2>/dev/null >"$tmp/answers"
-    /usr/bin/python3 tests/e2e/serve_client.py load "$port" 400 8 "$tmp/rows" "$tmp/answers" 'a%22b' >"$tmp/said" || fail load
-    ! grep '^wrong' "$tmp/said" || fail 'answers of requests that are computed together'
-    batches=$(ask /metrics | sed -n 's/^dtrain_serve_batches_total //p')
+    # Requests of several connections, until some of them were computed together.
+    for asked in 401 801 1201 1601; do
+        /usr/bin/python3 tests/e2e/serve_client.py load "$port" 400 8 "$tmp/rows" "$tmp/answers" 'a%22b' >"$tmp/said" || fail load
+        ! grep '^wrong' "$tmp/said" || fail 'answers of requests that are computed together'
+        batches=$(ask /metrics | sed -n 's/^dtrain_serve_batches_total //p')
+        [ "$batches" -ge "$asked" ] || break
+    done
     check_eq 'a name with a quote' "$(/usr/bin/python3 -c "import json, urllib.request
 print(json.load(urllib.request.urlopen('http://127.0.0.1:$port/v2/models/a%22b/ready'))['name'])")" 'a"b'
     kill -TERM $server
     wait $server || fail 'a stop'
 done
-check_le 'batches of 401 requests to the larger model' "$batches" 400
+check_le 'batches of these requests to the larger model' "$batches" $((asked - 1))
 
 # Many features: what is allocated is in proportion to the request, not to the rows that it says it has.
 printf '0 1:1\n1 1000000:1\n' >"$tmp/wide.svm"

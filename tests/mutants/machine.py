@@ -226,8 +226,7 @@ class Seen:
     def measure(place, tests):
         copy_tree(place)
         lines, seconds = {}, {}
-        programs = ["all", "tests"]
-        if run(["make", f"-j{JOBS}", "SANITIZE=--coverage", "CFLAGS=-O1", *programs], place, 3600, place / "log"):
+        if run(["make", f"-j{JOBS}", "SANITIZE=--coverage", "CFLAGS=-O1", "all", "tests"], place, 3600, place / "log"):
             sys.exit((place / "log").read_text()[-2000:])
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             for name, (cpu, counts) in zip(tests, pool.map(lambda name: Seen.counts(place, name), tests)):
