@@ -384,7 +384,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
-      "train.loss")                                                                                \
+      "train.loss. Of several targets with different units, rmse says most about the largest; "    \
+      "r2 counts all the same")                                                                    \
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \

@@ -434,8 +434,14 @@ struct dt_metric_values {
     double accuracy, top5, auc, precision, recall;
     double rmse, mae,
         r2; /* over all elements; r2: the mean of the targets', as scikit-learn has it */
+    double guess_rmse; /* of a guess that says the targets' means */
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
+/* Of target number `target`, from 0; false: there are no more, or the task predicts classes. */
+struct dt_target_score {
+    double rmse, guess_rmse, r2;
+};
+bool dt_metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
 /* The counts (classes, classes), true class major, to read or to add to; NULL for regression and
  * for more than DT_MAX_CONFUSION classes. */
 uint64_t *dt_metrics_confusion(struct dt_metrics *metrics);

@@ -1,10 +1,11 @@
 /* `dtrain eval`: measures a model on held-out data, as evaluation during training does, chunk by
- * chunk. A terminal gets a table, with precision and recall of each class; everything else gets one
+ * chunk. A terminal gets a table, with the scores of each class or target; everything else gets one
  * JSON line. */
 #include <math.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "data/names.h"
 #include "dtrain/report.h"
 #include "dtrain/train.h"
 
@@ -16,14 +17,35 @@ static const char *class_name(const struct cli_model *model, size_t c, char buff
     return name ? name : buffer;
 }
 
+/* The scores of several numeric targets; of very many, as fields are, none. */
+enum { MOST_TARGETS = 64 };
+struct targets {
+    int count;
+    struct dt_target_score scores[MOST_TARGETS];
+    struct dt__names names; /* (count), or none */
+};
+
+static dt_status targets_score(const struct cli_model *model, const struct dt_metrics *metrics,
+                               struct targets *out)
+{
+    const struct dt_schema *schema = &model->predictor->file.schema;
+    if (schema->targets < 2 || schema->targets > MOST_TARGETS) return DT_OK;
+    while (out->count < schema->targets &&
+           dt_metrics_target(metrics, out->count, &out->scores[out->count]))
+        out->count++;
+    return schema->label_column ? dt__names_split(schema->label_column, &out->names) : DT_OK;
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 static dt_status metrics_print_json(const struct cli_model *model,
                                     const struct dt_metric_values *values,
-                                    const uint64_t *confusion, const struct dt_class_scores *scores)
+                                    const uint64_t *confusion, const struct dt_class_scores *scores,
+                                    const struct targets *targets)
 {
     struct dt_json json = {0};
     char name[24];
+    double rmse[MOST_TARGETS], r2[MOST_TARGETS];
     size_t classes = scores->classes;
     dt_json_begin(&json);
     dt_json_int(&json, "step", (int64_t)model->predictor->file.step);
@@ -36,6 +58,12 @@ static dt_status metrics_print_json(const struct cli_model *model,
         dt_json_reals(&json, "class_precision", scores->precision, classes);
         dt_json_reals(&json, "class_recall", scores->recall, classes);
         dt_json_reals(&json, "class_f1", scores->f1, classes);
+    }
+    for (int i = 0; i < targets->count; i++)
+        rmse[i] = targets->scores[i].rmse, r2[i] = targets->scores[i].r2;
+    if (targets->count) {
+        dt_json_reals(&json, "target_rmse", rmse, (size_t)targets->count);
+        dt_json_reals(&json, "target_r2", r2, (size_t)targets->count);
     }
     dt_status status = dt_json_end(&json);
     if (!status) puts(json.text.data);
@@ -107,9 +135,24 @@ static void classes_print(const struct cli_model *model, const struct dt_class_s
     putchar('\n');
 }
 
+/* Each target's error beside that of its mean. */
+static void targets_print(const struct targets *targets)
+{
+    enum { WIDTH = 24 };
+    printf("\n%-*s  %9s  %9s  %9s\n", WIDTH, "target", "rmse", "guess", "r2");
+    for (int i = 0; i < targets->count; i++) {
+        const struct dt_target_score *score = &targets->scores[i];
+        char number[24];
+        snprintf(number, sizeof number, "%d", i);
+        const bool named = targets->names.count == (size_t)targets->count;
+        cli_print_text(named ? targets->names.items[i] : number, WIDTH);
+        printf("  %9.5g  %9.5g  %9.4f\n", score->rmse, score->guess_rmse, score->r2);
+    }
+}
+
 static void metrics_print_table(const struct cli_model *model,
                                 const struct dt_metric_values *values, const uint64_t *confusion,
-                                const struct dt_class_scores *scores)
+                                const struct dt_class_scores *scores, const struct targets *targets)
 {
     const char *name;
     double value;
@@ -117,6 +160,7 @@ static void metrics_print_table(const struct cli_model *model,
     for (int i = 0; dt_metric_at(i, values, &name, &value); i++)
         if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
     if (confusion) classes_print(model, scores, confusion);
+    if (targets->count) targets_print(targets);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -129,6 +173,7 @@ dt_status cmd_eval(int argc, char **argv)
     struct dt_measure *measure = NULL;
     struct dt_metric_values values;
     struct dt_class_scores scores = {0};
+    struct targets targets = {0};
     dt_status status;
     DT_TRY(cli_model_open(&model, argc, argv));
     const struct dt_model *network = model.predictor->model;
@@ -142,11 +187,13 @@ dt_status cmd_eval(int argc, char **argv)
     dt_metrics_values(metrics, &values);
     if (confusion)
         DT_GUARD(dt_class_scores_make(confusion, (size_t)model.predictor->classes, &scores));
+    DT_GUARD(targets_score(&model, metrics, &targets));
     if (isatty(STDOUT_FILENO) && !model.config.eval.json)
-        metrics_print_table(&model, &values, confusion, &scores);
+        metrics_print_table(&model, &values, confusion, &scores, &targets);
     else
-        status = metrics_print_json(&model, &values, confusion, &scores);
+        status = metrics_print_json(&model, &values, confusion, &scores, &targets);
 done:
+    dt__names_free(targets.names.items, targets.names.count);
     dt_free(scores.precision);
     dt_measure_destroy(measure);
     dt_metrics_destroy(metrics);

@@ -42,7 +42,9 @@ const struct command commands[] = {
      "of a run.\n\n"
      "The data is what the run was evaluated on, unless data.eval names other files. Relative "
      "paths of the run start at the current directory: call eval in the directory in which the run "
-     "was started."},
+     "was started.\n\n"
+     "With 2 to 64 numeric targets the table and the JSON line (target_rmse, target_r2) also have "
+     "the scores of each target, in the order of data.label."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
      "MODEL is any path that eval takes. A row is a JSON object with column names as keys, a JSON "

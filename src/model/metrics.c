@@ -114,9 +114,17 @@ void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const double weight = metrics->sums[WEIGHT];
     *out = (struct dt_metric_values){
-        metrics->sums[ROWS], metrics->sums[LOSS] / weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+        metrics->sums[ROWS], metrics->sums[LOSS] / weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+        NAN};
     metrics->task->values(metrics->nout, weight, metrics->sums + SUMS, metrics->scored,
                           metrics->nscored, out);
+}
+
+bool dt_metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out)
+{
+    if (!metrics->task->score || target >= metrics->nout) return false;
+    *out = metrics->task->score(metrics->nout, metrics->sums[WEIGHT], metrics->sums + SUMS, target);
+    return true;
 }
 
 /* ---- classes -------------------------------------------------------------------------------- */

@@ -573,27 +573,37 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-/* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or
+/* Of one target, from the sums above. r2 is scikit-learn's r2_score: a constant target is met (1) or
  * not (0). Its sums leave a rounding error of some 1e-16 of sum2, and more with many rows; targets
  * that vary in the last one or two bits of an f32 alone count as constant, too. */
+static struct dt_target_score numbers_score(int nout, double weight, const double *sums, int i)
+{
+    const double *error2 = sums + 1 + i, sum = error2[nout], sum2 = error2[2 * nout];
+    const double variation = sum2 - sum * sum / weight;
+    const bool constant = variation <= 1e-14 * sum2 && !isnan(*error2);
+    return (struct dt_target_score){
+        .rmse = sqrt(*error2 / weight),
+        .guess_rmse = constant ? 0.0 : sqrt(variation / weight),
+        .r2 = constant ? (*error2 > 0.0 ? 0.0 : 1.0) : 1.0 - *error2 / variation, /* NaN: no weight */
+    };
+}
+
 static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
                            size_t n, struct dt_metric_values *out)
 {
-    const double *error2 = sums + 1, *sum = error2 + nout, *sum2 = sum + nout;
     const double count = weight * nout;
-    double all = 0.0, r2 = 0.0;
+    double all = 0.0, guess = 0.0, r2 = 0.0;
     (void)scored, (void)n;
     for (int i = 0; i < nout; i++) {
-        const double variation = sum2[i] - sum[i] * sum[i] / weight;
-        all += error2[i];
-        if (variation <= 1e-14 * sum2[i] && !isnan(error2[i]))
-            r2 += error2[i] > 0.0 ? 0.0 : 1.0;
-        else /* NaN, if no row has a weight */
-            r2 += 1.0 - error2[i] / variation;
+        const struct dt_target_score score = numbers_score(nout, weight, sums, i);
+        all += sums[1 + i];
+        guess += score.guess_rmse * score.guess_rmse;
+        r2 += score.r2;
     }
     out->rmse = sqrt(all / count);
     out->mae = sums[0] / count;
     out->r2 = r2 / nout;
+    out->guess_rmse = sqrt(guess / nout);
 }
 
 /* ---- a program's own ------------------------------------------------------------------------ */
@@ -692,6 +702,7 @@ static const struct dt__task TASKS[] = {
                   .added = {1, 3},
                   .measure = numbers_measure,
                   .values = numbers_values,
+                  .score = numbers_score,
                   .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2)},
     [LABELS] = {.task = DT_TASK_MULTILABEL,
                 .name = "multi-label classification",

@@ -35,6 +35,8 @@ struct dt__task {
     /* From the rows' weight and sums over all chunks, and `n` scored rows, which it may sort. */
     void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,
                    struct dt_metric_values *out);
+    /* Of one target, from weight and sums. NULL: targets have no scores of their own. */
+    struct dt_target_score (*score)(int nout, double weight, const double *sums, int target);
     unsigned metrics; /* bits of enum dt_metric: those that exist beside the loss */
 };
 

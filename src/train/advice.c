@@ -103,8 +103,8 @@ static dt_status guess_add(const struct dt_job *job, uint64_t chunk, const float
     return status;
 }
 
-/* Of the commonest class, or of the targets' mean: rmse^2 = (1 - r2) variance. Of an order by
- * chance: the area's deviation is about that of the rarer class's mean rank. */
+/* Of the commonest class, or of the targets' means. Of an order by chance: the area's deviation is
+ * about that of the rarer class's mean rank. */
 static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
                         struct dt_guess *guess)
 {
@@ -112,10 +112,8 @@ static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
     const size_t classes = confusion ? (size_t)job->model->classes : 0;
     struct dt_metric_values values;
     dt_metrics_values(metrics, &values);
-    if (isfinite(values.rmse) && values.r2 < 1 && dt_source_schema(job->train)->targets == 1) {
-        *guess = (struct dt_guess){"rmse", values.rmse / sqrt(1 - values.r2), 0, 1, ""};
-        guess->noise = 0.02 * guess->value;
-    }
+    if (values.guess_rmse > 0)
+        *guess = (struct dt_guess){"rmse", values.guess_rmse, 0.02 * values.guess_rmse, 1, ""};
     for (size_t c = 0; c < classes; c++) {
         double rows = 0;
         for (size_t i = 0; i < classes; i++)

@@ -151,7 +151,8 @@ START_TEST(errors_are_measured)
         target[i] = 100.0f + 50.0f * target[i];
     }
     struct dt_metrics *metrics = measure(&values);
-    double square = 0.0, absolute = 0.0, r2 = 0.0;
+    double square = 0.0, absolute = 0.0, r2 = 0.0, spread = 0.0;
+    struct dt_target_score score;
     for (int t = 0; t < NOUT; t++) { /* targets of very different sizes */
         double mean = 0.0, error2 = 0.0, variation = 0.0;
         for (int i = t; i < COUNT; i += NOUT)
@@ -162,13 +163,20 @@ START_TEST(errors_are_measured)
             absolute += fabs(error);
             variation += ((double)target[i] - mean) * ((double)target[i] - mean);
         }
+        ck_assert(dt_metrics_target(metrics, t, &score));
+        ck_assert_double_eq_tol(score.rmse, sqrt(error2 / ROWS), 1e-12);
+        ck_assert_double_eq_tol(score.guess_rmse, sqrt(variation / ROWS), 1e-9);
+        ck_assert_double_eq_tol(score.r2, 1.0 - error2 / variation, 1e-9);
         square += error2;
+        spread += variation;
         r2 += (1.0 - error2 / variation) / NOUT;
     }
     ck_assert_double_eq_tol(values.rmse, sqrt(square / COUNT), 1e-12);
     ck_assert_double_eq_tol(values.loss, square / COUNT, 1e-3);
     ck_assert_double_eq_tol(values.mae, absolute / COUNT, 1e-12);
     ck_assert_double_eq_tol(values.r2, r2, 1e-9);
+    ck_assert_double_eq_tol(values.guess_rmse, sqrt(spread / COUNT), 1e-9);
+    ck_assert(!dt_metrics_target(metrics, NOUT, &score));
     ck_assert(isnan(values.accuracy) && isnan(values.top5));
     ck_assert_ptr_null(dt_metrics_confusion(metrics));
     dt_metrics_destroy(metrics);
