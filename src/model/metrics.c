@@ -113,9 +113,17 @@ uint64_t *dt_metrics_confusion(struct dt_metrics *metrics)
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const double weight = metrics->sums[WEIGHT];
-    *out = (struct dt_metric_values){
-        metrics->sums[ROWS], metrics->sums[LOSS] / weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-        NAN};
+    *out = (struct dt_metric_values){metrics->sums[ROWS],
+                                     metrics->sums[LOSS] / weight,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     NAN};
     metrics->task->values(metrics->nout, weight, metrics->sums + SUMS, metrics->scored,
                           metrics->nscored, out);
 }

@@ -584,7 +584,8 @@ static struct dt_target_score numbers_score(int nout, double weight, const doubl
     return (struct dt_target_score){
         .rmse = sqrt(*error2 / weight),
         .guess_rmse = constant ? 0.0 : sqrt(variation / weight),
-        .r2 = constant ? (*error2 > 0.0 ? 0.0 : 1.0) : 1.0 - *error2 / variation, /* NaN: no weight */
+        .r2 =
+            constant ? (*error2 > 0.0 ? 0.0 : 1.0) : 1.0 - *error2 / variation, /* NaN: no weight */
     };
 }
 
