@@ -113,17 +113,17 @@ uint64_t *dt_metrics_confusion(struct dt_metrics *metrics)
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const double weight = metrics->sums[WEIGHT];
-    *out = (struct dt_metric_values){metrics->sums[ROWS],
-                                     metrics->sums[LOSS] / weight,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN,
-                                     NAN};
+    *out = (struct dt_metric_values){.rows = metrics->sums[ROWS],
+                                     .loss = metrics->sums[LOSS] / weight,
+                                     .accuracy = NAN,
+                                     .top5 = NAN,
+                                     .auc = NAN,
+                                     .precision = NAN,
+                                     .recall = NAN,
+                                     .rmse = NAN,
+                                     .mae = NAN,
+                                     .r2 = NAN,
+                                     .guess_rmse = NAN};
     metrics->task->values(metrics->nout, weight, metrics->sums + SUMS, metrics->scored,
                           metrics->nscored, out);
 }

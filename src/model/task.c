@@ -574,8 +574,9 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
 }
 
 /* Of one target, from the sums above. r2 is scikit-learn's r2_score: a constant target is met (1) or
- * not (0). Its sums leave a rounding error of some 1e-16 of sum2, and more with many rows; targets
- * that vary in the last one or two bits of an f32 alone count as constant, too. */
+ * not (0); NaN if no row has a weight. The sums leave a rounding error of some 1e-16 of sum2, and
+ * more with many rows; targets that vary in the last one or two bits of an f32 alone count as
+ * constant, too. */
 static struct dt_target_score numbers_score(int nout, double weight, const double *sums, int i)
 {
     const double *error2 = sums + 1 + i, sum = error2[nout], sum2 = error2[2 * nout];
@@ -584,8 +585,7 @@ static struct dt_target_score numbers_score(int nout, double weight, const doubl
     return (struct dt_target_score){
         .rmse = sqrt(*error2 / weight),
         .guess_rmse = constant ? 0.0 : sqrt(variation / weight),
-        .r2 =
-            constant ? (*error2 > 0.0 ? 0.0 : 1.0) : 1.0 - *error2 / variation, /* NaN: no weight */
+        .r2 = constant ? (*error2 > 0.0 ? 0.0 : 1.0) : 1.0 - *error2 / variation,
     };
 }
 
