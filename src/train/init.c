@@ -3,8 +3,8 @@
  *
  * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names:
  * two tables may have the same columns in another order, and number the same categories otherwise,
- * which go by their counts. The output layer is put into the units of the new targets. What does
- * not fit starts fresh; all of it is said. */
+ * which go by their counts. A first layer that is dense is put into the units of the new inputs, the
+ * output layer into those of the new targets. What does not fit starts fresh; all of it is said. */
 #include <string.h>
 
 #include "data/names.h"
@@ -142,6 +142,69 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
             tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
 }
 
+/* ---- units of the inputs --------------------------------------------------------------------- */
+
+/* Input `i` of both sides (UINT32_MAX: not of the other): x before = factor * x now + offset.
+ * False: they are the same. */
+static bool input_shift(const struct dt_schema *before, uint32_t was, const struct dt_schema *now,
+                        size_t i, double *factor, double *offset)
+{
+    const double scale = before->scale / now->scale;
+    if (was == UINT32_MAX) return false;
+    const double mean0 = before->mean ? (double)before->mean[was] : 0;
+    const double mean1 = now->mean ? (double)now->mean[i] : 0;
+    const double inverse0 = before->inv_std ? (double)before->inv_std[was] : 1;
+    const double inverse1 = now->inv_std ? (double)now->inv_std[i] : 1;
+    *factor = scale * inverse0 / inverse1;
+    *offset = (mean1 * scale - mean0) * inverse0;
+    return *factor != 1 || *offset != 0;
+}
+
+/* The dense layer that reads all inputs, its bias behind its weights; NULL: others read them. */
+static const struct dt_tensor *input_layer(const struct dt_model *model)
+{
+    const struct dt_tensor *weight = model->tensor, *bias = weight + 1;
+    const bool dense = model->tensors > 1 && model->row_sparse == 1 && weight->row_sparse &&
+                       bias->role == DT_TENSOR_BIAS && bias->layer == weight->layer;
+    return dense ? weight : NULL;
+}
+
+/* Puts the first layer, as it was copied, into the units of the new inputs, so that it says the
+ * same: W x0 + b = W (factor x1 + offset) + b. */
+static void convert_inputs(const struct dt_job *job, const struct dt_model *from,
+                           const struct dt_checkpoint *file, const uint32_t *match,
+                           const char *path, float *params)
+{
+    const struct dt_schema *now = dt_source_schema(job->train), *before = &file->schema;
+    const struct dt_tensor *weight = input_layer(job->model);
+    const size_t features = (size_t)now->features;
+    const size_t width = weight ? weight[1].count : 0;
+    size_t shifted = 0;
+    bool named;
+    if (!match && now->features != before->features) return; /* other shapes: nothing was taken */
+    if (weight && !find_tensor(from, weight, match != NULL, &named)) return;
+    for (size_t i = 0; i < features; i++) {
+        double factor, offset;
+        if (!input_shift(before, match ? match[i] : (uint32_t)i, now, i, &factor, &offset))
+            continue;
+        shifted++;
+        for (size_t j = 0; j < width; j++) {
+            float *w = params + weight->offset + i * width + j;
+            params[weight[1].offset + j] += (float)((double)*w * offset);
+            *w = (float)((double)*w * factor);
+        }
+    }
+    if (shifted && weight)
+        dt_info("run.init: %s: %zu of %zu inputs are in other units: the first layer is converted",
+                path, shifted, features);
+    else if (shifted)
+        dt_warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
+                "data.normalize): the weights that read them are taken as they are",
+                path);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
 /* What does not fit keeps the weights that it has, which are new; that is said. */
 static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
                               const struct dt_checkpoint *file, const char *path, size_t *out_taken)
@@ -164,10 +227,6 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
         dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
                 path);
-    if (!status && (schema->scale != file->schema.scale || !schema->mean != !file->schema.mean))
-        dt_warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
-                "data.normalize): the weights that read them are taken as they are",
-                path);
     if (!status && !classes_match(schema, &file->schema))
         dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
                 "outputs are matched by position",
@@ -186,6 +245,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
                     named ? "it has another shape there" : "it is not there");
         taken += source != NULL;
     }
+    if (!status) convert_inputs(job, from, file, match, path, params);
     dt_free(match);
     DT_TRY(status);
     if (taken == 0)

@@ -78,7 +78,19 @@ check_eq 'its step' "$(record "$tmp/same" final step)" 0
 sed 's/east$/south/' "$tmp/data.csv" >"$tmp/classes.csv" # which is not the first of the three
 good classes run.init="$tmp/first" data.train="$tmp/classes.csv" train.max_steps=0
 grep -q 'warning: run.init: .* other classes' "$tmp/err" || { cat "$tmp/err"; fail 'other classes in silence'; }
-good scaled run.init="$tmp/first" data.normalize=standard train.max_steps=0
+# Inputs in other units: a dense layer is converted, so that the model says what it did; others are taken as they are.
+said() { "$dtrain" -q predict "$tmp/$1" data.eval="$tmp/data.csv" | sed 's/.*"probabilities":\[//; s/\].*//'; }
+good scaled run.init="$tmp/first" data.normalize=standard data.scale=3 train.max_steps=0
+grep -q 'run.init: .* 4 of 4 inputs are in other units: the first layer is converted' "$tmp/err" ||
+    { cat "$tmp/err"; fail 'other units are not said'; }
+said first >"$tmp/a"
+said scaled | paste -d, "$tmp/a" - | awk -F, '{ n = NF / 2
+    for (i = 1; i <= n; i++) if (($i - $(i + n)) ^ 2 > 1e-10) exit 1 } END { exit NR < 9 }' || fail 'what a converted layer says'
+for with in "run.dir=$tmp/unshifted" "run.dir=$tmp/otherwise data.normalize=standard run.init=$tmp/unshifted"; do
+    # shellcheck disable=SC2086 # words
+    job 1 data.train="$tmp/data.csv" model.layers='layernorm, dense 5' train.lr=0.1 train.max_steps=1 $with 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'a model whose first layer is not dense'; }
+done
 grep -q 'warning: run.init: .* scaled or normalised otherwise' "$tmp/err" || { cat "$tmp/err"; fail 'other inputs in silence'; }
 { cat "$tmp/data.csv"; for i in 1 2 3 4 5 6 7 8 9; do echo "0.$i,0.2,0.3,0.$i,south"; done; } >"$tmp/more.csv"
 good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=20
