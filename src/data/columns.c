@@ -399,9 +399,13 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
                        "3/4/2021: write 2021-04-03, or data.ignore=%zu leaves it out",
                        column->place, name, column->place);
     dt__dates_form(&column->dates, text);
-    dt_info("column %zu (%s): dates, written %s, become numbers: days, year, month, weekday%s "
-            "(data.dates)",
-            column->place, name, text, column->dates.times ? ", hour" : "");
+    if (dt__dates_numbers(&column->dates) == 1)
+        dt_info("column %zu (%s): times, written %s, become a number: hour (data.dates)",
+                column->place, name, text);
+    else
+        dt_info("column %zu (%s): dates, written %s, become numbers: days, year, month, weekday%s "
+                "(data.dates)",
+                column->place, name, text, column->dates.times ? ", hour" : "");
     dt_status status = dt__names_add(&form, text, strlen(text));
     out->categories = form.items;
     out->ncategories = (int)form.count;
@@ -454,9 +458,11 @@ static dt_status settle_names(struct dt_schema *schema)
         const struct dt_column *column = &schema->columns[c];
         const char *name = column->name;
         char **out = schema->feature_names + column->first;
+        struct dt__dates dates;
         if (column->kind == DT_COLUMN_NUMBER) DT_TRY(dt_strdup(name, out));
-        for (int i = 0; column->kind == DT_COLUMN_DATE && i < dt__column_numbers(column, NULL); i++)
-            DT_TRY(dt_format(out++, "%s (%s)", name, dt__date_name(i)));
+        if (column->kind == DT_COLUMN_DATE) dt__dates_parse_form(column->categories[0], &dates);
+        for (int i = 0; column->kind == DT_COLUMN_DATE && i < dt__dates_numbers(&dates); i++)
+            DT_TRY(dt_format(out++, "%s (%s)", name, dt__date_name(&dates, i)));
         if (column->flag)
             DT_TRY(dt_format(&schema->feature_names[column->flag], "%s (missing)", name));
         if (column->kind != DT_COLUMN_CATEGORY) continue;

@@ -11,15 +11,22 @@
 
 enum { GROUP = 31, SLOTS = 288, SLOT_MINUTES = 5, DAY_SECS = 86400 };
 
-const char *dt__date_name(int number)
+enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number, and that of times alone */
+
+static bool are_times_alone(const struct dt__dates *dates)
+{
+    return dates->between == 'H';
+}
+
+const char *dt__date_name(const struct dt__dates *dates, int number)
 {
     static const char *const names[DT__DATE_NUMBERS] = {"days", "year", "month", "weekday", "hour"};
-    return names[number];
+    return names[are_times_alone(dates) ? HOUR : number];
 }
 
 int dt__dates_numbers(const struct dt__dates *dates)
 {
-    return dates->times ? DT__DATE_NUMBERS : DT__DATE_NUMBERS - 1;
+    return are_times_alone(dates) ? 1 : HOUR + dates->times;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -74,6 +81,9 @@ static bool date_read(const char *text, size_t length, struct date *out)
     if (length > DT__SHOWN || memchr(text, 0, length)) return false;
     memcpy(copy, text, length);
     copy[length] = 0;
+    *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
+    if (time_read(copy, &out->slot)) /* alone, it has two digits of minutes */
+        return strspn(strchr(copy, ':') + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
         return false;
     const bool year_first = first > 31;
@@ -96,15 +106,15 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     if (!date_read(text, length, &date))
         return dt_fail(DT_EFORMAT,
                        "'%.*s' is not a date as they are read: 2021-03-04, 4.3.2021 or 3/4/2021, "
-                       "with or without a time",
+                       "with or without a time, or a time alone (13:25)",
                        dt__shown(length), text);
     if (learning && !dates->between) dates->between = date.between;
     const bool same = date.between == dates->between;
-    bool fits = same || (!learning && date.between == 'Y');
+    bool fits = same || (!learning && date.between == 'Y' && !are_times_alone(dates));
     if (learning) {
         dates->month_first |= !date.day_first;
         dates->day_first |= !date.month_first;
-        dates->times |= date.slot > 0;
+        dates->times |= date.slot > 0 || are_times_alone(dates);
         fits &= !dates->month_first || !dates->day_first;
     } else if (same) {
         fits = dates->day_first ? date.day_first : date.month_first;
@@ -126,7 +136,8 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
 bool dt__dates_settle(struct dt__dates *dates)
 {
     if (dates->between == '.' && !dates->month_first) dates->day_first = true;
-    return dates->between == 'Y' || dates->day_first || dates->month_first;
+    const bool ordered = dates->between == 'Y' || are_times_alone(dates);
+    return ordered || dates->day_first || dates->month_first;
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -139,16 +150,18 @@ void dt__dates_put_days(const struct dt__dates *dates, double days, float *out)
     gmtime_r(&secs, &tm);
     const double numbers[DT__DATE_NUMBERS] = {days, tm.tm_year + 1900, tm.tm_mon + 1,
                                               (tm.tm_wday + 6) % 7 + 1, (days - whole) * 24};
+    const int first = are_times_alone(dates) ? HOUR : 0;
     for (int i = 0; i < dt__dates_numbers(dates); i++)
-        out[i] = (float)(isnan(days) ? days : numbers[i]);
+        out[i] = (float)(isnan(days) ? days : numbers[first + i]);
 }
 
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 {
     const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
               second = groups % GROUP + 1, year = groups / GROUP / GROUP;
-    double days;
-    days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
+    double days = 0;
+    if (!are_times_alone(dates))
+        days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
     dt__dates_put_days(dates, days + (double)(word % SLOTS) / SLOTS, out);
 }
 
@@ -157,6 +170,10 @@ void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 {
     const char c = dates->between == 'Y' ? '-' : dates->between;
+    if (are_times_alone(dates)) {
+        snprintf(out, DT__DATE_FORM, "H:M");
+        return;
+    }
     const char *order = dates->between == 'Y' ? "Ymd" : dates->day_first ? "dmY" : "mdY";
     snprintf(out, DT__DATE_FORM, "%c%c%c%c%c%s", order[0], c, order[1], c, order[2],
              dates->times ? " H:M" : "");
@@ -165,11 +182,14 @@ void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 bool dt__dates_parse_form(const char *form, struct dt__dates *out)
 {
     char again[DT__DATE_FORM];
-    const struct dt__dates dates = {.between = *form == 'Y' || !*form ? 'Y' : form[1],
+    const bool first = !*form || *form == 'Y' || *form == 'H';
+    const struct dt__dates dates = {.between = *form == 'H' ? 'H'
+                                               : first      ? 'Y'
+                                                            : form[1],
                                     .day_first = *form == 'd',
                                     .month_first = *form == 'm',
                                     .times = strchr(form, 'H') != NULL};
     *out = dates;
     dt__dates_form(&dates, again);
-    return dates.between && strchr("Y-/.", dates.between) && !strcmp(form, again);
+    return dates.between && strchr("YH-/.", dates.between) && !strcmp(form, again);
 }

@@ -1,11 +1,12 @@
 /* Dates in text, as numbers: days since 1970-01-01 with the time as their fraction, year, month (1
- * to 12), weekday (Monday is 1), and the hour where times are not all 0:00. Times are rounded down
- * to 5 minutes; a zone behind one is not looked at.
+ * to 12), weekday (Monday is 1), and the hour where times are not all 0:00. Times without a date are
+ * the hour alone. Times are rounded down to 5 minutes; a zone behind one is not looked at.
  *
  * A year in front is followed by month and day. Of other dates one column must show which order it
  * has: until all of it has been seen, a date is a word of its groups of digits.
  *
- *     word    ((year * 31 + group - 1) * 31 + group - 1) * 288 + 5 minutes        below 2^32 - 1 */
+ *     word    ((year * 31 + group - 1) * 31 + group - 1) * 288 + 5 minutes        below 2^32 - 1
+ *             5 minutes                                                          of times alone */
 #ifndef DATA_DATE_H
 #define DATA_DATE_H
 
@@ -15,13 +16,14 @@ enum { DT__DATE_NUMBERS = 5, DT__DATE_FORM = 10 };
 
 /* How a column writes its dates; zeros: none was seen. */
 struct dt__dates {
-    char between; /* day, month and year; 'Y': the year is in front; 0: no date was seen */
+    char between; /* day, month and year; 'Y': the year is in front; 'H': times alone; 0: nothing
+                   * was seen */
     bool day_first, month_first; /* a date has shown it */
     bool times;
 };
 
-/* The name of a number. */
-const char *dt__date_name(int number);
+/* The name of a column's number. */
+const char *dt__date_name(const struct dt__dates *dates, int number);
 /* How many of them a column has. */
 int dt__dates_numbers(const struct dt__dates *dates);
 
@@ -35,7 +37,7 @@ bool dt__dates_settle(struct dt__dates *dates);
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out);
 void dt__dates_put_days(const struct dt__dates *dates, double days, float *out);
 
-/* The form as a text: Y-m-d, d.m.Y, m/d/Y H:M; and back. False: it is none. */
+/* The form as a text: Y-m-d, d.m.Y, m/d/Y H:M, H:M; and back. False: it is none. */
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM]);
 bool dt__dates_parse_form(const char *form, struct dt__dates *out);
 

@@ -217,12 +217,25 @@ static bool text_is_date(const char *text, size_t length)
     return i == length || text[i] == ' ' || text[i] == 'T';
 }
 
+/* 13:25, 1:25 PM, 13:25:59: an hour, and two digits of minutes. */
+static bool text_is_time(const char *text, size_t length)
+{
+    const size_t colon = length > 1 && text[1] == ':' ? 1 : 2;
+    if (length < colon + 3 || text[colon] != ':') return false;
+    for (size_t i = 0; i < colon + 3; i++)
+        if (i != colon && !isdigit((unsigned char)text[i])) return false;
+    const bool hour = colon == 1 || text[0] < '2' || (text[0] == '2' && text[1] < '4');
+    return hour && text[colon + 1] < '6' &&
+           (length == colon + 3 || text[colon + 3] == ':' || text[colon + 3] == ' ');
+}
+
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
     const bool unit = text_unit(text, length) != NULL;
     if (text_is_decimal_comma(text, length)) return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
     if (unit) return DT__TEXT_UNIT;
-    return text_is_date(text, length) ? DT__TEXT_DATE : DT__TEXT_PLAIN;
+    return text_is_date(text, length) || text_is_time(text, length) ? DT__TEXT_DATE
+                                                                    : DT__TEXT_PLAIN;
 }
 
 dt_status dt__number_read(const char *text, size_t length, float *out)

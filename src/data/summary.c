@@ -389,7 +389,7 @@ static void print_notes(const struct table *table, FILE *out)
         const char *type, *key, *what;
     } NOTES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
-        {"date", "; dates become numbers (data.dates): ", ""},
+        {"date", "; dates and times become numbers (data.dates): ", ""},
         {"not plain", "; numbers with a sign (%, $) or marks between thousands: ",
          "remove these from the numbers"},
         {"padded", "; numbers with zeros in front: ",

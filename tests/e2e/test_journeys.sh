@@ -24,7 +24,7 @@ grep -v '^\./dtrain serve\|^curl' "$tmp/pasted" >"$tmp/first"
 sh -e "$tmp/first" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a pasted command'; }
 check_eq 'models, and those no better than a guess' \
     "$(grep -c '^dtrain: best .* on the rows held out' "$tmp/err") $(grep -c 'not clearly better' "$tmp/err")" '5 0'
-grep -q '^; dates become numbers (data.dates): sold' houses.ini && grep -q '^ignore = id ' houses.ini && ! grep -q 'all different: price' houses.ini && grep -q '^; at most .* passes' houses.ini ||
+grep -q '^; dates and times become numbers (data.dates): sold' houses.ini && grep -q '^ignore = id ' houses.ini && ! grep -q 'all different: price' houses.ini && grep -q '^; at most .* passes' houses.ini ||
     fail "$(cat houses.ini)"
 # What decides is what is shown, and beside it the guess.
 grep -q 'eval at step .*: loss .*, auc ' "$tmp/err" && grep -q 'best auc .*; a mere guess has 0.5' "$tmp/err" && ! grep -q 'loss .*, loss' "$tmp/err" ||

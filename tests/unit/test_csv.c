@@ -800,7 +800,7 @@ START_TEST(a_table_is_summed_up)
         "price                    label   number            0      200         0.5         100     "
         "  199.5",
         "ignore = id ",
-        "; dates become numbers (data.dates): day\n",
+        "; dates and times become numbers (data.dates): day\n",
         "missing = mean",
         "task = regress",
         "label = price   ; the column to predict: is it this one?",

@@ -58,6 +58,37 @@ START_TEST(dates_become_numbers)
 }
 END_TEST
 
+/* Times alone are the hour, in a column that has no dates. */
+START_TEST(times_become_hours)
+{
+    static const char *const texts[] = {"13:25", " 13:27:59 ", "1:25 PM", "13:25:00+01:00"};
+    struct dt__dates dates = {0}, known;
+    uint32_t word;
+    char form[DT__DATE_FORM];
+    float x;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        EXPECT_OK(dt__dates_read(&dates, i == 0, texts[i], strlen(texts[i]), &word));
+        dt__dates_put(&dates, word, &x);
+        ck_assert_float_eq(x, 13.4166667f);
+    }
+    ck_assert(dt__dates_settle(&dates));
+    dt__dates_form(&dates, form);
+    ck_assert_str_eq(form, "H:M");
+    ck_assert(dt__dates_parse_form(form, &known));
+    ck_assert_int_eq(dt__dates_numbers(&known), 1);
+    ck_assert_str_eq(dt__date_name(&known, 0), "hour");
+    EXPECT_OK(dt__dates_read(&known, false, "00:00", 5, &word));
+    dt__dates_put(&known, word, &x);
+    ck_assert_float_eq(x, 0);
+    dt__dates_put_days(&known, 0.5, &x);
+    ck_assert_float_eq(x, 12);
+    EXPECT_FAIL(dt__dates_read(&known, false, "2021-03-04 13:25", 16, &word), DT_EFORMAT, "unlike the others of its column: expected H:M");
+    EXPECT_FAIL(learn(&dates, "2021-03-04"), DT_EFORMAT, "unlike the others");
+    EXPECT_FAIL(learn(&dates, "25:00"), DT_EFORMAT, "or a time alone");
+    EXPECT_FAIL(learn(&dates, "16:9"), DT_EFORMAT, "or a time alone");
+}
+END_TEST
+
 static const char *const ODD[] = {"2021-02-30", "31/04/2021",  "4/3/21",        "13.13.2021",
                                   "0000-00-00", "2021-03/04",  "2021-03-04x",   "2021-03-04 24:00",
                                   "2021-03-04 1:99", "3/4/2021 13:00 PM", "1.2.3", "2021-3", "",
@@ -115,10 +146,23 @@ START_TEST(tables_have_dates)
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month stands first");
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 'when': 'soon' is not a date as they are read");
+    put_text("a.csv", "at,a,y\n6:00,1,0\n,2,1\n12:00,3,0\n");
+    source = survey();
+    ck_assert_str_eq(dt_source_schema(source)->feature_names[0], "at (hour)");
+    table = open_table(source);
+    for (size_t r = 0; r < 3; r++)
+        ck_assert_float_eq(read_row(table, r).x[0], (float[]){6, 9, 12}[r]); /* a gap: the mean */
+    dt_table_destroy(table);
+    dt_source_destroy(source);
+    put_text("a.csv", "at,a,y\n9:5,1,0\n25:00,2,1\n1:60,3,1\n"); /* texts */
+    source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->columns[0].kind, DT_COLUMN_CATEGORY);
+    dt_source_destroy(source);
+    put_text("a.csv", "when,a,y\n2021-04-03,1,0\n2021-04-04,2,1\n");
     set("data.dates=error");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "'2021-04-03' is a date: leave the column out");
 }
 END_TEST
 
-DATA_SUITE("date", {dates_become_numbers, COUNT(FORMS)}, {odd_dates_are_none, COUNT(ODD)}, {one_column_has_one_order, 1},
+DATA_SUITE("date", {dates_become_numbers, COUNT(FORMS)}, {times_become_hours, 1}, {odd_dates_are_none, COUNT(ODD)}, {one_column_has_one_order, 1},
            {tables_have_dates, 1})
