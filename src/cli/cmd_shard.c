@@ -18,7 +18,11 @@ dt_status cmd_shard(int argc, char **argv)
     DT_TRY(dt_config_init(&config));
     dt_status status = cli_configure(&config, "shard", argc - 3, argv + 3);
     if (!status) status = dt_shard_write(&config, argv[1], (int)shards);
+    if (!status)
+        dt_info("%s: %ld shards; next: dtrain 'data.train=%s/*.h5'%s data.eval_fraction=0.2 "
+                "run.dir=runs/first",
+                argv[1], shards, argv[1],
+                dt_data_trains_on_table(&config) ? " run.preset=table" : "");
     dt_config_free(&config);
-    if (!status) dt_info("%s: %ld shards", argv[1], shards);
     return status;
 }

@@ -4,6 +4,11 @@
 
 #include <math.h>
 
+bool dt__trains_on_table(const struct dt_job *job)
+{
+    return dt_data_trains_on_table(job->config) || dt_source_schema(job->train)->feature_names;
+}
+
 uint64_t dt__epoch_steps(const struct dt_job *job)
 {
     uint64_t steps = dt_plan_steps_per_epoch(job->plan);

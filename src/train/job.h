@@ -84,6 +84,8 @@ struct dt_job {
     struct dt_best best;
 };
 
+/* Whether run.preset=table is for such data: CSV, or features that have names, as shards of CSV. */
+bool dt__trains_on_table(const struct dt_job *job);
 /* Updates in an epoch: T; async: R * T. */
 uint64_t dt__epoch_steps(const struct dt_job *job);
 /* Updates at the end of train.epochs, rounded up, or at train.max_steps if that is earlier. */

@@ -138,17 +138,22 @@ static void print_data(struct dt_bank *bank)
                 "model.task=regress");
 }
 
-/* Of a table, a rate or an optimizer alone turns the preset off. */
+/* Of a table, a rate or an optimizer alone turns the preset off; only CSV takes it by itself. */
 static void print_preset(const struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
     const bool rate = dt_config_is_given(config, "train.lr");
-    if (!bank->resumed && config->run.preset == DT_PRESET_NONE &&
-        !dt_config_is_given(config, "run.preset") && dt_data_trains_on_table(config) &&
-        rate != dt_config_is_given(config, "train.optimizer"))
+    const bool optimizer = dt_config_is_given(config, "train.optimizer");
+    if (bank->resumed || config->run.preset != DT_PRESET_NONE || !dt__trains_on_table(bank->job) ||
+        dt_config_is_given(config, "run.preset"))
+        return;
+    if (rate != optimizer && dt_data_trains_on_table(config))
         dt_info("%s is given, which turns the preset for tables off (normalisation, adamw, epochs, "
                 "...): run.preset=table keeps the rest of it",
                 rate ? "train.lr" : "train.optimizer");
+    else if (!rate && !optimizer)
+        dt_info("the features have names, as a table's do: run.preset=table has settings that suit "
+                "most tables (normalisation, adamw, epochs, ...); only CSV takes them by itself");
 }
 
 /* Rows a step; of workers that have other numbers of replicas, the least and the most. */
@@ -533,9 +538,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 : job->model->classes == 2 && guess->value > 0.9
                     ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced"
                 : job->config->run.preset == DT_PRESET_TABLE ? ""
-                : dt_data_trains_on_table(job->config)
-                    ? ", or try run.preset=table"
-                    : ", or let dtrain tune-lr find another train.lr");
+                : dt__trains_on_table(job)                   ? ", or try run.preset=table"
+                                           : ", or let dtrain tune-lr find another train.lr");
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))
         dt_info("step %llu is saved: the same command goes on from there",

@@ -60,8 +60,8 @@ static int bank_span(struct dt_bank *bank, uint64_t end)
     uint64_t rounds = 0, done; /* the exchange of a round is the exchange's step */
     for (uint64_t step = job->step; step < end; step = dt__round_end(job, step))
         rounds++;
-    int asked = dt_exchange_serve(job->exchange, job->step, job->step + rounds, dt__bank_asks, bank,
-                                  &done);
+    int asked =
+        dt_exchange_serve(job->exchange, job->step, job->step + rounds, dt__bank_asks, bank, &done);
     for (done -= job->step; done > 0; done--)
         job->step = dt__round_end(job, job->step);
     return asked;

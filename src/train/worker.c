@@ -142,7 +142,7 @@ dt_status dt__loss_check(const struct dt_job *job, int replica, double loss)
 {
     if (isfinite(loss)) return DT_OK;
     const struct dt_config *config = job->config;
-    const bool preset = config->run.preset != DT_PRESET_TABLE && dt_data_trains_on_table(config);
+    const bool preset = config->run.preset != DT_PRESET_TABLE && dt__trains_on_table(job);
     return dt_fail(
         DT_ENUMERIC,
         "the loss of replica %d is %s: %s%sa lower train.lr, or train.clip_norm, may help", replica,

@@ -109,6 +109,10 @@ check_ge 'accuracy on a shard and a CSV' "$("$dtrain" eval "$tmp/pq_run" data.ev
 # A model of a table's shards reads the table: columns by name, texts, gaps.
 "$dtrain" shard "$tmp/shards" 2 data.train="$tmp/a.csv" data.label=price data.ignore=id,w data.missing=flag \
     model.task=regress 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+grep -qF "next: dtrain 'data.train=$tmp/shards/*.h5' run.preset=table" "$tmp/err" || fail "$(cat "$tmp/err")"
+job 1 data.train="$tmp/shards/*.h5" model.task=regress train.max_steps=1 run.dir="$tmp/unset" 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+grep -q 'features have names, as a table.s do: run.preset=table' "$tmp/err" || { cat "$tmp/err"; fail 'no word of the preset'; }
 job 3 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress model.hidden=16 train.optimizer=adam \
     data.eval_fraction=0.1 train.lr=0.01 train.epochs=15 run.dir="$tmp/sharded" >"$tmp/log" 2>&1 ||
     { cat "$tmp/log"; fail 'a run of shards'; }
