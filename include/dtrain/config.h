@@ -122,13 +122,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
-      "R: each batch is divided into R parts, called replicas, which the workers share. "          \
-      "The result depends on R, not on the number of workers. 0: the number of workers at "        \
-      "the first start")                                                                           \
+      "R: each batch is divided into R parts, called replicas, which the workers share. The "      \
+      "result depends on R, not on the number of workers. 0: the number of workers at the "        \
+      "first start, but at least train.groups")                                                    \
     X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
-      "number of parts into which the columns of each split layer (model.split) are cut. "         \
-      "Workers share the parts. The result depends on this number. 0: 16 at the first "            \
-      "start")                                                                                     \
+      "number of parts into which the outputs (neurons) of each split layer (model.split) "        \
+      "are divided. Workers share the parts. The result depends on this number. 0: 16 at the "     \
+      "first start")                                                                               \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
       "BLAS threads per rank")                                                                     \
     X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
@@ -138,9 +138,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "refuse settings and hosts with which the result would depend on the number of ranks "       \
       "or hosts, or on timing")                                                                    \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
-      "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, "           \
-      "Zen, ..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what "       \
-      "the environment says")                                                                      \
+      "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, Zen, "      \
+      "..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what the "        \
+      "environment says. Another kernel gives other bits")                                         \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "train",                                        \
       "auto: continue from the newest checkpoint; never: an error if there is a "                  \
       "checkpoint; or the path of a checkpoint")                                                   \
@@ -186,25 +186,27 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
       "CSV: character before the decimals of numbers: . or ,")                                     \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard inspect",          \
-      "CSV: what an empty number means (NA, NaN, null and ? too). error: stop with an "            \
-      "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
-      "column says where. With mean and flag an empty text is a category of its own")              \
+      "CSV: what a gap means (an empty field, NA, N/A, NaN, null or ?). error: a gap is an "       \
+      "error. mean: a number takes the column's mean in the training data. flag: as mean, "        \
+      "and a 0/1 column marks the gaps. With mean and flag a gap in a column of texts is a "       \
+      "category of its own")                                                                       \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard inspect",                    \
-      "CSV: columns whose texts become features. auto: those that begin with a text. A list of "   \
-      "names or numbers: these as well, also where they hold numbers, or texts that are nearly "   \
-      "all different. none: a text is an error, unless data.ignore leaves its column out. Each "   \
-      "different text of a column becomes one 0/1 feature; one more stands for texts that "        \
-      "training never saw")                                                                        \
+      "CSV: columns whose texts become features. auto: those whose first value is a text. A "      \
+      "list of columns (names or numbers): these as well, even if their values are numbers, "      \
+      "or texts that are nearly all different. none: a text is an error, unless data.ignore "      \
+      "leaves its column out. Each different text of a column becomes one 0/1 feature; one "       \
+      "more stands for texts that training never saw")                                             \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
       "there are times; times alone (13:25) become the hour; error: they are an error")            \
     X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
-      "names of the classes 0, 1, ...: comma-separated, or a file with one a line. Where labels "  \
-      "are texts: their order; of two classes the second is the positive one")                     \
+      "names of the classes 0, 1, ...: comma-separated, or a file with one a line. If labels "     \
+      "are texts: list them in the order of the classes. Of two classes the second is the "        \
+      "positive one")                                                                              \
     X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
-      "category texts that occur less often than this in training share one entry. Texts "         \
-      "that training never saw use it too")                                                        \
+      "texts of a column that occur less often than this in training all become one "              \
+      "category. Texts that training never saw belong to it too")                                  \
     X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
       "B: texts of all columns are hashed to 2^B features, without dictionaries; 0: one "          \
       "dictionary per column")                                                                     \
@@ -230,9 +232,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "that outliers do not decide a prediction (5 is usual for tables); 0: off, or 5 with "       \
       "data.normalize=robust")                                                                     \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
-      "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions "           \
-      "stay in the units of the targets; auto: yes if their mean is beyond 10 or their "           \
-      "deviation is outside 0.1 to 10")                                                            \
+      "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions stay "      \
+      "in the units of the targets; auto: yes if a target's mean is above 10 or below -10, "       \
+      "or its deviation is below 0.1 or above 10")                                                 \
     X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED, "train eval predict shard",               \
       "MiB per rank for data; larger data is streamed")                                            \
     X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "train",                               \
@@ -241,13 +243,14 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_model(X)                                                                        \
     X(model, layers, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
       "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 "         \
-      "relu; linear: no layers; empty: from model.kind, hidden, activation and dropout")           \
+      "relu. The word linear alone: no hidden layer. Empty: made from model.kind, "                \
+      "model.hidden, model.activation and model.dropout; do not set both")                         \
     X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
-      "least number of weights of a dense layer that is split. Each worker holds some "            \
-      "columns of a split layer, and workers send activations instead of gradients. An "           \
-      "output layer must also have 1,024 classes or more to be split. 0: no layer is split "       \
-      "by its size. One layer by hand, in model.layers: dense 4096 relu split, or output "         \
-      "dense 100000 split")                                                                        \
+      "least number of weights of a dense layer that is split. Each worker holds the weights "     \
+      "of some outputs (neurons) of a split layer, and workers send activations instead of "       \
+      "gradients. An output layer must also have 1,024 classes or more to be split. 0: no "        \
+      "layer is split by its size. One layer by hand, in model.layers: dense 4096 relu "           \
+      "split, or output dense 100000 split")                                                       \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
       "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
     X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
@@ -257,8 +260,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
     X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
-      "width of the vector by which each category column enters the first layer; 0: no "           \
-      "embedding")                                                                                 \
+      "tables: each different text gets a learned vector of so many numbers, which the first "     \
+      "layer reads in place of 0/1 inputs; 0: off")                                                \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: adds a linear path from all inputs to the outputs")                          \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
@@ -269,10 +272,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
       "sync: averaged gradients; async: Downpour SGD")                                             \
     X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "train",                                      \
-      "global batch: samples per step, over all replicas; 0: the whole data set")                  \
+      "sync: samples in one step, all replicas together. async: a gradient is of batch / "         \
+      "replicas samples, and each gradient is one step. So an epoch has R times as many "          \
+      "steps (R: run.replicas), for all keys that count steps. 0: the whole data set")             \
     X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "train", "passes over the training data")     \
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
-      "last step, absolute; -1: none; 0: write step 0 and end")                                    \
+      "training ends at this step, counted from the run's first start, not from a resume; "        \
+      "-1: no limit; 0: save step 0 and end")                                                      \
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
       "update rule. sgd, adagrad, rmsprop, adam and adamw have PyTorch's formulas; "               \
       "nesterov is PyTorch's SGD with nesterov=True. The default values are those of this "        \
@@ -297,7 +303,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "added to the denominator, so that it is not 0; -1: 1e-10 for adagrad, 1 for "               \
       "ftrl, 1e-6 for lamb, 1e-8 for the others")                                                  \
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
-      "ftrl: L1 strength; a weight whose accumulated gradient stays below it is 0")                \
+      "ftrl: L1 strength. A weight is exactly 0 as long as its accumulated gradient is not "       \
+      "larger than this")                                                                          \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
       "L2 penalty on all parameters; decoupled in adamw and lamb")                                 \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
@@ -332,7 +339,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
       "exponential, step: factor per interval; plateau: factor")                                   \
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
-      "linear, cosine: the rate at the end; other schedules: the least rate")                      \
+      "linear, cosine: the rate at the end; exponential, step, plateau: the least rate; "          \
+      "constant: no effect")                                                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
       "sync: how gradients are summed. node: on one host, by the workers in shared memory. "       \
       "ordered: on several hosts, by messages between workers. Both add in one fixed "             \
@@ -346,7 +354,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
       "with local_steps > 1, or wire=bf16 or q8: number of groups into which the replicas "        \
       "are divided: the first replicas are group 0, the next ones group 1, and so on. The "        \
-      "result depends on it. 0: the number of hosts at the first start")                           \
+      "result depends on it. 0: the number of hosts at the first start, but at most "              \
+      "run.replicas")                                                                              \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
       "local_steps > 1: rate of the update at the end of a round, by the mean of the "             \
       "groups' changes")                                                                           \
@@ -366,22 +375,23 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
       "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
-      "async: divide the rate by 1 + staleness")                                                   \
+      "async: divide the rate of each gradient by 1 + the number of updates since the worker "     \
+      "read the weights for it (train.staleness is something else)")                               \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
-      "async on several hosts: number of ranks (owners) among which the weights are "              \
-      "divided. 0: all workers. 1: the bank alone. Up to the number of workers: so many "          \
-      "workers. More: all ranks, the bank too")                                                    \
+      "async on several hosts: an owner is a rank that keeps and updates a part of the "           \
+      "weights. 0: every worker. 1: the bank alone. 2 up to the number of workers: so many "       \
+      "workers. More: all workers and the bank")                                                   \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "train.mode=async: lambda of DC-ASGD; 0: off; without effect in sync")                       \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
-      "async: number of first steps that one worker does alone")
+      "async: in the first so many steps only one worker computes gradients; the others wait")
 
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
       "end. No effect with eval.dedicated")                                                        \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
-      "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
+      "evaluate only the first N x 256 held-out rows, N being this number; 0: all")                \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
       "train.loss. Of several targets with different units, rmse says most about the largest; "    \
@@ -389,11 +399,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
-      "early stop after so many evaluations without a better metric; 0: off. With "                \
+      "early stop after so many evaluations in which eval.metric is not better; 0: off. An "       \
+      "equal one is not better, though with less loss it becomes the best model. With "            \
       "eval.dedicated the step depends on timing")                                                 \
     X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
-      "the last rank evaluates the newest checkpoint (run.checkpoint_steps, "                      \
-      "run.checkpoint_secs), training does not wait; older ones are passed over")                  \
+      "the last rank is no worker, but evaluates the newest checkpoint "                           \
+      "(run.checkpoint_steps, run.checkpoint_secs) while training goes on. If it is too "          \
+      "slow, it leaves out checkpoints. Start one rank more")                                      \
     X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                                 \
       "dedicated: least seconds between evaluations")                                              \
     X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                              \

@@ -14,10 +14,10 @@ const struct command commands[] = {
      "saved (run it again to go on), 1 anything else, such as a resume that changes a value that "
      "must stay the same.\n\n"
      "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step ends, and a "
-     "checkpoint is saved. A second signal after 5 s or more ends the run at once, without saving. "
-     "Ctrl-C goes to mpirun, which kills the ranks one second later and returns 1. Ranks try to "
-     "save within that second. Run the same command again: it continues from that checkpoint, or "
-     "from the one before it if the save did not finish."},
+     "checkpoint is saved. A second signal has no effect in the first 5 s; later it ends the run "
+     "at once, without a checkpoint. Ctrl-C goes to mpirun, which kills the ranks one second later "
+     "and returns 1. Ranks try to save within that second. Run the same command again: it "
+     "continues from that checkpoint, or from the one before it if the save did not finish."},
     {"launch", cmd_launch, true,
      "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] [CONFIG.ini] "
      "[section.key=value ...]",
@@ -29,10 +29,10 @@ const struct command commands[] = {
      "for bit, even with fewer ranks (but not in async mode, nor with "
      "train.exchange=reduce).\n\nAn error of the configuration, of data or of memory, or a loss "
      "that is not finite, would happen again, so the job ends.\n\n^C, TERM or USR1 stop the job at "
-     "a checkpoint (exit code 75). A second signal ends it at once, without one. Hosts that come "
-     "back, or are added to the file, take part from the next start on. With --grow SECS, "
-     "launch looks for such hosts every SECS seconds. If there are any, it stops the job at a "
-     "checkpoint and starts it with them."},
+     "a checkpoint (exit code 75). A second signal, also in the first 5 s, ends it at once, "
+     "without a new checkpoint. Hosts that come back, or are added to the file, take part from "
+     "the next start on. With --grow SECS, launch looks for such hosts every SECS seconds. If "
+     "there are any, it stops the job at a checkpoint and starts it with them."},
     {"eval", cmd_eval, false, "MODEL [section.key=value ...]",
      "measures a model on held-out data; prints a table on a terminal, else one JSON line",
      "MODEL, here and in the other commands, is one of: a model file; a checkpoint; a run "

@@ -28,7 +28,7 @@
     X(c->data.clip > 0 && c->data.clip < 1, "data.clip: expected 0, or at least 1: a smaller "     \
                                             "limit would cut the 0/1 features of categories")      \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
-      "train.min_lr: expected at most train.lr")                                                   \
+      "train.min_lr: expected at most train.lr, unless train.schedule=constant")                   \
     X(c->train.epsilon > -1 && c->train.epsilon < 0,                                               \
       "train.epsilon: expected 0 and more, or -1 for the value that the optimizer usually has")    \
     X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \

@@ -24,8 +24,8 @@ static const struct {
 };
 
 static const char RESUME[] =
-    "whether a key may change when a run is resumed. free: it may. told: it may, and the change is "
-    "recorded. fixed: it must stay the same.";
+    "whether a key may change when a run is resumed. free: it may, and no `change` record is "
+    "written. told: it may, and a `change` record is written. fixed: it must stay the same.";
 
 /* Bounds from 1e6 on only keep nonsense out: no reader needs them. */
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
@@ -46,14 +46,15 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
 }
 
 /* What a change means when the run is resumed: at length, or as a word. Keys of the network that
- * are free are other ways to write model.layers, which is not. */
+ * are free are other ways to write model.layers, which is compared. */
 static const char *resume_text(const struct dt__option *option, bool word)
 {
     static const char *const texts[][2] = {[DT__FREE] = {"may change", "free"},
                                            [DT__FIXED] = {"must stay the same", "fixed"},
                                            [DT__TOLD] = {"may change, and is recorded", "told"}};
-    const bool network = !strcmp(option->section, "model");
-    return texts[network ? DT__FIXED : option->resume][word];
+    if (!strcmp(option->section, "model") && option->resume == DT__FREE)
+        return word ? texts[DT__FIXED][1] : "must give the same layers as before";
+    return texts[option->resume][word];
 }
 
 /* Whether `what` asks for the option: NULL for all, a section, or a key. */
