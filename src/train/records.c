@@ -36,12 +36,13 @@ static void print_evaluator(const struct dt_config *config)
                 (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
-/* Those of the keys that were given are not read with this setting. */
+/* Those of the keys that have another value than theirs are not read with this setting. */
 static void warn_of_unused(const struct dt_config *config, const char *const *keys,
                            const char *setting)
 {
     for (; *keys; keys++)
-        if (dt_config_is_given(config, *keys)) dt_warn("%s has no effect with %s", *keys, setting);
+        if (dt_config_is_changed(config, *keys))
+            dt_warn("%s has no effect with %s", *keys, setting);
 }
 
 static void print_unused(const struct dt_config *config)
