@@ -26,7 +26,7 @@ static void close_rows(void)
 static void expect_row(uint64_t line, float a, float b, float c)
 {
     float x[3];
-    uint64_t at;
+    uint64_t at = 0;
     bool end;
     EXPECT_OK(dt_rows_next(rows, x, &at, &end));
     ck_assert(!end);
@@ -39,7 +39,7 @@ static void expect_row(uint64_t line, float a, float b, float c)
 static void expect_bad(uint64_t line, const char *message)
 {
     float x[3];
-    uint64_t at;
+    uint64_t at = 0;
     bool end;
     dt_status status = dt_rows_next(rows, x, &at, &end);
     ck_assert(status == DT_EFORMAT || status == DT_EMISMATCH);
@@ -222,6 +222,25 @@ START_TEST(json_lines_are_read)
     expect_bad(4, "instance 2: item 2: '9' is not a number");
     expect_row(4, 1, 2, 3);
     expect_row(5, 0.1f, 1e-3f, 12345678901234567890.0f);
+    expect_end();
+}
+END_TEST
+
+static int pieces;
+
+static void count_piece(void)
+{
+    pieces++;
+}
+
+START_TEST(who_watches_is_told_of_what_is_read)
+{
+    pieces = 0;
+    dt_work_watch(count_piece);
+    open_rows("[1,2,3]\n");
+    expect_row(1, 1, 2, 3);
+    dt_work_watch(NULL);
+    ck_assert_int_gt(pieces, 0);
     expect_end();
 }
 END_TEST
@@ -491,7 +510,7 @@ END_TEST
 DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
            {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1}, {features_may_share_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
-           {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
+           {json_lines_are_read, 1}, {who_watches_is_told_of_what_is_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
            {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
            {kept_texts_are_of_one_row, 1}, {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
