@@ -81,7 +81,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     if (length > DT__SHOWN || memchr(text, 0, length)) return false;
     memcpy(copy, text, length);
     copy[length] = 0;
-    *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
+    *out = (struct date){.between = 'H', .group = {1, 1}, .month_first = true, .day_first = true};
     if (time_read(copy, &out->slot)) /* alone, it has two digits of minutes */
         return strspn(strchr(copy, ':') + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
