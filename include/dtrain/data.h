@@ -24,8 +24,8 @@ struct dt_column {
     int first;  /* its feature, or the first of a category's: one a text, one for all others; of a
                  * date's: days since 1970-01-01, year, month, weekday, and, with times, hour */
     int flag;   /* number, date: the feature that is 1 where the value is missing; 0: none */
-    float fill; /* what stands for a missing number (date: days), before scaling; NaN: none may be
-                 * missing */
+    float fill; /* what stands for a missing number (date: its first), before scaling; NaN: none may
+                 * be missing */
     char **categories; /* (ncategories) texts, by count, then bytewise; NULL: hashed; a date: how it
                         * is written, d.m.Y, Y-m-d H:M, ... */
     int ncategories;

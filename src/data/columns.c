@@ -41,7 +41,7 @@ int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBE
         return 1;
     }
     dt__dates_parse_form(column->categories[0], &dates);
-    if (fill) dt__dates_put_days(&dates, (double)column->fill, fill);
+    if (fill) dt__dates_put_mean(&dates, (double)column->fill, fill);
     return dt__dates_numbers(&dates);
 }
 
@@ -256,7 +256,7 @@ void dt__columns_put_word(const struct dt__columns *columns, size_t index, uint3
     float *const x = &row->x[column->first];
     const bool date = column->kind == DT_COLUMN_DATE, missing = word == DT__MISSING;
     if (missing && column->flag) row->x[column->flag] = 1;
-    if (date && missing) dt__dates_put_days(&column->dates, (double)column->fill, x);
+    if (date && missing) dt__dates_put_mean(&column->dates, (double)column->fill, x);
     if (date && !missing) dt__dates_put(&column->dates, word, x);
     if (!date && missing) *x = column->fill;
     if (!date && !missing) memcpy(x, &word, sizeof word);

@@ -142,27 +142,29 @@ bool dt__dates_settle(struct dt__dates *dates)
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-void dt__dates_put_days(const struct dt__dates *dates, double days, float *out)
+void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
 {
-    const double whole = floor(days);
-    const time_t secs = isnan(days) ? 0 : (time_t)(whole * DAY_SECS);
+    const double whole = floor(mean);
+    const time_t secs = isnan(mean) ? 0 : (time_t)(whole * DAY_SECS);
     struct tm tm = {0};
+    *out = (float)mean;
+    if (are_times_alone(dates)) return;
     gmtime_r(&secs, &tm);
-    const double numbers[DT__DATE_NUMBERS] = {days, tm.tm_year + 1900, tm.tm_mon + 1,
-                                              (tm.tm_wday + 6) % 7 + 1, (days - whole) * 24};
-    const int first = are_times_alone(dates) ? HOUR : 0;
+    const double numbers[DT__DATE_NUMBERS] = {mean, tm.tm_year + 1900, tm.tm_mon + 1,
+                                              (tm.tm_wday + 6) % 7 + 1, (mean - whole) * 24};
     for (int i = 0; i < dt__dates_numbers(dates); i++)
-        out[i] = (float)(isnan(days) ? days : numbers[first + i]);
+        out[i] = (float)(isnan(mean) ? mean : numbers[i]);
 }
 
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 {
     const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
               second = groups % GROUP + 1, year = groups / GROUP / GROUP;
+    const double time = (double)(word % SLOTS) / SLOTS;
     double days = 0;
     if (!are_times_alone(dates))
         days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
-    dt__dates_put_days(dates, days + (double)(word % SLOTS) / SLOTS, out);
+    dt__dates_put_mean(dates, are_times_alone(dates) ? time * 24 : days + time, out);
 }
 
 /* ---- the form ------------------------------------------------------------------------------- */

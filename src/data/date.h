@@ -33,9 +33,9 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
                          uint32_t *out);
 /* Whether the order of day and month is known; d.m.Y has it anyway. */
 bool dt__dates_settle(struct dt__dates *dates);
-/* The numbers of a word, or of a mean of days (NaN: all are NaN). */
+/* The numbers of a word, or of a mean of the first number, days or the hour (NaN: all are NaN). */
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out);
-void dt__dates_put_days(const struct dt__dates *dates, double days, float *out);
+void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out);
 
 /* The form as a text: Y-m-d, d.m.Y, m/d/Y H:M, H:M; and back. False: it is none. */
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM]);

@@ -52,7 +52,7 @@ START_TEST(dates_become_numbers)
     EXPECT_OK(dt__dates_read(&again, false, plain, hour > 0 ? 16 : 10, &other));
     dt__dates_put(&again, other, known);
     ck_assert(!memcmp(x, known, sizeof x));
-    dt__dates_put_days(&again, 18690 + (double)hour / 24, known);
+    dt__dates_put_mean(&again, 18690 + (double)hour / 24, known);
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(x[i], known[i]);
 }
@@ -80,8 +80,8 @@ START_TEST(times_become_hours)
     EXPECT_OK(dt__dates_read(&known, false, "00:00", 5, &word));
     dt__dates_put(&known, word, &x);
     ck_assert_float_eq(x, 0);
-    dt__dates_put_days(&known, 0.5, &x);
-    ck_assert_float_eq(x, 12);
+    dt__dates_put_mean(&known, 12.5, &x);
+    ck_assert_float_eq(x, 12.5f);
     EXPECT_FAIL(dt__dates_read(&known, false, "2021-03-04 13:25", 16, &word), DT_EFORMAT, "unlike the others of its column: expected H:M");
     EXPECT_FAIL(learn(&dates, "2021-03-04"), DT_EFORMAT, "unlike the others");
     EXPECT_FAIL(learn(&dates, "25:00"), DT_EFORMAT, "or a time alone");
