@@ -416,9 +416,11 @@ static dt_status roles_give(struct dt__header *header, const struct dt_config *c
     for (size_t i = 0; i < count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = (int32_t)header->features++;
     if (header->features) return DT_OK;
-    return dt_fail(
-        DT_EFORMAT, "no column is left for the features%s",
-        count == 1 ? ": there is only one (is data.separator another? is line 1 a title?)" : "");
+    return dt_fail(DT_EFORMAT, "no column is left for the features%s",
+                   count == 1
+                       ? ": there is only one (is data.separator another? is line 1 a title?)"
+                   : *config->data.ignore ? ": data.ignore names all others"
+                                          : "");
 }
 
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config)

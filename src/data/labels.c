@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "data/number.h"
 
@@ -198,9 +199,18 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
                        dt__shown(length), text, count,
                        labels->numbered ? "data.class_names" : "a file before");
     }
+    const enum dt__text_kind kind = dt__text_kind(text, length);
+    if (!labels->kind && !labels->task_given && !is_number && kind && kind != DT__TEXT_DATE)
+        return dt_fail(DT_EFORMAT,
+                       "label '%.*s' is no plain number: leave signs and marks between thousands "
+                       "out, and set data.decimal=, for decimal commas; model.task=classify takes "
+                       "such labels as names of classes",
+                       dt__shown(length), text);
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
-        return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",
+        return dt_fail(DT_EFORMAT,
+                       "label '%.*s' is %s, unlike the labels before it: write all as numbers, or "
+                       "all as texts, such as c1",
                        dt__shown(length), text, is_number ? "a number" : "not a number");
     if (is_number) return labels_learn_number(labels, value);
     DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
@@ -254,9 +264,20 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     return DT_OK;
 }
 
-/* Says, once, that two texts are the same but for blanks around them. */
-static void warn_of_blanks(const struct dt__dict *texts)
+/* Says, once, that two texts are the same but for blanks around them, or for the case of letters. */
+static void warn_of_twins(const struct dt__dict *texts)
 {
+    enum { MOST = 100 }; /* classes of which all pairs are looked at */
+    for (size_t i = 1; i < texts->count && texts->count <= MOST; i++) {
+        size_t j = 0;
+        while (j < i && strcasecmp(dt__dict_text(texts, i), dt__dict_text(texts, j)))
+            j++;
+        if (j == i) continue;
+        dt_warn("'%.40s' and '%.40s' are two classes: labels are told apart by the case of "
+                "letters, too",
+                dt__dict_text(texts, j), dt__dict_text(texts, i));
+        break;
+    }
     for (size_t i = 0; i < texts->count; i++) {
         const char *whole = dt__dict_text(texts, i), *text = whole;
         size_t length = texts->entries[i].length;
@@ -286,7 +307,9 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
                            "learn them as values, or model.task=classify if they are classes",
                            labels->path ? labels->path : "data", labels->max);
         if (labels->negative && !signs)
-            return dt_fail(DT_EFORMAT, "%s is out of range: classes are 0..max, or -1 and 1",
+            return dt_fail(DT_EFORMAT,
+                           "%s is out of range: classes are 0..max, or -1 and 1, or texts; "
+                           "model.task=regress learns amounts",
                            labels->negative);
         if (labels->min > 0)
             dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and "
@@ -301,7 +324,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
         status = dt__names_add(&names, dt__dict_text(&labels->texts, i),
                                labels->texts.entries[i].length);
     if (labels->kind == DT__LABELS_TEXTS) {
-        warn_of_blanks(&labels->texts);
+        warn_of_twins(&labels->texts);
         dt__names_sort(names.items, names.count);
     }
     schema->label_names = names.items;

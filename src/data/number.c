@@ -74,7 +74,8 @@ static bool text_is_word(const char *const *words, const char *text, size_t leng
 
 bool dt__text_is_missing(const char *text, size_t length)
 {
-    static const char *const words[] = {"", "NA", "N/A", "NaN", "null", "?", NULL};
+    static const char *const words[] = {"",  "NA",   "N/A",  "NaN", "null",
+                                        "?", "#N/A", "<NA>", "\\N", NULL};
     dt__text_trim(&text, &length);
     return length <= 4 && text_is_word(words, text, length);
 }
@@ -157,6 +158,7 @@ static bool text_is_grouped(const char *text, size_t length, char mark, char dec
         if (c == mark || c == decimal || !c) {
             if (marks && !point && group != 3) return false;
             if (c == mark && (point || group == 0 || group > 3)) return false;
+            if (c == mark && !marks && text[i - group] == '0') return false; /* 0,125 */
             marks |= c == mark;
             point |= c == decimal;
             group = 0;

@@ -228,6 +228,14 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
     return of;
 }
 
+/* Whether values lie so close together beside their size that an f32 tells few of them apart:
+ * Unix times of one day, say. It has 24 bits. */
+static bool is_coarse(double mean, double deviation)
+{
+    enum { WHOLE = 1 << 24, FEW = 1000 };
+    return fabs(mean) > WHOLE && deviation < FEW * (fabs(mean) / (WHOLE / 2));
+}
+
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
  * and categories stay as they are. */
 static dt_status normalisation_keep(const struct statistics *statistics, struct dt_schema *schema)
@@ -235,7 +243,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     const double rows = (double)statistics->rows;
     const size_t features = (size_t)schema->features;
     double farthest = 0;
-    size_t far = 0, constants = 0, first = 0, odd = 0;
+    size_t far = 0, constants = 0, first = 0, odd = 0, coarse = 0;
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
     for (size_t f = 0; f < features; f++)
@@ -247,7 +255,14 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         const bool constant = !sparse && !(x->least < x->greatest);
         const double mean = x->mean / (sparse ? rows : 1);
         const double variance = sparse ? x->squares / rows - mean * mean : x->squares / x->count;
-        if (constant && !constants++) first = f;
+        if (!sparse && is_coarse(mean, sqrt(variance))) {
+            if (!coarse++)
+                dt_warn("feature %zu%s%s%s: its values, about %.9g, lie closer together than "
+                        "32-bit floats tell apart well: subtract a constant from them in the file",
+                        f, name ? " (" : "", name ? name : "", name ? ")" : "", mean);
+        } else if (constant && !constants++) {
+            first = f;
+        }
         const float inv_std = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
         if (!constant && isnormal(inv_std)) schema->inv_std[f] = inv_std;
         if (!constant && !isnormal(inv_std) && !odd++)
@@ -313,6 +328,10 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     for (size_t i = 0; i < targets; i++) {
         if (alike) y[i].mean = mean, y[i].squares = squares;
         const double deviation = sqrt(y[i].squares / weight);
+        if (is_coarse(y[i].mean, deviation))
+            dt_warn("target %zu: its values, about %.9g, lie closer together than 32-bit floats "
+                    "tell apart well: subtract a constant from them in the file",
+                    i, y[i].mean);
         wanted |= fabs(y[i].mean) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
     }
     if (!wanted) return DT_OK;

@@ -38,6 +38,8 @@ struct summary {
     char odd[VALUE_WIDTH + 1]; /* the first text, or that of a date which is not read as those */
     uint64_t odd_line;         /* before it; and its line */
     bool unread;               /* there is such a date */
+    bool texts_differ;         /* from the first; else they may be a mark of gaps */
+    bool decimal;              /* some column of the table has commas that are decimal ones */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -96,8 +98,11 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         if (text == DT__TEXT_DATE && read)
             summary->unread =
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
+        char shown[VALUE_WIDTH + 1];
+        value_copy(cell->text, cell->length, shown);
+        summary->texts_differ |= !first && strcmp(shown, summary->odd) != 0;
         if (first || (read && summary->unread)) {
-            value_copy(cell->text, cell->length, summary->odd);
+            memcpy(summary->odd, shown, sizeof shown);
             summary->odd_line = line;
         }
         return DT_OK;
@@ -206,11 +211,13 @@ static const char *summary_type(const struct summary *column)
         struct dt__dates dates = column->dates;
         return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
-    if (texts && commas == texts) return "comma";
+    if (texts && commas == texts) return column->decimal ? "comma" : "one comma";
     if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "not plain";
     if (texts && column->infinite == texts) return "not finite";
-    if (texts && column->numbers)
-        return texts > column->numbers / ODD_SHARE ? "mixed" : "odd number";
+    if (texts && column->numbers) {
+        const bool mark = !column->texts_differ && distinct > MOST_CLASSES;
+        return texts > column->numbers / ODD_SHARE && !mark ? "mixed" : "odd number";
+    }
     /* Whole numbers that rise or count the rows, texts that are nearly all different. */
     if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
@@ -272,15 +279,18 @@ static const char *to_ignore(const struct table *table)
 static void print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
-    size_t first = column;
+    size_t first = column, other;
     bool twice;
+    char number[24];
+    snprintf(number, sizeof number, "%zu", column);
     dt__header_has(&table->header, table->header.cells.items[column], &first, &twice);
-    if (table->header.names && dt__text_is_number(name, strlen(name)))
+    if (table->header.names && (dt__text_is_number(name, strlen(name)) ||
+                                dt__header_has(&table->header, number, &other, &twice)))
         fprintf(out, "-%zu", table->header.cells.count - column);
     else if (*name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
         fprintf(out, "%s", name);
     else
-        fprintf(out, "%zu", column);
+        fprintf(out, "%s", number);
 }
 
 /* Names of the columns of a role, and of the features of some types, as a list behind a key. What
@@ -293,7 +303,7 @@ static void print_list(const struct table *table, const char *key, const char *w
         const struct summary *column = &table->columns[i];
         const bool commas = !strcmp(types, "comma");
         const bool label = table->header.roles[i] <= DT__ROLE_LABEL &&
-                           dt_config_word_index("unique|padded", types) < 0;
+                           dt_config_word_index("unique|padded|date", types) < 0;
         const bool feature = table->header.roles[i] >= 0 || (label && (*key == ';' || commas));
         const char *type = summary_type(column);
         if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
@@ -361,7 +371,7 @@ static void print_task(const struct table *table, FILE *out)
         const bool commas = !strcmp(summary_type(label), "comma");
         numbers &= commas || (label->numbers && !label->texts);
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
-                   (label->least > 1 && kinds > 2) || kinds > MOST_CLASSES;
+                   (label->least != 0 && label->least != 1 && kinds > 2) || kinds > MOST_CLASSES;
         whole &= !label->fractions && !commas && label->least >= 0;
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
         if (label->missing == table->rows)
@@ -390,6 +400,8 @@ static void print_notes(const struct table *table, FILE *out)
     } NOTES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates and times become numbers (data.dates): ", ""},
+        {"one comma", "; numbers with three digits behind a comma: ",
+         "decimal = , if it is the decimal point; if it stands between thousands, leave it out"},
         {"not plain", "; numbers with a sign (%, $) or marks between thousands: ",
          "remove these from the numbers"},
         {"padded", "; numbers with zeros in front: ",
@@ -427,7 +439,10 @@ static dt_status print_advice(const struct table *table, FILE *out)
                dt_config_is_given(config, "data.label") ? ""
                                                         : "the column to predict: is it this one?",
                "label", "", out);
-    print_list(table, "ignore = ", "left out: see type", "ignored", to_ignore(table), out);
+    print_list(table, "ignore = ",
+               "left out, as their type says; identifiers: (nearly) all values differ. Keep those "
+               "that help to predict",
+               "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
@@ -462,6 +477,11 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
     if (!status) label_choose(&table);
+    bool decimal = false;
+    for (size_t i = 0; i < table.header.cells.count; i++)
+        decimal |= table.columns && table.columns[i].kinds[DT__TEXT_COMMA];
+    for (size_t i = 0; i < table.header.cells.count; i++)
+        if (table.columns) table.columns[i].decimal = decimal;
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
