@@ -341,11 +341,11 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (!survey->of->classes) return DT_OK;
     schema->targets = 0;
     DT_TRY(dt__labels_finish(&survey->labels, schema));
-    if (schema->label_names && source->rows > SOME_ROWS &&
-        (uint64_t)schema->classes > source->rows / 2)
+    if (schema->label_names && source->raw_rows > SOME_ROWS &&
+        (uint64_t)schema->classes > source->raw_rows / 2)
         dt_warn("%d classes in %llu rows: nearly each row is a class of its own; is this the "
                 "column to predict? (amounts are plain numbers, with model.task=regress)",
-                schema->classes, (unsigned long long)source->rows);
+                schema->classes, (unsigned long long)source->raw_rows);
     /* names above numbers or dates are none of the rows */
     if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
         label_is_a_class(schema))
