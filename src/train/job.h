@@ -80,7 +80,7 @@ struct dt_job {
     struct dt_trace *trace;                 /* NULL: none */
 
     /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,
-     * and which step was evaluated last. */
+     * which step was evaluated last, and whether patience is at its end. */
     struct dt_best best;
 };
 

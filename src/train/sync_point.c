@@ -53,6 +53,7 @@ struct decision {
     int status; /* dt_status; its text goes by agreement */
     enum { GO_ON, STOP, END } next;
     int64_t drops; /* of the rate so far, with train.schedule=plateau */
+    bool stop;     /* patience is at its end, as the bank's best evaluation has it */
 };
 
 /* Whether the run goes on; and a save, if one is due here. Collective. */
@@ -68,7 +69,7 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
         const bool at_end = job->step == job->last_step || job->best.stop;
         if (at_end && !dt__eval_due(job))
             decision.next = END;
-        else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a short span asks nobody */
+        else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span of no steps asks nobody */
             decision.next = STOP;
         save = decision.next != GO_ON || dt__save_due(bank);
     }
@@ -90,6 +91,7 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
         struct dt_schedule after = job->schedule; /* a drop may change nothing: train.min_lr */
         bank->span_start = dt_clock_secs();
         decision.drops = after.drops = job->best.drops;
+        decision.stop = job->best.stop;
         if (dt_schedule_lr(&after, job->step) < dt_schedule_lr(&job->schedule, job->step))
             dt_info("no better evaluation: the rate falls at step %llu",
                     (unsigned long long)job->step);
@@ -97,6 +99,7 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
     decision.status = (int)status;
     dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
     job->schedule.drops = decision.drops;
+    job->best.stop = decision.stop;
     return decision;
 }
 

@@ -53,3 +53,14 @@ grep -q 'stopped early at step .*; eval.patience=0 continues' "$tmp/err" || fail
 grep -q "^step $(record "$tmp/whole" final step)  epoch 45.00  ran " "$tmp/top" || { cat "$tmp/top"; fail 'top does not show the step of an early stop'; }
 good 3 whole eval.patience=100
 check_eq 'with more patience' "$(record "$tmp/whole" final status)" completed
+
+# An end that is due at a start, and that an evaluation takes back which comes first: no rank waits for it still.
+good 3 back eval.patience=0 train.max_steps=40
+good 3 back eval.patience=0 train.max_steps=80 train.weight_decay=1
+good 3 back eval.patience=0 train.max_steps=320 eval.steps=1000 run.checkpoint_steps=300 run.keep=0 train.weight_decay=0
+good 3 forth run.resume="$tmp/back/ckpt/step-000000300.h5" eval.steps=100 eval.patience=1 train.max_steps=500
+good 1 alone run.resume="$tmp/back/ckpt/step-000000300.h5" eval.steps=100 eval.patience=1 train.max_steps=500 run.replicas=2
+grep -q '"eval".*"step":300' "$tmp/forth/metrics.jsonl" || fail 'no evaluation at the start'
+check_ge 'it goes on' "$(record "$tmp/forth" final step)" 400
+check_eq 'its step' "$(record "$tmp/forth" final step)" "$(record "$tmp/alone" final step)"
+check_eq 'its weights' "$(crc "$tmp/forth")" "$(crc "$tmp/alone")"
