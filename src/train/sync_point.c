@@ -132,6 +132,13 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
     return stopped ? DT_STOPPED : DT_OK;
 }
 
+dt_status dt__stop_here(const struct dt_trainer *trainer)
+{
+    const dt_status status = trainer->bank ? dt__save(trainer->bank, true) : DT_OK;
+    DT_TRY(dt_ranks_agree(trainer->job->world->trainers, status));
+    return finish(trainer, true);
+}
+
 /* ---- the synchronization point -------------------------------------------------------------- */
 
 dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end)

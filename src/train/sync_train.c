@@ -206,8 +206,6 @@ static dt_status begin_local_steps(const struct dt_trainer *trainer)
     dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
     dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    dt_exchange_destroy(job->exchange);
-    job->exchange = NULL;
     status = dt__deal_replicas(job);
     if (worker && !status) {
         const struct dt_worker before = *worker;
@@ -216,7 +214,11 @@ static dt_status begin_local_steps(const struct dt_trainer *trainer)
         memcpy(worker->budget, before.budget, sizeof worker->budget);
         status = dt__worker_open(job, worker);
     }
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    status = dt_ranks_agree(job->world->trainers, status);
+    if (status == DT_STOPPED) return dt__stop_here(trainer); /* while rows were read */
+    DT_TRY(status);
+    dt_exchange_destroy(job->exchange);
+    job->exchange = NULL;
     return open_exchange(trainer, dt__bank_refill);
 }
 
