@@ -17,7 +17,7 @@ extern "C" {
 struct dt_train_options {
     /* Every rank: rows in its memory to train and to evaluate on, instead of files; the same on
      * every rank, borrowed for the call. The configuration's data.train is then "(arrays)" (and
-     * data.eval), and a resume has to bring as many rows again. eval NULL: none, or
+     * data.eval), and a resume has to bring the same rows again. eval NULL: none, or
      * data.eval_fraction of train. */
     const struct dt_arrays *train, *eval;
     /* Every rank: the loss to train with and to report, in place of train.loss, and the same at

@@ -16,12 +16,25 @@ static dt_status weights_check(const struct dt__file *file)
     return DT_OK;
 }
 
+/* CRC-32C of all values, in the place of that of text. */
+static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
+{
+    const size_t rows = (size_t)arrays->rows, targets = (size_t)arrays->targets;
+    crc = dt_crc32c(crc, arrays->x, rows * (size_t)arrays->features * sizeof *arrays->x);
+    if (arrays->label) crc = dt_crc32c(crc, arrays->label, rows * sizeof *arrays->label);
+    if (arrays->target)
+        crc = dt_crc32c(crc, arrays->target, rows * targets * sizeof *arrays->target);
+    if (arrays->weight) crc = dt_crc32c(crc, arrays->weight, rows * sizeof *arrays->weight);
+    return crc;
+}
+
 static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
 {
     const struct dt_arrays *arrays = &file->arrays;
     size_t features = (size_t)arrays->features;
     file->rows = arrays->rows;
     survey->labels.path = file->path;
+    survey->source->text_crc = values_crc(survey->source->text_crc, arrays);
     DT_TRY(dt__survey_features(survey, features));
     DT_TRY(weights_check(file));
     for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)

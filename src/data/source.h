@@ -66,10 +66,10 @@ struct dt_source {
     uint64_t entries;      /* sparse: of all raw rows */
     uint64_t most_entries; /* of one row */
     float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
-    uint32_t text_crc;     /* CRC-32C of the records of text that were surveyed */
-    bool held_out;         /* this part is the held-out one */
-    bool numbered;         /* data.class_names: a text may be a class's number */
-    bool gaps;             /* missing values are NaN: what stands for them is being learned */
+    uint32_t text_crc; /* CRC-32C of the records of text, or of the arrays, that were surveyed */
+    bool held_out;     /* this part is the held-out one */
+    bool numbered;     /* data.class_names: a text may be a class's number */
+    bool gaps;         /* missing values are NaN: what stands for them is being learned */
     /* What is in memory of its own comes last. */
     struct dt__holdout holdout;
     struct dt_schema schema;

@@ -147,9 +147,11 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
         status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
                                     "same on every rank");
     DT_TRY(dt_ranks_agree(job->world->all, status));
-    uint32_t mine = dt_source_crc(*out), bank = mine;
-    dt_ranks_bcast(job->world->all, &bank, sizeof bank, 0);
-    if (mine != bank)
+    uint32_t mine[2] = {dt_source_crc(*out)}, bank[2];
+    status = dt_source_content(*out, &mine[1]);
+    memcpy(bank, mine, sizeof bank);
+    dt_ranks_bcast(job->world->all, bank, sizeof bank, 0);
+    if (!status && memcmp(mine, bank, sizeof bank))
         status = dt_fail(DT_EMISMATCH, "rows in memory are others than those of rank 0");
     return dt_ranks_agree(job->world->all, status);
 }

@@ -209,6 +209,13 @@ int main(int argc, char **argv)
     if (rank == 1) rows.rows--;
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
+    rows.rows = ROWS; /* other values alone, at a rank; then at all of them, of a run that goes on */
+    if (rank == 1) x[7] += 1;
+    EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
+    EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
+    if (rank != 1) x[7] += 1;
+    EXPECT(train(world, dir[0], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
+    x[7] -= 1;
     expect_long_step(world, dir[4]);
     rows.rows = ROWS;
     expect_own_evaluation(world, dir + 5, &rows);
