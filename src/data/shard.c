@@ -233,6 +233,18 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+#define PART ".part" /* behind the name of a shard until all are complete */
+
+/* What a run leaves behind that fails, or was killed. */
+static void parts_remove(const char *dir)
+{
+    DIR *names = opendir(dir);
+    for (const struct dirent *entry; names && (entry = readdir(names));)
+        if (!fnmatch("shard-*.h5" PART "*", entry->d_name, 0))
+            unlinkat(dirfd(names), entry->d_name, 0);
+    if (names) closedir(names);
+}
+
 /* A directory without shards, whose disk has room for them and the temporary file together. */
 static dt_status dir_check(const char *dir, uint64_t bytes)
 {
@@ -252,6 +264,22 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
+/* All of them are there, under their names with PART: now under their names. */
+static dt_status shards_name(const char *out_dir, int shards)
+{
+    dt_status status = DT_OK;
+    for (int s = 0; s < shards && !status; s++) {
+        char *path, *part = NULL;
+        DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, shards));
+        status = dt_format(&part, "%s" PART, path);
+        if (!status && rename(part, path))
+            status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+        dt_free(part);
+        dt_free(path);
+    }
+    return status ? status : dt_path_sync(out_dir);
+}
+
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards)
 {
     struct dt_config plain = *config; /* texts are shared */
@@ -265,6 +293,7 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     DT_TRY(dt_dir_make(out_dir));
     DT_TRY(dir_check(out_dir, 0)); /* before the survey, which may take long */
+    parts_remove(out_dir);
     DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
     source->layout.dense = source->layout.features;
     const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
@@ -282,12 +311,13 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
         end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
         job.rows = end - job.shuffle.taken;
-        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, (int)s, shards));
-        /* Complete and synced under its name, or not there. */
-        status = dt_file_write_by(path, shard_fill, &job, NULL, NULL);
+        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5" PART, out_dir, (int)s, shards));
+        status = dt_file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
         dt_free(path);
     }
+    if (!status) status = shards_name(out_dir, shards);
 done:
+    if (status) parts_remove(out_dir);
     shuffle_free(&job.shuffle);
     dt__block_free(&job.pending);
     dt_source_destroy(source);
