@@ -199,7 +199,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
-      "there are times; times alone (13:25) become the hour; error: they are an error")            \
+      "there are times (zones are not looked at); times alone (13:25) become the hour; "           \
+      "error: they are an error")                                                                  \
     X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
       "names of the classes 0, 1, ...: comma-separated, or a file with one a line. If labels "     \
       "are texts: list them in the order of the classes. Of two classes the second is the "        \

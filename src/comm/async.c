@@ -135,6 +135,8 @@ static dt_status async_choose_memory(struct dt_async *async)
     if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
         /* a failed try leaves the wire f32: within a host nothing is rounded */
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
+        if (async->world->is_bank)
+            dt_warn("%s; async goes through MPI's windows, which is slower", dt_error_text());
         memory = DT_ASYNC_WINDOW;
     }
     return async_open_memory(async, memory == DT_ASYNC_SHARED);

@@ -1,6 +1,7 @@
 /* The columns of a table: learned, settled, and cells read by them. */
 #include "data/columns.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,17 @@ static dt_status cell_number(const struct dt__columns *columns, struct dt__colum
     column_listed(column, place);
     return dt_fail(status, "%s; data.categories=%s would take the column's texts as categories",
                    dt_error_text(), place);
+}
+
+void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows)
+{
+    for (size_t c = 0; columns->items && c < columns->count; c++) {
+        const struct dt__column *column = &columns->items[c];
+        if (column->unknown > rows / 2)
+            dt_warn("%s: column '%s': %" PRIu64 " of %" PRIu64 " rows have a text that training "
+                    "never saw, or too seldom (data.min_count)",
+                    path, column->name ? column->name : "", column->unknown, rows);
+    }
 }
 
 void dt__column_note(struct dt__column *column, double value)

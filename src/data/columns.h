@@ -35,11 +35,12 @@ struct dt__column {
     bool falls;       /* a value is no whole number above `last`, the one before */
     double last;
     /* settled */
-    int first, flag; /* features; flag 0: none */
-    float fill;      /* what a missing number is read as; NaN: not known yet */
-    size_t entry;    /* category: its place among a row's entries */
-    uint32_t blank;  /* category: the code of a missing value */
-    uint32_t *map;   /* category: (ncodes) codes of the texts seen; NULL: words are codes */
+    int first, flag;  /* features; flag 0: none */
+    float fill;       /* what a missing number is read as; NaN: not known yet */
+    size_t entry;     /* category: its place among a row's entries */
+    uint32_t blank;   /* category: the code of a missing value */
+    uint64_t unknown; /* category: cells of CSV whose text is none of its dictionary */
+    uint32_t *map;    /* category: (ncodes) codes of the texts seen; NULL: words are codes */
     size_t ncodes;
 };
 
@@ -74,6 +75,8 @@ void dt__columns_free(struct dt__columns *columns);
  * that lacks the value. */
 int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBERS]);
 
+/* Says which columns have such texts in more than half of `rows`: TRUE for True, perhaps. */
+void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows);
 /* Learning: the value of a number that was read without dt__columns_cell. */
 void dt__column_note(struct dt__column *column, double value);
 /* What a cell says, as a word of typed rows; learning, a text is counted. DT_EFORMAT: not a number,

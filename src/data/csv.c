@@ -57,9 +57,13 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
-    if (column)
-        return dt__columns_cell(columns, (size_t)role, cell.text, cell.length,
-                                &parser->words[role]);
+    if (column) {
+        DT_TRY(
+            dt__columns_cell(columns, (size_t)role, cell.text, cell.length, &parser->words[role]));
+        column->unknown += column->kind == DT_COLUMN_CATEGORY && !columns->learning &&
+                           !columns->hash_bits && parser->words[role] == column->dict.count;
+        return DT_OK;
+    }
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
     const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;

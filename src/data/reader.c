@@ -122,8 +122,8 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
                    row, what, column - 1);
 }
 
-/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Class
- * labels of binary files may have changed, or lie; text was looked up. */
+/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Files may
+ * have changed since the survey; typed rows of text have not. */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, const struct dt__block *block)
 {
@@ -168,7 +168,8 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         if (sifting) to->rows = 0;
         DT_TRY(cursor_find_reader(cursor, file, &reader));
         DT_TRY(dt__formats[file->format]->read(reader, raw - file->raw, step, to));
-        DT_TRY(rows_check(source, file, raw - file->raw, step, to));
+        if (!dt__formats[file->format]->grammar)
+            DT_TRY(rows_check(source, file, raw - file->raw, step, to));
         for (size_t i = 0; sifting && i < step; i++)
             if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
                 DT_TRY(dt__block_add_copy(&source->layout, out, to, i));

@@ -28,6 +28,7 @@ struct dt_rows {
     /* dt_rows_keep: names; where they stand in a row of CSV; and their texts in the last row */
     struct dt__names keep, kept;
     size_t *keep_at;
+    uint64_t read; /* lines of rows */
     bool ended;
     bool said_beyond; /* LIBSVM: a row has features that the model has not */
 };
@@ -308,7 +309,11 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         rows->ended |= status == DT_EMISMATCH;
         DT_TRY(status);
     }
-    if (!record) return DT_OK;
+    if (!record) {
+        dt__columns_tell_unknown(&rows->columns, rows->lines.name, rows->read);
+        return DT_OK;
+    }
+    rows->read++;
     if (!rows->grammar) return json_parse(rows, record, length);
     if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, length));
     DT_TRY(rows->grammar->parse(&rows->parser, record, length));

@@ -410,10 +410,12 @@ static dt_status schema_make(struct dt__survey *survey)
             fits = sparsity == (survey->known->columns ? DT__CATEGORIES : DT__SPARSE);
         if (!fits) whole = source->files[i].path;
     }
-    if (survey->known)
+    if (survey->known) {
+        dt__columns_tell_unknown(&source->columns, source->files->path, source->raw_rows);
         DT_TRY(dt_schema_copy(survey->known, schema));
-    else
+    } else {
         DT_TRY(schema_learn(survey));
+    }
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
     source->most_entries = survey->most_entries;
     source->entries = survey->entries;

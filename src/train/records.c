@@ -546,9 +546,10 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt_info("step %llu is saved: the same command goes on from there",
                 (unsigned long long)job->step);
     else if (is_best || job->config->export.latest)
-        dt_info("the model is in %s/export/%s; next: dtrain predict %s < ROWS, or dtrain report %s "
+        dt_info("the model is in %s/export/%s; next: dtrain predict %s %s, or dtrain report %s "
                 "PAGE.html",
-                dir, is_best ? "best" : "latest", dir, dir);
+                dir, is_best ? "best" : "latest", dir,
+                dt_data_trains_on_table(job->config) ? "< ROWS" : "data.eval=FILES", dir);
 }
 
 /* The loss that the newest train record has, of an earlier start perhaps: a run may be killed

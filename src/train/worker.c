@@ -182,7 +182,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
         dt_work_progress(); /* a share may take longer than run.stall_secs */
-    } while (done < share.count);
+    } while (done < share.count && !worker->failed);
     return worker->failed == DT_OK;
 }
 

@@ -420,6 +420,38 @@ grep -q "set model.task=regress" "$tmp/out" && fail 'advice for what is proposed
 job 1 run.dir="$tmp/amounts" data.train="$tmp/wrong.csv" train.max_steps=0 2>"$tmp/log" || { cat "$tmp/log"; fail amounts; }
 grep -q 'warning: the labels are numbers, and each of them is a class' "$tmp/log" || { cat "$tmp/log"; fail 'amounts as classes in silence'; }
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
+# A comma with three digits behind it may stand between thousands, but where another column's cannot.
+inspect '^; numbers with three digits behind a comma: a ' 'a;y\n1,250;0\n12,125;1\n'
+grep -q '^decimal' "$tmp/out" && fail 'a comma between thousands becomes a decimal one'
+inspect '^decimal = ,   ; a comma is the decimal point in a,b' 'a;b;y\n1,250;0,125;0\n12,125;2,250;1\n'
+# One text among many numbers marks gaps, however often it comes; several are names.
+inspect "^; a: 20 of 60 values are no numbers, the first is '-'" "$(printf 'a,y\\n'; seq 40 | sed 's/$/.5,0\\n/' | tr -d '\n'; seq 20 | sed 's/.*/-,1\\n/' | tr -d '\n')"
+inspect '^categories = a ' "$(printf 'a,y\\n'; seq 40 | sed 's/$/.5,0\\n/' | tr -d '\n'; seq 20 | sed 's/.*/n&,1\\n/' | tr -d '\n')"
+inspect "^; these lines do not train yet: .*label '\$1,250' is no plain number" 'a,y\n1,"$1,250"\n2,"$3,125"\n'
+inspect '^task = regress' 'a,y\n1,-1\n2,0\n3,1\n'
+inspect '^ignore = -4 ' "$(printf ',0,1,2\\n'; seq 150 | sed 's/.*/&,0.5,1,0\\n/' | tr -d '\n')" data.header=yes
+# told TEXT ROWS KEY...: what the start of a table says.
+told() {
+    want=$1
+    printf "$2" >"$tmp/told.csv"
+    shift 2
+    rm -rf "$tmp/told"
+    job 1 run.dir="$tmp/told" data.train="$tmp/told.csv" train.max_steps=0 "$@" 2>"$tmp/log"
+    grep -q "$want" "$tmp/log" || { cat "$tmp/log"; fail "not said: $want"; }
+}
+told "'yes' and 'Yes' are two classes: .* the case of letters" 'a,y\n1,yes\n2,Yes\n3,no\n'
+told '30 classes in 30 rows: nearly each row is a class' "$(printf 'a,y\\n'; seq 30 | sed 's/.*/1,n&\\n/' | tr -d '\n')"
+times=$(printf 't,y\\n'; seq 10 39 | sed 's/.*/17000000&,&.5\\n/' | tr -d '\n')
+told 'feature 0 (t): its values, about 1.7.* lie closer together than 32-bit floats' "$times" model.task=regress
+told 'target 0: its values, about 1.7.* lie closer together than 32-bit floats' "$times" data.label=t data.ignore= model.task=regress
+told "write all as numbers, or all as texts" 'a,y\n1,0\n2,b\n'
+told 'no column is left for the features: data.ignore names all others' 'a,y\n1,0\n2,1\n' data.ignore=a
+# Texts that no row of training has.
+printf 'c,y\nTrue,1\nFalse,0\nTrue,1\n' >"$tmp/flags.csv"
+job 1 run.dir="$tmp/flags" data.train="$tmp/flags.csv" train.max_steps=1 2>"$tmp/log" || { cat "$tmp/log"; fail flags; }
+printf 'c\nTRUE\nFALSE\nTrue\n' | "$dtrain" predict "$tmp/flags" >"$tmp/out" 2>"$tmp/err"
+grep -q "column 'c': 2 of 3 rows have a text that training never saw" "$tmp/err" || { cat "$tmp/err"; fail 'unknown texts in silence'; }
+"$dtrain" predict "$tmp/flags" <"$tmp/flags.csv" 2>&1 >"$tmp/out" | grep 'never saw' && fail 'known texts are unknown'
 
 # ---- two classes, rows as arrays, values that are missing -------------------------------------------
 printf 'a,b,y\n' >"$tmp/two.csv"

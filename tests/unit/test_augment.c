@@ -133,6 +133,13 @@ START_TEST(noise_has_its_deviation)
     }
     ck_assert_double_lt(fabs(sum / (ROWS * SIZE)), 0.02);
     ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
+    /* The numbers are those of replica and epoch, behind eight for moves. */
+    struct dt__augment augment;
+    const struct dt_rng rng = dt_rng_make(7, DT_STREAM_AUGMENT, 3, 5);
+    float x = 1, moved;
+    EXPECT_OK(dt__augment_parse("noise 0.5", &augment));
+    dt__augment_rows(&augment, (int[]){1, 1, 1}, 7, 3, 5, 0, 1, &x, &moved);
+    ck_assert_float_eq(x, 1 + (float)(0.5 * dt_rng_normal(&rng, 4)));
 }
 END_TEST
 
