@@ -74,8 +74,8 @@ int main(int argc, char **argv)
     const struct command *command = NULL;
     streams_hold();
     signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
-    dt_stop_block(true);  /* while no other thread is there */
-    dt__h5_guard_start(); /* a process that has nothing of this one's yet */
+    dt_stop_block(true);      /* while no other thread is there */
+    dt__h5_guard_start();     /* a process that has nothing of this one's yet */
     dt_denormals_flush();
     dt_status status = program_run(argc, argv, &command);
     bool reported = command && command->collective;

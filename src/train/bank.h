@@ -14,7 +14,7 @@ struct dt_evaluator_link {
     bool waits;         /* `message` is a result that the next synchronization point takes */
     bool dismissed;     /* its last message is still to come, or has */
     uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
-    double heard_at;         /* clock of the last message */
+    double heard_at;    /* clock of the last message */
     struct dt_message message;
 };
 
@@ -47,7 +47,7 @@ struct dt_bank {
     float *group_vectors;
     /* train.overlap: (groups) those of `state`, if there are any; else NULL */
     float **group_difference;
-    struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
+    struct dt_checkpoint state; /* what the next save holds; borrows vectors, names and texts */
     struct dt_writer *writer;
     uint64_t saved_step;   /* of the newest save, under way or good */
     double saved_at;       /* clock of it */
@@ -57,22 +57,22 @@ struct dt_bank {
 
     /* Accounts and records (records.c). */
     struct dt_report *report;
-    double run_start;      /* clock at the start of this process */
-    double span_start;     /* clock up to which training time is counted */
-    double step_secs;      /* sync: of a step in the last span */
-    double wall_before;    /* wall_secs of the runs before */
-    double log_train_secs; /* train_secs at the last train record, or at the start */
+    double run_start;       /* clock at the start of this process */
+    double span_start;      /* clock up to which training time is counted */
+    double step_secs;       /* sync: of a step in the last span */
+    double wall_before;     /* wall_secs of the runs before */
+    double log_train_secs;  /* train_secs at the last train record, or at the start */
     double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;
     struct dt_guess guess;
     bool loss_told;      /* that it is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
-    double *no_loss; /* (R) zeros: what a bank without replicas adds to the losses */
-    double cpu_secs;                 /* CPU time of the bank's process during spans */
+    double *no_loss;     /* (R) zeros: what a bank without replicas adds to the losses */
+    double cpu_secs;     /* CPU time of the bank's process during spans */
     double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */
     struct dt_staleness staleness; /* async */
     const struct dt_async_counts *counts;
-    double viewed_at; /* clock when `ranks` was filled; 0: never */
+    double viewed_at;             /* clock when `ranks` was filled; 0: never */
     struct dt_rank_status *ranks; /* (size) for the status file */
 
     struct dt_metrics *metrics; /* of evaluations in place */
@@ -85,10 +85,10 @@ struct dt_bank {
  * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another
  * configuration. */
 dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job);
-/* Fills the vectors (1 + nstate; P each): weights and the optimizer's state; opens writer and
- * records.
+/* Fills the vectors (1 + nstate; P each) of an exchange: weights and the optimizer's state.
  * DT_EMISMATCH: the data is not the checkpoint's. */
 typedef dt_status dt_fill_fn(struct dt_bank *bank, float *const *vectors);
+/* The same at the start of a run, of which it opens writer and records. */
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors);
 void dt__bank_close(struct dt_bank *bank);
 
@@ -118,7 +118,7 @@ dt_status dt__resume_load(struct dt_bank *bank);
 /* DT_EMISMATCH: the training data, of such a content, is not the loaded checkpoint's. */
 dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content);
 /* Forgets the loaded checkpoint's best where other rows are held out now, or by another metric. */
-void dt__settle_best(struct dt_bank *bank);
+void dt__best_forget_if_other(struct dt_bank *bank);
 /* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of
  * run.init as far as they fit. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);

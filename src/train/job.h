@@ -68,9 +68,9 @@ struct dt_job {
     int matrices;
     void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
     struct dt_network *network;   /* of this rank's worker, for gradients from factors; NULL: not */
-    struct dt_exchange *exchange; /* sync; an evaluator has neither ... */
+    struct dt_exchange *exchange; /* sync; NULL: async, and an evaluator's */
     struct dt_split_run *split;   /* its parts of split layers; NULL: the model has none */
-    struct dt_async *async;       /* ... */
+    struct dt_async *async;       /* async; NULL: sync, and an evaluator's */
     struct dt_local *local; /* local steps: this rank's groups; NULL: every step is exchanged */
     struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
     int row_ranges;

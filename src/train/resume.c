@@ -146,7 +146,7 @@ static dt_status write_history(struct dt_bank *bank)
 
 /* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
  * may have exported a best model that the checkpoint does not know of: it is of another era. */
-void dt__settle_best(struct dt_bank *bank)
+void dt__best_forget_if_other(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_config *before = &bank->before, *now = job->config;

@@ -402,7 +402,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (run->bank) dt__advise_scale(job);
     if (run->bank) dt__advise_batchnorm(job);
     if (run->bank) dt__split_advise(job);
-    if (run->bank) dt__settle_best(run->bank);
+    if (run->bank) dt__best_forget_if_other(run->bank);
     DT_TRY(find_done(job, run->bank, out_done));
     return *out_done ? DT_OK : open_training(run);
 }

@@ -22,12 +22,13 @@ void dt__split_close(struct dt_job *job);
 void dt__split_scatter(const struct dt_trainer *trainer);
 void dt__split_gather(const struct dt_trainer *trainer, bool all);
 
-/* dt__step_gradients of a model with split layers, whose parts it updates on the way, unless ...
- * What the norm has of a part is written before the network goes on, and so before the last bucket
- * is ready. */
+/* dt__step_gradients of a model with split layers. It updates their parts on the way, unless the
+ * update needs the norm: then what the norm has of a part is written before the network goes on,
+ * and so before the last bucket is ready. */
 void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
                          const struct dt_network_hooks *hooks);
-/* ... that needs the norm, which is known behind the exchange's end of the step. */
+/* The update of the parts that needs the norm, which is known behind the exchange's end of the
+ * step. */
 void dt__split_update(struct dt_job *job);
 
 #endif

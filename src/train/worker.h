@@ -56,7 +56,7 @@ dt_status dt__list_factored(struct dt_job *job);
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
-/* Rows of a replica's share; where they were the last to be read, they are there. */
+/* Rows of a replica's share. Nothing is done if they are those that were read last. */
 dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
                         struct dt_batch *out);
 /* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where
