@@ -235,7 +235,7 @@ START_TEST(channels_in_front_are_told)
         hsize_t dims[4];
         const char *layers;
         int told;
-    } cases[] = {{{2, 3, 4, 4}, "conv 2 3x3", 1}, {{2, 3, 4, 4}, "dense 2", 0},
+    } cases[] = {{{2, 3, 4, 4}, "conv 2 3x3", 1}, {{2, 3, 4, 4}, "dense 2", 0}, {{2, 3, 4, 4}, "avgpool 2", 1},
                  {{2, 4, 4, 3}, "conv 2 3x3", 0}, {{2, 1, 4, 12}, "conv 2 1x3", 0},
                  {{2, 3, 3, 3}, "conv 2 3x3", 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
