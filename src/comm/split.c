@@ -137,14 +137,19 @@ static void deal_memory(struct dt_split *s, struct dt__room *room)
         s->sum[i].data = dt__room_take(room, rows * widest_sum(s), sizeof(float));
 }
 
-/* Messages of one exchange, at most. */
-static size_t most_requests(const struct dt_split *s)
+/* Messages of this worker in one exchange, at most: its rows to or from a helper on each node or a
+ * subtree of each, and those of each worker that it helps, of so many subtrees of this node (own);
+ * or, of each part that it owns, each worker's rows. */
+static size_t most_requests(const struct dt_split *s, size_t own)
 {
-    const size_t workers = (size_t)s->x->world->workers, parts = (size_t)s->spec.parts;
+    const struct place *self = s->self >= 0 ? &s->worker[s->self] : NULL;
+    const size_t workers = (size_t)s->x->world->workers, nodes = (size_t)s->x->nodes;
+    const size_t parts = self ? (size_t)(self->part_end - self->part) : 0;
     size_t blocks = 1;
     for (int l = 0; l < s->spec.layers; l++)
         if (dt_split_blocks(s->layer[l].nin) > blocks) blocks = dt_split_blocks(s->layer[l].nin);
-    return (parts + 1) * (blocks + 1) * (workers + 1);
+    return (nodes + (size_t)s->gives + (1 + own) * workers) * (blocks + 1) + (size_t)s->spec.parts +
+           parts * workers;
 }
 
 static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
@@ -162,8 +167,7 @@ static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
     DT_TRY(dt__keep(kept, parts, sizeof *s->sum, "part table", &s->sum));
     DT_TRY(dt__keep(kept, parts, sizeof *s->give, "part table", &s->give));
     DT_TRY(dt__keep(kept, parts, sizeof *s->sum_at, "part table", &s->sum_at));
-    DT_TRY(dt__keep(kept, (size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row));
-    return dt__keep(kept, most_requests(s), sizeof(MPI_Request), "requests", &s->request);
+    return dt__keep(kept, (size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row);
 }
 
 dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spec,
@@ -190,8 +194,11 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     deal_memory(s, &room);
     for (int g = 0; g < s->gives && x->nodes > 1; g++)
         own += s->give[g].node == x->node;
-    status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
-                      "sums of split layers", &s->send);
+    status =
+        dt__keep(&s->kept, most_requests(s, own), sizeof(MPI_Request), "requests", &s->request);
+    if (!status)
+        status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
+                          "sums of split layers", &s->send);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     *out = s;
 done:
