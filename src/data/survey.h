@@ -14,7 +14,7 @@ struct dt__survey {
     struct dt_source *source;      /* in the making */
     struct dt__labels labels;
     int task;
-    const struct dt_targets *of; /* what the rows' targets are */
+    const struct dt_targets *of;        /* what the rows' targets are */
     int features, targets;              /* 0: not known yet */
     uint64_t bytes;                     /* of all files */
     bool floats;                        /* a value was seen that is not an integer in 0..255 */
@@ -23,7 +23,9 @@ struct dt__survey {
     uint64_t entries;                   /* of all rows of text */
     uint64_t most_entries;              /* of one row */
     char *label_column, *weight_column; /* NULL: no name has been seen */
-    bool said_beyond, said_extra;       /* what is said once */
+    char *record;                       /* a copy of one, to be cut into cells */
+    size_t record_room;
+    bool said_beyond, said_extra; /* what is said once */
 };
 
 /* A file with rows of `features` values; all files (and `known`) must have the same.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "data/csv.h"
 #include "data/header.h"
 #include "data/number.h"
 #include "data/packed.h"
@@ -288,20 +289,21 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
 }
 
 /* Whether a record, which stays as it is, lacks a label, by data.unlabelled=skip. */
-static dt_status record_is_unlabelled(const struct dt__survey *survey,
-                                      const struct dt__parser *parser, const char *record,
-                                      size_t length, bool *out)
+static dt_status record_is_unlabelled(struct dt__survey *survey, const struct dt__parser *parser,
+                                      const char *record, size_t length, bool *out)
 {
     const struct dt__header *header = parser->header;
-    struct dt__names cells = {0};
     *out = false;
     if (survey->config->data.unlabelled == DT_UNLABELLED_ERROR || !header) return DT_OK;
-    dt_status status = dt__csv_split(record, length, header->separator, &cells);
-    for (size_t i = 0; i < cells.count && i < header->cells.count && !status; i++)
-        *out |= header->roles[i] <= DT__ROLE_LABEL &&
-                dt__text_is_missing(cells.items[i], strlen(cells.items[i]));
-    dt__names_free(cells.items, cells.count);
-    return status;
+    DT_TRY(dt_grow(&survey->record, &survey->record_room, length + 1, 1, "row of text"));
+    memcpy(survey->record, record, length);
+    char *text = survey->record, *const end = text + length;
+    for (size_t i = 0; text && i < header->cells.count; i++) {
+        struct dt__cell cell;
+        DT_TRY(dt__csv_cell(&text, end, header->separator, &cell));
+        *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
+    }
+    return DT_OK;
 }
 
 dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
