@@ -116,7 +116,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
           DT_PRESET_PAIR) "data.normalize_target=yes (regress), and, by rows and columns, "        \
                           "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
-                          "model.embedding and train.batch; the start prints them. "               \
+                          "model.embedding and train.batch; the start prints them. With another "  \
+                          "train.optimizer than adamw no rate, weight decay and schedule. "        \
                           "auto: table for CSV if neither train.optimizer nor train.lr is given, " \
                           "else none")                                                             \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
