@@ -249,8 +249,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "model.hidden, model.activation and model.dropout; do not set both")                         \
     X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
       "least number of weights of a dense layer that is split. Each worker holds the weights "     \
-      "of some outputs (neurons) of a split layer, and workers send activations instead of "       \
-      "gradients. An output layer must also have 1,024 classes or more to be split. 0: no "        \
+      "of some outputs (neurons) of a split layer. What travels is the layer's inputs, its "       \
+      "outputs and the gradients by these, in place of the gradient of the weights. An output "    \
+      "layer must also have 1,024 classes or more to be split. 0: no "                             \
       "layer is split by its size. One layer by hand, in model.layers: dense 4096 relu "           \
       "split, or output dense 100000 split")                                                       \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
@@ -372,7 +373,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
       "number format on the network, between groups (sync) or between workers and owners "         \
       "on several hosts (async): f32; bf16: 16 bits; q8: 8 bits, and one scale per 256 "           \
-      "numbers. The sender keeps the rounding error and adds it to its next message")              \
+      "numbers. The sender keeps the rounding error and adds it to its next message (not for "     \
+      "embedding tables and weights of sparse inputs, unless train.local_steps is set)")           \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
       "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
@@ -381,8 +383,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "read the weights for it (train.staleness is something else)")                               \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
       "async on several hosts: an owner is a rank that keeps and updates a part of the "           \
-      "weights. 0: every worker. 1: the bank alone. 2 up to the number of workers: so many "       \
-      "workers. More: all workers and the bank")                                                   \
+      "weights. 0: all workers are owners. 1: only the bank. N from 2 to the number of "           \
+      "workers: N of them. A greater N: all workers and the bank")                                 \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "train.mode=async: lambda of DC-ASGD; 0: off; without effect in sync")                       \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \

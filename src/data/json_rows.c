@@ -340,8 +340,7 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     for (size_t c = 0; c < count; c++)
         if (!rows->seen[c])
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", word, rows->columns->items[c].name);
-    if (!rows->exact || keys == count) return DT_OK;
-    return dt_fail(DT_EFORMAT, "more names than the model's %zu features", count);
+    return DT_OK;
 }
 
 dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)

@@ -37,7 +37,7 @@ dt_status dt__json_members(struct dt__json object, const char *const *names, siz
 /* Reads rows of columns, which others may read by at the same time. */
 struct dt__json_rows {
     const struct dt__columns *columns; /* without items: numbers that have no names */
-    bool exact;                        /* objects have no other names than those */
+    bool exact;                        /* they are the model's features, one by one */
     bool *seen; /* (columns) names of the object under way; NULL: names tell no columns apart */
     struct dt_text scratch;
 };

@@ -108,15 +108,14 @@ static dt_status request_set_tensor(struct dt__request *request, struct dt__json
     return rows_check(request->total, request->max_rows);
 }
 
-/* Lists by the columns' names, of as many values each; rows will miss what is missing. */
-static dt_status request_set_columns(struct dt__request *request, size_t inputs)
+/* Lists by the columns' names, of as many values each, others aside; rows will miss what is
+ * missing. */
+static dt_status request_set_columns(struct dt__request *request)
 {
     const struct dt__columns *columns = request->reader.columns;
     bool some = false;
     if (!request->columns)
         return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
-    if (request->reader.exact && inputs > columns->count)
-        return dt_fail(DT_EFORMAT, "more inputs than the model's %zu features", columns->count);
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
         struct dt__json *list = &request->columns[c];
@@ -171,8 +170,7 @@ static dt_status request_open_v1(struct dt__request *request, struct dt__json bo
         if (dt__cell_is(name, "input")) input = inputs;
         dt__json_skip(&inputs);
     }
-    return count == 1 && input.at ? request_set_list(request, input)
-                                  : request_set_columns(request, count);
+    return count == 1 && input.at ? request_set_list(request, input) : request_set_columns(request);
 }
 
 /* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
@@ -260,7 +258,7 @@ static dt_status request_open_v2(struct dt__request *request, struct dt__json bo
         by_name |= request->columns[c].at != NULL;
     if (count == 1 && !by_name && takes_tensor(request->reader.columns))
         return request_set_tensor(request, members[SHAPE], members[DATA]);
-    return request_set_columns(request, count);
+    return request_set_columns(request);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

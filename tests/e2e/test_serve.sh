@@ -131,7 +131,10 @@ check_eq 'a column that stands twice in v2' "$(ask /v2/models/default/infer '{"i
     {"name":"a","datatype":"FP32","shape":[1],"data":[2]}]}' | head -n 1)" "400 {\"error\":\"inputs: item 1: 'a' stands twice\"}"
 refuse '{"inputs":{"a":[],"b":[]}}' 'no rows'
 refuse '{"inputs":{}}' "expected lists by the names of the model's columns"
-refuse '{"inputs":{"a":[1],"b":[1],"c":[1]}}' "more inputs than the model's 2 features"
+check_eq 'a column that the model has not' "$(ask /v1/models/default:predict '{"inputs":{"a":[1],"b":[1],"c":[1]}}' | head -n 1)" \
+    "$(ask /v1/models/default:predict '{"inputs":{"a":[1],"b":[1]}}' | head -n 1)"
+check_eq 'a name that the model has not' "$(ask /v1/models/default:predict '{"instances":[{"a":1,"b":1,"c":1}]}' | head -n 1)" \
+    "$(ask /v1/models/default:predict '{"instances":[{"a":1,"b":1}]}' | head -n 1)"
 check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
 /usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a full server'
 ! grep '^wrong' "$tmp/said" || fail 'bodies beyond what there is room for'
