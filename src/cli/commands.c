@@ -56,7 +56,7 @@ const struct command commands[] = {
      "where N counts all lines from 1; the other rows are predicted, and the exit code is 1. With "
      "data.eval, the key is \"row\", N counts from 0, and a row that cannot be read ends the "
      "command."},
-    {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
+    {"shard", cmd_shard, false, "OUT_DIR K [CONFIG.ini] [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "The data may be larger than memory: data.memory_mb limits what is held at a time."},
     {"inspect", cmd_inspect, false, "FILE|RUN_DIR... [data.KEY=VALUE ...]",

@@ -331,9 +331,20 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     const struct dt__dict *dict = &column->dict;
     struct ranked *ranked;
     struct dt__names kept = {0};
+    size_t numbers = 0;
+    double value;
+    for (size_t i = 0; i < dict->count; i++)
+        numbers += dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length, &value) ==
+                   DT__NUMBER_GOOD;
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
         char place[PLACE_SIZE];
         column_listed(column, place);
+        if (numbers > dict->count / 2)
+            return dt_fail(DT_EFORMAT,
+                           "column %s: %zu of %zu different values are numbers, others are not, "
+                           "such as '%.40s': write numbers or NA there, or leave the column out "
+                           "with data.ignore=%s",
+                           place, numbers, dict->count, column_text(column), place);
         return dt_fail(DT_EFORMAT,
                        "column %s: %zu different texts in %llu rows are too many for categories: "
                        "leave it out with data.ignore=%s, or keep it with data.categories=%s",
@@ -343,11 +354,6 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     for (size_t i = 0; i < dict->count; i++)
         ranked[i] = (struct ranked){dt__dict_text(dict, i), dict->entries[i].count};
     qsort(ranked, dict->count, sizeof *ranked, by_count);
-    size_t numbers = 0;
-    double value;
-    for (size_t i = 0; i < dict->count; i++)
-        numbers +=
-            dt__number_parse(ranked[i].text, strlen(ranked[i].text), &value) == DT__NUMBER_GOOD;
     if (!column->insisted && numbers > dict->count / 2)
         dt_warn(
             "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "

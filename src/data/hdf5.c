@@ -138,10 +138,10 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-/* Names of features and classes, and the columns of a table that shards were made of. */
+/* Names of features, classes and labels, and the columns of a table that shards were made of. */
 static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
-    struct dt__names features = {0}, labels = {0};
+    struct dt__names features = {0}, labels = {0}, column = {0};
     struct dt_schema columns = {.features = survey->features};
     dt_status status;
     DT_GUARD(dt__columns_get(file, DT__SHARD_GROUP, &columns));
@@ -153,6 +153,10 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
                              features.count, survey->features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
+    if (!survey->known && !survey->label_column && dt__h5_has_array(file, "/label_column")) {
+        DT_GUARD(dt__h5_names(file, "/label_column", &column.items, &column.count));
+        if (column.count == 1) DT_GUARD(dt_strdup(column.items[0], &survey->label_column));
+    }
     if (survey->of->classes && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
@@ -162,6 +166,7 @@ done:
     dt_schema_free(&columns);
     dt__names_free(features.items, features.count);
     dt__names_free(labels.items, labels.count);
+    dt__names_free(column.items, column.count);
     return status;
 }
 

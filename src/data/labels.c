@@ -200,12 +200,12 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
                        labels->numbered ? "data.class_names" : "a file before");
     }
     const enum dt__text_kind kind = dt__text_kind(text, length);
-    if (!labels->kind && !labels->task_given && !is_number && kind && kind != DT__TEXT_DATE)
+    float number_read;
+    if (!labels->kind && !labels->task_given && !is_number && kind && kind != DT__TEXT_DATE &&
+        dt__number_read(text, length, &number_read))
         return dt_fail(DT_EFORMAT,
-                       "label '%.*s' is no plain number: leave signs and marks between thousands "
-                       "out, and set data.decimal=, for decimal commas; model.task=classify takes "
-                       "such labels as names of classes",
-                       dt__shown(length), text);
+                       "label %s; model.task=classify takes such labels as names of classes",
+                       dt_error_text());
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT,

@@ -247,8 +247,9 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
         [DT__TEXT_DATE] = "is not a number",
         [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
                            "data.decimal=,",
-        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a decimal comma: write a point, or nothing if "
-                                   "it stands between thousands",
+        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a comma: remove it if it stands between "
+                                   "thousands; if it is a decimal one, write a point, or set "
+                                   "data.decimal=,",
         [DT__TEXT_UNIT] = "is no plain number: remove the ",
     };
     double value;

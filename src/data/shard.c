@@ -181,6 +181,8 @@ static dt_status shard_lay_out(struct job *job)
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
+    if (schema->label_column)
+        dt__h5_put_names(file, "/label_column", &job->source->schema.label_column, 1);
     if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));
     job->laid_out = 0;
     dt_status status = dt__h5_stream(file, shard_write_part, job);

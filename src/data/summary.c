@@ -17,6 +17,7 @@ enum {
     LEAST_NAMES = 100, /* fewer values may all differ by chance */
     ODD_SHARE = 10,    /* fewer texts among so many numbers are misprints more often than names */
     MOST_CLASSES = 20, /* whole numbers of more kinds are amounts */
+    SOME_POINTS = 20,  /* fewer may have as many digits behind them by chance */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -39,7 +40,10 @@ struct summary {
     uint64_t odd_line;         /* before it; and its line */
     bool unread;               /* there is such a date */
     bool texts_differ;         /* from the first; else they may be a mark of gaps */
-    bool decimal;              /* some column of the table has commas that are decimal ones */
+    uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
+    uint64_t points,
+        thirds;   /* numbers with a point; those with 1 to 3 digits before it, and 3 behind */
+    bool decimal; /* some column of the table has commas that are decimal ones */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -75,6 +79,23 @@ static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1
     if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
+/* Whether a text is one number with a few letters or signs around it, which may be a unit; n7 is a
+ * name. */
+static bool has_unit(const char *text, size_t length)
+{
+    enum { MOST_LETTERS = 6 };
+    size_t begin = 0, digits = 0;
+    while (begin < length && !isdigit((unsigned char)text[begin]))
+        begin++;
+    size_t end = begin;
+    for (; end < length && (isdigit((unsigned char)text[end]) || strchr(".,", text[end])); end++)
+        digits += isdigit((unsigned char)text[end]) != 0;
+    for (size_t i = end; i < length; i++)
+        if (isdigit((unsigned char)text[i])) return false;
+    const bool name = begin > 0 && isalpha((unsigned char)text[begin - 1]);
+    return digits && !name && begin + (length - end) <= MOST_LETTERS;
+}
+
 static dt_status summary_add(struct summary *summary, const struct dt__cell *cell, uint64_t line)
 {
     double value;
@@ -95,6 +116,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
         summary->infinite += kind == DT__NUMBER_NOT_FINITE;
         summary->kinds[text] += kind != DT__NUMBER_NOT_FINITE;
+        summary->units += text == DT__TEXT_PLAIN && has_unit(cell->text, cell->length);
         if (text == DT__TEXT_DATE && read)
             summary->unread =
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
@@ -117,6 +139,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     summary->sum += value;
     summary->squares += value * value;
     summary->fractions += value != rint(value);
+    const char *point = memchr(cell->text, '.', cell->length);
+    summary->points += point != NULL;
+    summary->thirds += point && cell->text + cell->length - point == 4 && point - cell->text <= 3 &&
+                       *cell->text != '0';
     summary->padded +=
         cell->length > 1 && *cell->text == '0' && isdigit((unsigned char)cell->text[1]);
     return DT_OK;
@@ -205,18 +231,21 @@ static const char *summary_type(const struct summary *column)
         !column->falls || column->greatest - column->least + 1 == (double)column->numbers;
     const uint64_t *kinds = column->kinds, texts = column->texts;
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
+    const uint64_t most = texts - texts / ODD_SHARE; /* of texts, others may be marks of gaps */
     if (!column->numbers && !texts) return "empty";
     if (column->insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
         struct dt__dates dates = column->dates;
         return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
-    if (texts && commas == texts) return column->decimal ? "comma" : "one comma";
-    if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "not plain";
+    if (texts && commas >= most) return column->decimal ? "comma" : "one comma";
+    const uint64_t units = distinct > MOST_CLASSES ? column->units : 0; /* fewer may be names */
+    if (texts && kinds[DT__TEXT_UNIT] + commas + units >= most) return "not plain";
     if (texts && column->infinite == texts) return "not finite";
     if (texts && column->numbers) {
         const bool mark = !column->texts_differ && distinct > MOST_CLASSES;
-        return texts > column->numbers / ODD_SHARE && !mark ? "mixed" : "odd number";
+        if (texts <= column->numbers / ODD_SHARE || mark) return "odd number";
+        return counted > LEAST_NAMES && distinct > counted / 2 ? "identifier" : "mixed";
     }
     /* Whole numbers that rise or count the rows, texts that are nearly all different. */
     if (differ) return counts ? "identifier" : "unique";
@@ -323,7 +352,13 @@ static void print_odd(const struct table *table, FILE *out)
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
         const char *type = summary_type(column), *name = column->name;
-        if (table->header.roles[i] < 0) continue;
+        if (table->header.roles[i] < 0 && table->header.roles[i] != DT__ROLE_LABEL) continue;
+        if (!column->texts && column->points > SOME_POINTS && column->points < column->numbers &&
+            column->thirds == column->points)
+            fprintf(out,
+                    "; %s: each point has three digits behind it: if points stand between "
+                    "thousands, leave them out\n",
+                    name);
         if (!strcmp(type, "odd number"))
             fprintf(out,
                     "; %s: %" PRIu64 " of %" PRIu64 " values are no numbers, the first is '%s' in "
@@ -369,7 +404,8 @@ static void print_task(const struct table *table, FILE *out)
         labels++;
         kinds = label->distinct.count;
         const bool commas = !strcmp(summary_type(label), "comma");
-        numbers &= commas || (label->numbers && !label->texts);
+        numbers &= commas || (label->numbers && !label->texts) ||
+                   !strcmp(summary_type(label), "odd number");
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
                    (label->least != 0 && label->least != 1 && kinds > 2) || kinds > MOST_CLASSES;
         whole &= !label->fractions && !commas && label->least >= 0;
@@ -402,8 +438,8 @@ static void print_notes(const struct table *table, FILE *out)
         {"date", "; dates and times become numbers (data.dates): ", ""},
         {"one comma", "; numbers with three digits behind a comma: ",
          "decimal = , if it is the decimal point; if it stands between thousands, leave it out"},
-        {"not plain", "; numbers with a sign (%, $) or marks between thousands: ",
-         "remove these from the numbers"},
+        {"not plain", "; numbers with a sign or unit (%, $, kg) or marks between thousands: ",
+         "remove these from the numbers, if they are amounts"},
         {"padded", "; numbers with zeros in front: ",
          "if they are codes, data.categories keeps them as texts"},
         {"not finite", "; inf or beyond 3e38 in ", "leave such rows out, or put NA there"},

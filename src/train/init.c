@@ -69,6 +69,13 @@ static bool classes_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
+/* Whether the values that the outputs stand for are the same ones. */
+static bool targets_match(const struct dt_schema *to, const struct dt_schema *from)
+{
+    const char *name = to->label_column, *other = from->label_column;
+    return to->classes || !name || !other || !strcmp(name, other);
+}
+
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 /* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name.
@@ -195,8 +202,10 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
         }
     }
     if (shifted && weight)
-        dt_info("run.init: %s: %zu of %zu inputs are in other units: the first layer is converted",
-                path, shifted, features);
+        dt_info(
+            "run.init: %s: %zu of %zu inputs are in other units: the first layer is converted%s",
+            path, shifted, features,
+            now->clip > 0 || before->clip > 0 ? " (data.clip cuts other values off)" : "");
     else if (shifted)
         dt_warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
                 "data.normalize): the weights that read them are taken as they are",
@@ -230,6 +239,14 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     if (!status && !classes_match(schema, &file->schema))
         dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
                 "outputs are matched by position",
+                path);
+    if (!status && !targets_match(schema, &file->schema))
+        dt_warn("run.init: %s was trained on other targets, %s: weights of the outputs are matched "
+                "by position",
+                path, file->schema.label_column);
+    if (!status && to->outputs.link != from->outputs.link)
+        dt_warn("run.init: %s has another train.loss, whose outputs mean something else: their "
+                "weights are taken as they are",
                 path);
     for (size_t i = 0; i < tensors && !status; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];

@@ -537,7 +537,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
                 job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
                     ? ", or set model.task=regress if the labels are amounts"
                 : job->model->classes == 2 && guess->value > 0.9
-                    ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced"
+                    ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced "
+                      "run.dir=NEW"
                 : job->config->run.preset == DT_PRESET_TABLE ? ""
                 : dt__trains_on_table(job)                   ? ", or try run.preset=table"
                                            : ", or let dtrain tune-lr find another train.lr");

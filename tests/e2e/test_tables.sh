@@ -109,7 +109,7 @@ check_ge 'accuracy on a shard and a CSV' "$("$dtrain" eval "$tmp/pq_run" data.ev
 # A model of a table's shards reads the table: columns by name, texts, gaps.
 "$dtrain" shard "$tmp/shards" 2 data.train="$tmp/a.csv" data.label=price data.ignore=id,w data.missing=flag \
     model.task=regress 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-grep -qF "next: dtrain 'data.train=$tmp/shards/*.h5' run.preset=table" "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -qF "next: dtrain 'data.train=$tmp/shards/*.h5' run.preset=table model.task=regress" "$tmp/err" || fail "$(cat "$tmp/err")"
 job 1 data.train="$tmp/shards/*.h5" model.task=regress train.max_steps=1 run.dir="$tmp/unset" 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
 grep -q 'features have names, as a table.s do: run.preset=table' "$tmp/err" || { cat "$tmp/err"; fail 'no word of the preset'; }
@@ -119,6 +119,8 @@ job 3 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress m
 check_eq 'rows held out of shards' "$(record "$tmp/sharded" eval rows)" 150
 r2() { "$dtrain" eval "$tmp/$1" data.eval="$2" data.label=price 2>"$tmp/err" | json r2; }
 check_ge 'r2 of a model of shards on the table' "$(r2 sharded "$tmp/a.csv")" 0.9
+"$dtrain" eval "$tmp/sharded" data.eval="$tmp/a.csv" >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+check_ge 'the same, whose label the shards name' "$(json r2 <"$tmp/out")" 0.9
 check_ge 'r2 of a model of the table on shards' "$(r2 three "$tmp/shards/*.h5")" 0.9
 echo '{"cut": "Ideal", "carat": null, "color": "E"}' | "$dtrain" predict "$tmp/sharded" >"$tmp/out" 2>"$tmp/err" ||
     fail "$(cat "$tmp/out" "$tmp/err")"
@@ -388,7 +390,7 @@ inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^decimal = ,   ; a comma is the decimal point in d' 'd;y\n0,5;0\n'
 inspect '^decimal = ,   ; a comma is the decimal point in y' 'd;y\n1;0,5\n2;1,5\n'
 grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for classes'
-inspect '^; numbers with a sign (%, .) or marks between thousands: p' 'p,y\n5%%,0\n7%%,1\n'
+inspect '^; numbers with a sign or unit .* or marks between thousands: p' 'p,y\n5%%,0\n7%%,1\n'
 inspect '^; numbers with zeros in front: p' 'p,y\n01,0\n10,1\n'
 inspect '^decimal = ,   ; a comma is the decimal point in p' 'p;y\n1.250,5;0\n2,5;1\n7;1\n'
 inspect '^p  *feature not plain  *0  *3  *1.250,5 | 2,5 | 7$' 'p;y\n1.250,5;0\n2,5;1\n7;1\n' # no figures of the 7 alone
@@ -427,6 +429,16 @@ inspect '^decimal = ,   ; a comma is the decimal point in a,b' 'a;b;y\n1,250;0,1
 # One text among many numbers marks gaps, however often it comes; several are names.
 inspect "^; a: 20 of 60 values are no numbers, the first is '-'" "$(printf 'a,y\\n'; seq 40 | sed 's/$/.5,0\\n/' | tr -d '\n'; seq 20 | sed 's/.*/-,1\\n/' | tr -d '\n')"
 inspect '^categories = a ' "$(printf 'a,y\\n'; seq 40 | sed 's/$/.5,0\\n/' | tr -d '\n'; seq 20 | sed 's/.*/n&,1\\n/' | tr -d '\n')"
+# rows N FORMAT: N rows behind a header, each with its number.
+rows() { printf 'a,y\\n'; seq "$1" | sed "s/.*/$2\\\\n/" | tr -d '\n'; }
+inspect '^; numbers with a sign or unit .*: a ' "$(rows 40 '&.5 kg,0')"
+inspect '^; numbers with a sign or unit .*: a ' "$(rows 40 '"USD &,250.5",0')"
+inspect '^a  *feature category ' "$(rows 40 'n&,0')"
+inspect '^a  *feature identifier ' "$(rows 150 '&e&a,0')$(rows 20 '9&,0' | sed 's/^a,y.n//')"
+inspect '^; a: each point has three digits behind it' "$(rows 40 '&.125,0')7,1\n"
+inspect '^a  *feature one comma ' "$(rows 40 '"&,125",0')-,1\n"
+inspect "^; y: 2 of 42 values are no numbers, the first is '-'" "$(rows 40 '1,&.5')1,-\n1,-\n"
+grep -q '^task = regress' "$tmp/out" || { cat "$tmp/out"; fail 'no task of an odd label'; }
 inspect "^; these lines do not train yet: .*label '\$1,250' is no plain number" 'a,y\n1,"$1,250"\n2,"$3,125"\n'
 inspect '^task = regress' 'a,y\n1,-1\n2,0\n3,1\n'
 inspect '^ignore = -4 ' "$(printf ',0,1,2\\n'; seq 150 | sed 's/.*/&,0.5,1,0\\n/' | tr -d '\n')" data.header=yes

@@ -50,6 +50,12 @@ check_eq 'rmse of a new start, rounded' "$(printf '%.1f' "$(rmse "$tmp/fresh")")
 train 1 plain run.init="$tmp/one" data.normalize_target=no train.max_steps=0
 check_eq 'rmse of a start without units' "$(printf '%.1f' "$(rmse "$tmp/plain")")" "$(printf '%.1f' "$(rmse "$tmp/one")")"
 
+# What the outputs are of is told, where it is another target or another kind of output.
+train 1 other run.init="$tmp/one" data.label=near data.ignore=price train.max_steps=0
+grep -q 'warning: run.init: .* was trained on other targets, price' "$tmp/log" || { cat "$tmp/log"; fail 'another target in silence'; }
+train 1 counts run.init="$tmp/one" train.loss=poisson train.max_steps=0
+grep -q 'warning: run.init: .* has another train.loss' "$tmp/log" || { cat "$tmp/log"; fail 'another kind of outputs in silence'; }
+
 # The loss of a guess is a deviation or its square, as the loss counts it: targets that differ by little warn of
 # nothing, a loss of many deviations is told.
 awk -F, '{print $1 "," $2 "," (NR == 1 ? "price" : 5 + 0.004 * $4)}' "$tmp/a.csv" >"$tmp/little.csv"

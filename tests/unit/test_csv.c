@@ -597,7 +597,7 @@ static const struct {
      "data.dates=error"},
     {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 'd': '4/3/2021 12:00' is a date", "data.dates=error"},
     {"d;y\n0,5;0\n", "a.csv:2: column 'd': '0,5' is a number with a decimal comma", NULL},
-    {"d,y\n\"1,250\",0\n", "'1,250' is a number with a decimal comma: write a point, or nothing if", NULL},
+    {"d,y\n\"1,250\",0\n", "'1,250' is a number with a comma: remove it if it stands", NULL},
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 'd': '5%' is no plain number: remove the %", NULL},
     {"d;y\n1.234,5;0\n", "a.csv:2: column 'd': '1.234,5' is no plain number: remove the points between thousands; "
                           "data.categories=d would take", "data.decimal=,"},
@@ -605,7 +605,7 @@ static const struct {
                                              "set data.decimal=,; data.categories=0 would take", NULL},
     {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
     {"1,5|no\n2,5|yes\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma", NULL},
-    {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
+    {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
     {"a,y\n1,0,\n", "a.csv:2: 3 columns, expected 2: the row ends in a separator", NULL},
