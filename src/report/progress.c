@@ -24,7 +24,8 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
     if ((!due && !force) || dt_log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
     /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
-    char total[32] = "", left[32] = "time left unknown";
+    char total[32] = "", left[32] = "time left unknown",
+         speed[80] = ""; /* none is known at first */
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
     if (report->total_steps > 0)
@@ -33,9 +34,11 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
         snprintf(left, sizeof left, "%llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
     else if (secs >= 0 && secs < 1e9)
         snprintf(left, sizeof left, "%llu:%02llu left", s / 60, s % 60);
-    snprintf(line, sizeof line, "step %llu%s  epoch %.2f  loss %.6g%s  %.0f samples/s  %s",
+    if (progress->samples_per_sec > 0)
+        snprintf(speed, sizeof speed, "  %.0f samples/s  %s", progress->samples_per_sec, left);
+    snprintf(line, sizeof line, "step %llu%s  epoch %.2f  loss %.6g%s%s",
              (unsigned long long)progress->step, total, progress->epoch, progress->loss,
-             progress->best, progress->samples_per_sec, left);
+             progress->best, speed);
     if (report->terminal)
         dt_log_progress(line);
     else
