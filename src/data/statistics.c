@@ -232,8 +232,8 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
  * Unix times of one day, say. It has 24 bits. */
 static bool is_coarse(double mean, double deviation)
 {
-    enum { WHOLE = 1 << 24, FEW = 1000 };
-    return fabs(mean) > WHOLE && deviation < FEW * (fabs(mean) / (WHOLE / 2));
+    static const double WHOLE = 1 << 24, FEW = 1000; /* steps from one float to the next */
+    return fabs(mean) > WHOLE && deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
 
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags

@@ -18,7 +18,7 @@ ssize_t pread(int fd, void *bytes, size_t length, off_t offset)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t size = readlink(link, path, sizeof path - 1);
     path[size > 0 ? size : 0] = '\0';
-    if (at && strstr(path, "/dtrain-") && strstr(path, "(deleted)") && ++reads == atoi(at)) {
+    if (at && strstr(path, "/dtrain-") && strstr(path, "(deleted)") && ++reads == strtol(at, NULL, 10)) {
         kill(getpid(), SIGUSR1);
         usleep(200000); /* a thread takes it */
     }
