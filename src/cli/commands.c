@@ -83,8 +83,10 @@ const struct command commands[] = {
     {"export", cmd_export, false, "MODEL OUT.onnx",
      "writes a model with its normalisation as ONNX, for other programs",
      "Input \"input\" (rows, features): features as in data files, before normalisation. Outputs "
-     "\"probabilities\" (rows, classes) and \"class\" (rows); of several labels "
-     "\"probabilities\" alone; or \"values\" (rows, targets). Names are in the metadata."},
+     "for classes: \"probabilities\" (rows, classes) and \"class\" (rows). If a row may have "
+     "several "
+     "labels: only \"probabilities\". For regression: \"values\" (rows, targets). Names are in the "
+     "metadata."},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several beside each other",
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "
@@ -104,8 +106,8 @@ const struct command commands[] = {
      "false)."},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",
      "says what a command does or an option means, or lists the commands",
-     "Some words are a command and a section: help tells of the command, `dtrain options train` of "
-     "the section.\n\n"
+     "Some words, such as train, name a command and also a section of options: `dtrain help train` "
+     "explains the command, `dtrain options train` the section.\n\n"
      "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain help "
      "--bash)."},
 };

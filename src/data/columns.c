@@ -194,7 +194,7 @@ static dt_status cell_number(const struct dt__columns *columns, struct dt__colum
         dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
         return status;
     column_listed(column, place);
-    return dt_fail(status, "%s; data.categories=%s would take the column's texts as categories",
+    return dt_fail(status, "%s. Or, if the column holds names and no amounts: data.categories=%s",
                    dt_error_text(), place);
 }
 

@@ -476,8 +476,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
                                                         : "the column to predict: is it this one?",
                "label", "", out);
     print_list(table, "ignore = ",
-               "left out, as their type says; identifiers: (nearly) all values differ. Keep those "
-               "that help to predict",
+               "these columns are left out because of their type; in an identifier (nearly) all "
+               "values differ. If a column helps to predict, remove its name from this line",
                "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));

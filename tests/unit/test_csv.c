@@ -599,10 +599,10 @@ static const struct {
     {"d;y\n0,5;0\n", "a.csv:2: column 'd': '0,5' is a number with a decimal comma", NULL},
     {"d,y\n\"1,250\",0\n", "'1,250' is a number with a comma: remove it if it stands", NULL},
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 'd': '5%' is no plain number: remove the %", NULL},
-    {"d;y\n1.234,5;0\n", "a.csv:2: column 'd': '1.234,5' is no plain number: remove the points between thousands; "
-                          "data.categories=d would take", "data.decimal=,"},
+    {"d;y\n1.234,5;0\n", "a.csv:2: column 'd': '1.234,5' is no plain number: remove the points between thousands. Or, "
+                          "if the column holds names and no amounts: data.categories=d", "data.decimal=,"},
     {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma: write a point, or "
-                                             "set data.decimal=,; data.categories=0 would take", NULL},
+                                             "set data.decimal=,. Or, if the column holds names and no amounts: data.categories=0", NULL},
     {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
     {"1,5|no\n2,5|yes\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a comma", "model.task=regress"},
@@ -615,7 +615,7 @@ static const struct {
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
     {"Age,age,y\n1,2,0\n", "data.label: no column is named 'ages'; did you mean 'age'?", "data.label=ages"},
     {"Age,age,y\n1,2,0\n", "no column is named 'x'; the first row begins 'Age', 'age'", "data.label=x"},
-    {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number; data.categories=p would",
+    {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number. Or, if the column holds names and no amounts: data.categories=p",
      NULL},
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
      "data.categories=none data.header=yes"},
