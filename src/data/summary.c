@@ -280,6 +280,7 @@ static void summary_print(const struct table *table, size_t at, FILE *out)
              column->distinct.count == MOST_DISTINCT ? "+" : "");
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
+    if (!*name) snprintf(name, sizeof name, "(%zu)", at);
     int bytes = NAME_WIDTH; /* of so many characters */
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
@@ -304,8 +305,8 @@ static const char *to_ignore(const struct table *table)
 
 /* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
  * line of INI, or is that of a column before. A name that is a number would be taken for a place:
- * its own, from the end, stands there. */
-static void print_column(const struct table *table, size_t column, FILE *out)
+ * its own, from the end, stands there. False: it has no name there. */
+static bool print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
     size_t first = column, other;
@@ -319,7 +320,8 @@ static void print_column(const struct table *table, size_t column, FILE *out)
     else if (*name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
         fprintf(out, "%s", name);
     else
-        fprintf(out, "%s", number);
+        return fprintf(out, "%s", number) < 0;
+    return true;
 }
 
 /* Names of the columns of a role, and of the features of some types, as a list behind a key. What
@@ -327,7 +329,7 @@ static void print_column(const struct table *table, size_t column, FILE *out)
 static void print_list(const struct table *table, const char *key, const char *why,
                        const char *role, const char *types, FILE *out)
 {
-    bool any = false;
+    bool any = false, named = true;
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
         const bool commas = !strcmp(types, "comma");
@@ -340,10 +342,12 @@ static void print_list(const struct table *table, const char *key, const char *w
             !(feature && dt_config_word_index(types, type) >= 0))
             continue;
         fprintf(out, "%s", any ? "," : key);
-        print_column(table, i, out);
+        named &= print_column(table, i, out);
         any = true;
     }
-    if (any) fprintf(out, "%s%s\n", *why ? "   ; " : "", why);
+    if (any)
+        fprintf(out, "%s%s%s\n", *why ? "   ; " : "", why,
+                *why && !named ? "; numbers are places of columns, from 0 on" : "");
 }
 
 /* What keeps a column from being numbers, or dates. */
@@ -488,8 +492,9 @@ static dt_status print_advice(const struct table *table, FILE *out)
     print_odd(table, out);
     if (missing && !dt_config_is_given(config, "data.missing"))
         fprintf(out,
-                "missing = mean   ; gaps: numbers take the column's mean, texts are a category of "
-                "their own; missing = flag also adds a column that marks gaps of numbers\n");
+                "missing = mean   ; a gap among numbers is filled with the column's mean, a gap "
+                "among texts is a category of its own; missing = flag also adds a column that "
+                "marks gaps of numbers\n");
     print_notes(table, out);
     print_task(table, out);
     fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
