@@ -429,7 +429,10 @@ static void print_task(const struct table *table, FILE *out)
                     ? "   ; or classify, if each number is a class; for counts, train.loss=poisson"
                     : "");
     else if (numbers && kinds > 2)
-        fprintf(out, "\n[model]\ntask = classify   ; or regress, if the numbers are amounts\n");
+        fprintf(
+            out,
+            "\n[model]\ntask = classify   ; if each number is a class; if numbers are counted or "
+            "measured: regress (for counts also train.loss=poisson)\n");
 }
 
 /* What to know of columns by their types. */
@@ -479,10 +482,12 @@ static dt_status print_advice(const struct table *table, FILE *out)
                dt_config_is_given(config, "data.label") ? ""
                                                         : "the column to predict: is it this one?",
                "label", "", out);
-    print_list(table, "ignore = ",
-               "these columns are left out because of their type; in an identifier (nearly) all "
-               "values differ. If a column helps to predict, remove its name from this line",
-               "ignored", to_ignore(table), out);
+    print_list(
+        table, "ignore = ",
+        "left out because of the type in the table above: in an identifier (nearly) all "
+        "values differ, an empty column has none. To use a column, remove its name from this "
+        "line",
+        "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))

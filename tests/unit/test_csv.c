@@ -829,7 +829,7 @@ START_TEST(numbers_of_rows_and_amounts_are_seen)
         EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
         fclose(out);
         ck_assert_msg(strstr(told, "ignore = id,-3 "), "%s", told); /* 2020 is no place here */
-        ck_assert_msg(strstr(told, few ? "task = classify   ; or regress, if the numbers are amounts"
+        ck_assert_msg(strstr(told, few ? "task = classify   ; if each number is a class; if numbers are counted"
                                        : "task = regress   ; or classify, if each number is a class"),
                       "%s", told);
     }
