@@ -203,9 +203,10 @@ void dt__columns_tell_unknown(const struct dt__columns *columns, const char *pat
     for (size_t c = 0; columns->items && c < columns->count; c++) {
         const struct dt__column *column = &columns->items[c];
         if (column->unknown > rows / 2)
-            dt_warn("%s: column '%s': %" PRIu64 " of %" PRIu64 " rows have a text that training "
+            dt_warn("%s: column %zu (%s): %" PRIu64 " of %" PRIu64
+                    " rows have a text that training "
                     "never saw, or too seldom (data.min_count)",
-                    path, column->name ? column->name : "", column->unknown, rows);
+                    path, c, column->name ? column->name : "", column->unknown, rows);
     }
 }
 
@@ -219,7 +220,10 @@ dt_status dt__columns_cell(struct dt__columns *columns, size_t index, const char
                            size_t length, uint32_t *out)
 {
     struct dt__column *column = &columns->items[index];
-    const bool missing = dt__text_is_missing(text, length);
+    uint32_t known; /* a text of training, whatever it says */
+    const bool missing = dt__text_is_missing(text, length) &&
+                         (columns->learning || column->kind != DT_COLUMN_CATEGORY || !length ||
+                          !dt__dict_find(&column->dict, text, length, &known));
     if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
     if (missing) DT_TRY(cell_missing(columns, text, length));
     if (column->kind == DT__COLUMN_OPEN && !missing)

@@ -9,7 +9,7 @@
 #include "data/names.h"
 #include "data/number.h"
 
-enum { GROUP = 31, SLOTS = 288, SLOT_MINUTES = 5, DAY_SECS = 86400 };
+enum { GROUP = 31, SLOTS = 288, SLOT_SECS = 300, DAY_SECS = 86400 };
 
 enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number, and that of times alone */
 
@@ -40,9 +40,9 @@ static bool days_of(int year, int month, int day, double *out)
 }
 
 /* "12:30", "12:30:59.5", "1:30 PM", "12:30Z", "12:30:59+01:00". */
-static bool time_read(const char *text, int *slot)
+static bool time_read(const char *text, int *secs)
 {
-    int hour, minute, second, read;
+    int hour, minute, second = 0, read;
     if (sscanf(text, "%2d:%2d%n", &hour, &minute, &read) < 2) return false;
     text += read;
     if (*text == ':') {
@@ -60,12 +60,12 @@ static bool time_read(const char *text, int *slot)
     const bool offset = !zone && *text && strchr("+-", *text);
     if (text[zone] && !(offset && strspn(text + 1, ":0123456789") == strlen(text + 1)))
         return false;
-    *slot = (hour * 60 + minute) / SLOT_MINUTES;
+    *secs = (hour * 60 + minute) * 60 + (second < 60 ? second : 59);
     return hour >= 0 && hour < 24 && minute >= 0 && minute < 60;
 }
 
 struct date {
-    int year, group[2], slot; /* the groups as they stand: month and day behind a year */
+    int year, group[2], secs; /* the groups as they stand: month and day behind a year */
     char between;
     bool month_first, day_first; /* which order fits */
 };
@@ -82,7 +82,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     memcpy(copy, text, length);
     copy[length] = 0;
     *out = (struct date){.between = 'H', .group = {1, 1}, .month_first = true, .day_first = true};
-    if (time_read(copy, &out->slot)) /* alone, it has two digits of minutes */
+    if (time_read(copy, &out->secs)) /* alone, it has two digits of minutes */
         return strspn(strchr(copy, ':') + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
         return false;
@@ -96,7 +96,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     date.day_first = !year_first && days_of(date.year, group[1], group[0], &days);
     *out = date;
     return *one == *other && date.year >= 1000 && (date.month_first || date.day_first) &&
-           (timed ? time_read(copy + read + 1, &out->slot) : !copy[read]);
+           (timed ? time_read(copy + read + 1, &out->secs) : !copy[read]);
 }
 
 dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *text, size_t length,
@@ -108,13 +108,14 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
                        "'%.*s' is not a date as they are read: 2021-03-04, 4.3.2021 or 3/4/2021, "
                        "with or without a time, or a time alone (13:25)",
                        dt__shown(length), text);
+    const int slot = date.secs / SLOT_SECS;
     if (learning && !dates->between) dates->between = date.between;
     const bool same = date.between == dates->between;
     bool fits = same || (!learning && date.between == 'Y' && !are_times_alone(dates));
     if (learning) {
         dates->month_first |= !date.day_first;
         dates->day_first |= !date.month_first;
-        dates->times |= date.slot > 0 || are_times_alone(dates);
+        dates->times |= slot > 0 || are_times_alone(dates);
         fits &= !dates->month_first || !dates->day_first;
     } else if (same) {
         fits = dates->day_first ? date.day_first : date.month_first;
@@ -129,7 +130,8 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     const int *group = date.group;
     *out =
         (uint32_t)(((date.year * GROUP + group[turned] - 1) * GROUP + group[!turned] - 1)) * SLOTS +
-        (uint32_t)date.slot;
+        (uint32_t)slot;
+    if (are_times_alone(dates)) *out = (uint32_t)date.secs;
     return DT_OK;
 }
 
@@ -162,9 +164,12 @@ void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
               second = groups % GROUP + 1, year = groups / GROUP / GROUP;
     const double time = (double)(word % SLOTS) / SLOTS;
     double days = 0;
-    if (!are_times_alone(dates))
-        days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
-    dt__dates_put_mean(dates, are_times_alone(dates) ? time * 24 : days + time, out);
+    if (are_times_alone(dates)) {
+        *out = (float)(word / 3600.0);
+        return;
+    }
+    days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
+    dt__dates_put_mean(dates, days + time, out);
 }
 
 /* ---- the form ------------------------------------------------------------------------------- */

@@ -1,12 +1,12 @@
 /* Dates in text, as numbers: days since 1970-01-01 with the time as their fraction, year, month (1
  * to 12), weekday (Monday is 1), and the hour where times are not all 0:00. Times without a date are
- * the hour alone. Times are rounded down to 5 minutes; a zone behind one is not looked at.
+ * the hour alone. Behind a date, times are rounded down to 5 minutes; a zone is not looked at.
  *
  * A year in front is followed by month and day. Of other dates one column must show which order it
  * has: until all of it has been seen, a date is a word of its groups of digits.
  *
  *     word    ((year * 31 + group - 1) * 31 + group - 1) * 288 + 5 minutes        below 2^32 - 1
- *             5 minutes                                                          of times alone */
+ *             seconds                                                            of times alone */
 #ifndef DATA_DATE_H
 #define DATA_DATE_H
 

@@ -138,6 +138,19 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
+/* What shards say that their label is called. */
+static dt_status label_learn(struct dt__survey *survey, const char *name)
+{
+    const char *before = survey->known ? survey->known->label_column : survey->label_column;
+    if (!survey->known && !before) return dt_strdup(name, &survey->label_column);
+    if (!before || !strcmp(name, before)) return DT_OK;
+    if (!survey->known)
+        return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the files before '%.60s'", name,
+                       before);
+    dt_warn("shards whose label is '%.60s' are measured by a model of '%.60s'", name, before);
+    return DT_OK;
+}
+
 /* Names of features, classes and labels, and the columns of a table that shards were made of. */
 static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
@@ -153,9 +166,9 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
                              features.count, survey->features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
-    if (!survey->known && !survey->label_column && dt__h5_has_array(file, "/label_column")) {
-        DT_GUARD(dt__h5_names(file, "/label_column", &column.items, &column.count));
-        if (column.count == 1) DT_GUARD(dt_strdup(column.items[0], &survey->label_column));
+    if (dt__h5_has_array(file, DT__SHARD_GROUP "/label")) {
+        DT_GUARD(dt__h5_names(file, DT__SHARD_GROUP "/label", &column.items, &column.count));
+        DT_GUARD(label_learn(survey, column.count ? column.items[0] : ""));
     }
     if (survey->of->classes && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));

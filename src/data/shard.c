@@ -13,8 +13,10 @@
  * written out in full. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -182,7 +184,7 @@ static dt_status shard_lay_out(struct job *job)
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
     if (schema->label_column)
-        dt__h5_put_names(file, "/label_column", &job->source->schema.label_column, 1);
+        dt__h5_put_names(file, DT__SHARD_GROUP "/label", &job->source->schema.label_column, 1);
     if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));
     job->laid_out = 0;
     dt_status status = dt__h5_stream(file, shard_write_part, job);
@@ -252,12 +254,16 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
 {
     struct statvfs disk;
     DIR *names = opendir(dir);
-    bool has_shards = false;
+    bool has_shards = false, has_parts = false;
     if (!names) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
-    for (const struct dirent *entry; (entry = readdir(names));)
+    for (const struct dirent *entry; (entry = readdir(names));) {
         has_shards |= !fnmatch("shard-*.h5", entry->d_name, 0);
+        has_parts |= !fnmatch("shard-*.h5" PART, entry->d_name, 0);
+    }
     closedir(names);
-    if (has_shards) return dt_fail(DT_EIO, "%s: there are shards in it already", dir);
+    if (has_shards)
+        return dt_fail(DT_EIO, "%s: there are shards in it already%s", dir,
+                       has_parts ? ", and not all: dtrain shard was killed" : "");
     if (statvfs(dir, &disk)) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     const unsigned long long left = (unsigned long long)disk.f_bavail * disk.f_frsize;
     if (left / 2 < bytes)
@@ -266,20 +272,32 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
-/* All of them are there, under their names with PART: now under their names. */
-static dt_status shards_name(const char *out_dir, int shards)
+/* Between names with PART and without: of the first `shards` of `all`. */
+static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
     for (int s = 0; s < shards && !status; s++) {
         char *path, *part = NULL;
-        DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, shards));
+        DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, all));
         status = dt_format(&part, "%s" PART, path);
-        if (!status && rename(part, path))
+        if (!status && rename(complete ? part : path, complete ? path : part)) {
             status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+            if (complete) (void)shards_name(out_dir, s, all, false);
+        }
         dt_free(part);
         dt_free(path);
     }
-    return status ? status : dt_path_sync(out_dir);
+    return status || !complete ? status : dt_path_sync(out_dir);
+}
+
+/* The one job that may write here holds the directory. */
+static dt_status dir_hold(const char *dir, int *out_fd)
+{
+    *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out_fd < 0) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
+    if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK; /* or no locks */
+    close(*out_fd);
+    return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
 }
 
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards)
@@ -288,22 +306,25 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     struct job job = {0};
     struct dt_source *source;
     char *path;
+    int held;
     if (*config->data.weight)
         return dt_fail(DT_EUSAGE, "data.weight=%s: shards have no weights", config->data.weight);
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     DT_TRY(dt_dir_make(out_dir));
-    DT_TRY(dir_check(out_dir, 0)); /* before the survey, which may take long */
-    parts_remove(out_dir);
-    DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
+    DT_TRY(dir_hold(out_dir, &held));
+    dt_status status = dir_check(out_dir, 0); /* before the survey, which may take long */
+    if (!status) parts_remove(out_dir);
+    if (!status) status = dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source);
+    if (status) close(held);
+    DT_TRY(status);
     source->layout.dense = source->layout.features;
     const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
     const uint64_t rows = source->rows;
     job.source = source;
     job.shuffle = (struct shuffle){
         .fd = -1, .seed = (uint64_t)config->run.seed, .rows = rows, .row_bytes = width};
-    dt_status status;
     if (shards < 1 || (uint64_t)shards > rows)
         DT_GUARD(dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)rows));
     DT_GUARD(dir_check(out_dir, rows * width));
@@ -317,9 +338,10 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
         status = dt_file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
         dt_free(path);
     }
-    if (!status) status = shards_name(out_dir, shards);
+    if (!status) status = shards_name(out_dir, shards, shards, true);
 done:
     if (status) parts_remove(out_dir);
+    close(held);
     shuffle_free(&job.shuffle);
     dt__block_free(&job.pending);
     dt_source_destroy(source);

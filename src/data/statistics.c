@@ -230,10 +230,11 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
 
 /* Whether values lie so close together beside their size that an f32 tells few of them apart:
  * Unix times of one day, say. It has 24 bits. */
-static bool is_coarse(double mean, double deviation)
+static bool is_coarse(const struct moments *values, double mean, double deviation)
 {
     static const double WHOLE = 1 << 24, FEW = 1000; /* steps from one float to the next */
-    return fabs(mean) > WHOLE && deviation < FEW * 2 * fabs(mean) / WHOLE;
+    return values->least < values->greatest && fabs(mean) > WHOLE &&
+           deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
 
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
@@ -255,7 +256,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         const bool constant = !sparse && !(x->least < x->greatest);
         const double mean = x->mean / (sparse ? rows : 1);
         const double variance = sparse ? x->squares / rows - mean * mean : x->squares / x->count;
-        if (!sparse && is_coarse(mean, sqrt(variance))) {
+        if (!sparse && is_coarse(x, mean, sqrt(variance))) {
             if (!coarse++)
                 dt_warn("feature %zu%s%s%s: its values, about %.9g, lie closer together than "
                         "32-bit floats tell apart well: subtract a constant from them in the file",
@@ -277,9 +278,10 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     /* Weights of such a column stay as they began. */
     if (constants && schema->feature_names && statistics->rows > 1) {
         const struct dt_column *column = feature_column(schema, first);
-        dt_warn("'%s'%s has one value in all training rows: any other value later would change "
+        dt_warn("'%s'%s has one value in all training rows%s: any other value later would change "
                 "predictions in an unknown way; data.ignore=%s leaves the %s out",
                 schema->feature_names[first], constants > 1 ? ", like others," : "",
+                fabs((double)schema->mean[first]) > 1 << 24 ? ", as 32-bit floats hold it" : "",
                 column && column->name ? column->name : schema->feature_names[first],
                 column && column->kind == DT_COLUMN_DATE ? "whole date" : "column");
     }
@@ -328,7 +330,7 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     for (size_t i = 0; i < targets; i++) {
         if (alike) y[i].mean = mean, y[i].squares = squares;
         const double deviation = sqrt(y[i].squares / weight);
-        if (is_coarse(y[i].mean, deviation))
+        if (is_coarse(&y[i], y[i].mean, deviation))
             dt_warn("target %zu: its values, about %.9g, lie closer together than 32-bit floats "
                     "tell apart well: subtract a constant from them in the file",
                     i, y[i].mean);

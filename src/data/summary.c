@@ -238,7 +238,8 @@ static const char *summary_type(const struct summary *column)
         struct dt__dates dates = column->dates;
         return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
-    if (texts && commas >= most) return column->decimal ? "comma" : "one comma";
+    const bool decimal = kinds[DT__TEXT_COMMA] || (column->decimal && !column->numbers);
+    if (texts && commas >= most) return decimal ? "comma" : "one comma";
     const uint64_t units = distinct > MOST_CLASSES ? column->units : 0; /* fewer may be names */
     if (texts && kinds[DT__TEXT_UNIT] + commas + units >= most) return "not plain";
     if (texts && column->infinite == texts) return "not finite";
@@ -524,8 +525,10 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
     if (!status) label_choose(&table);
     bool decimal = false;
-    for (size_t i = 0; i < table.header.cells.count; i++)
-        decimal |= table.columns && table.columns[i].kinds[DT__TEXT_COMMA];
+    for (size_t i = 0; i < table.header.cells.count && table.columns; i++) {
+        const uint64_t *kinds = table.columns[i].kinds; /* a few may stand in texts */
+        decimal |= kinds[DT__TEXT_COMMA] > table.columns[i].texts / 2;
+    }
     for (size_t i = 0; i < table.header.cells.count; i++)
         if (table.columns) table.columns[i].decimal = decimal;
     if (!status) {

@@ -411,7 +411,9 @@ static dt_status schema_make(struct dt__survey *survey)
         if (!fits) whole = source->files[i].path;
     }
     if (survey->known) {
-        dt__columns_tell_unknown(&source->columns, source->files->path, source->raw_rows);
+        dt__columns_tell_unknown(&source->columns,
+                                 source->nfiles > 1 ? "evaluation data" : source->files->path,
+                                 source->raw_rows);
         DT_TRY(dt_schema_copy(survey->known, schema));
     } else {
         DT_TRY(schema_learn(survey));

@@ -462,7 +462,7 @@ told 'no column is left for the features: data.ignore names all others' 'a,y\n1,
 printf 'c,y\nTrue,1\nFalse,0\nTrue,1\n' >"$tmp/flags.csv"
 job 1 run.dir="$tmp/flags" data.train="$tmp/flags.csv" train.max_steps=1 2>"$tmp/log" || { cat "$tmp/log"; fail flags; }
 printf 'c\nTRUE\nFALSE\nTrue\n' | "$dtrain" predict "$tmp/flags" >"$tmp/out" 2>"$tmp/err"
-grep -q "column 'c': 2 of 3 rows have a text that training never saw" "$tmp/err" || { cat "$tmp/err"; fail 'unknown texts in silence'; }
+grep -q "column 0 (c): 2 of 3 rows have a text that training never saw" "$tmp/err" || { cat "$tmp/err"; fail 'unknown texts in silence'; }
 "$dtrain" predict "$tmp/flags" <"$tmp/flags.csv" 2>&1 >"$tmp/out" | grep 'never saw' && fail 'known texts are unknown'
 
 # ---- two classes, rows as arrays, values that are missing -------------------------------------------

@@ -61,7 +61,7 @@ END_TEST
 /* Times alone are the hour, in a column that has no dates. */
 START_TEST(times_become_hours)
 {
-    static const char *const texts[] = {"13:25", " 13:27:59 ", "1:25 PM", "13:25:00+01:00"};
+    static const char *const texts[] = {"13:25", " 13:25:00 ", "1:25 PM", "13:25:00+01:00"};
     struct dt__dates dates = {0}, known;
     uint32_t word;
     char form[DT__DATE_FORM];
@@ -80,6 +80,9 @@ START_TEST(times_become_hours)
     EXPECT_OK(dt__dates_read(&known, false, "00:00", 5, &word));
     dt__dates_put(&known, word, &x);
     ck_assert_float_eq(x, 0);
+    EXPECT_OK(dt__dates_read(&known, false, "00:03:36", 8, &word)); /* to the second */
+    dt__dates_put(&known, word, &x);
+    ck_assert_float_eq(x, 0.06f);
     dt__dates_put_mean(&known, 12.5, &x);
     ck_assert_float_eq(x, 12.5f);
     EXPECT_FAIL(dt__dates_read(&known, false, "2021-03-04 13:25", 16, &word), DT_EFORMAT, "unlike the others of its column: expected H:M");

@@ -2,6 +2,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "data_files.h"
@@ -158,6 +160,10 @@ START_TEST(mistakes_are_named)
     EXPECT_OK(dt_shard_write(&config, "out", 1));
     ck_assert_int_eq(count_entries("out"), 1);
     EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
+    const int held = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
+    ck_assert_int_eq(flock(held, LOCK_EX), 0);
+    EXPECT_FAIL(dt_shard_write(&config, "new", 1), DT_EIO, "new: another dtrain shard writes into it");
+    close(held);
     EXPECT_FAIL(dt_shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
     EXPECT_OK(dt_shard_write(&config, "out[1]", 1));
     EXPECT_FAIL(dt_shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
