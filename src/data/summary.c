@@ -527,7 +527,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     bool decimal = false;
     for (size_t i = 0; i < table.header.cells.count && table.columns; i++) {
         const uint64_t *kinds = table.columns[i].kinds; /* a few may stand in texts */
-        decimal |= kinds[DT__TEXT_COMMA] > table.columns[i].texts / 2;
+        decimal |= kinds[DT__TEXT_COMMA] && 2 * kinds[DT__TEXT_COMMA] >= table.columns[i].texts;
     }
     for (size_t i = 0; i < table.header.cells.count; i++)
         if (table.columns) table.columns[i].decimal = decimal;
