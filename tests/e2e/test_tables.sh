@@ -453,9 +453,10 @@ told() {
 }
 told "'yes' and 'Yes' are two classes: .* the case of letters" 'a,y\n1,yes\n2,Yes\n3,no\n'
 told '30 classes in 30 rows: nearly each row is a class' "$(printf 'a,y\\n'; seq 30 | sed 's/.*/1,n&\\n/' | tr -d '\n')"
-times=$(printf 't,y\\n'; seq 10 39 | sed 's/.*/17000000&,&.5\\n/' | tr -d '\n')
+times=$(printf 't,y\\n'; seq 10 39 | sed 's/.*/170000&00,&.5\\n/' | tr -d '\n')
 told 'feature 0 (t): its values, about 1.7.* lie closer together than 32-bit floats' "$times" model.task=regress
 told 'target 0: its values, about 1.7.* lie closer together than 32-bit floats' "$times" data.label=t data.ignore= model.task=regress
+told "'t' has one value in all training rows, as 32-bit floats hold it" 't,a,y\n1700000001,1,1\n1700000002,2,2\n' model.task=regress
 told "write all as numbers, or all as texts" 'a,y\n1,0\n2,b\n'
 told 'no column is left for the features: data.ignore names all others' 'a,y\n1,0\n2,1\n' data.ignore=a
 # Texts that no row of training has.
