@@ -430,10 +430,8 @@ static void print_task(const struct table *table, FILE *out)
                     ? "   ; or classify, if each number is a class; for counts, train.loss=poisson"
                     : "");
     else if (numbers && kinds > 2)
-        fprintf(
-            out,
-            "\n[model]\ntask = classify   ; if each number is a class; if numbers are counted or "
-            "measured: regress (for counts also train.loss=poisson)\n");
+        fprintf(out, "\n[model]\ntask = classify   ; if each number is a class; if numbers are "
+                     "counted or measured: regress (for counts also train.loss=poisson)\n");
 }
 
 /* What to know of columns by their types. */
