@@ -1,6 +1,6 @@
 /* Dates in text, as numbers: days since 1970-01-01 with the time as their fraction, year, month (1
- * to 12), weekday (Monday is 1), and the hour where times are not all 0:00. Times without a date are
- * the hour alone. Behind a date, times are rounded down to 5 minutes; a zone is not looked at.
+ * to 12), weekday (Monday is 1), and the hour where times are not all 0:00. Times without a date
+ * are the hour alone. Behind a date, times are rounded down to 5 minutes; a zone is not looked at.
  *
  * A year in front is followed by month and day. Of other dates one column must show which order it
  * has: until all of it has been seen, a date is a word of its groups of digits.

@@ -264,7 +264,8 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     return DT_OK;
 }
 
-/* Says, once, that two texts are the same but for blanks around them, or for the case of letters. */
+/* Says, once each, that two texts are the same but for blanks around them, or but for the case of
+ * letters. */
 static void warn_of_twins(const struct dt__dict *texts)
 {
     enum { MOST = 100 }; /* classes of which all pairs are looked at */

@@ -573,9 +573,9 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-/* Of one target, from the sums above. r2 is scikit-learn's r2_score: a constant target is met (1) or
- * not (0); NaN if no row has a weight. The sums leave a rounding error of some 1e-16 of sum2, and
- * more with many rows; targets that vary in the last one or two bits of an f32 alone count as
+/* Of one target, from the sums above. r2 is scikit-learn's r2_score: a constant target is met (1)
+ * or not (0); NaN if no row has a weight. The sums leave a rounding error of some 1e-16 of sum2,
+ * and more with many rows; targets that vary in the last one or two bits of an f32 alone count as
  * constant, too. */
 static struct dt_target_score numbers_score(int nout, double weight, const double *sums, int i)
 {

@@ -3,8 +3,9 @@
  *
  * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names:
  * two tables may have the same columns in another order, and number the same categories otherwise,
- * which go by their counts. A first layer that is dense is put into the units of the new inputs, the
- * output layer into those of the new targets. What does not fit starts fresh; all of it is said. */
+ * which go by their counts. A first layer that is dense is put into the units of the new inputs,
+ * the output layer into those of the new targets. What does not fit starts fresh; all of it is
+ * said. */
 #include <string.h>
 
 #include "data/names.h"
