@@ -39,7 +39,7 @@ struct dt__column {
     float fill;       /* what a missing number is read as; NaN: not known yet */
     size_t entry;     /* category: its place among a row's entries */
     uint32_t blank;   /* category: the code of a missing value */
-    uint64_t unknown; /* category: cells of CSV whose text is none of its dictionary */
+    uint64_t unknown; /* category: cells of CSV with an unknown text; JSON rows share columns */
     uint32_t *map;    /* category: (ncodes) codes of the texts seen; NULL: words are codes */
     size_t ncodes;
 };

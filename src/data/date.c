@@ -82,8 +82,9 @@ static bool date_read(const char *text, size_t length, struct date *out)
     memcpy(copy, text, length);
     copy[length] = 0;
     *out = (struct date){.between = 'H', .group = {1, 1}, .month_first = true, .day_first = true};
-    if (time_read(copy, &out->secs)) /* alone, it has two digits of minutes */
-        return strspn(strchr(copy, ':') + 1, "0123456789") == 2;
+    const size_t colon = strcspn(copy, ":");
+    if (colon <= 2 && time_read(copy, &out->secs)) /* alone, it has two digits of minutes */
+        return strspn(copy + colon + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
         return false;
     const bool year_first = first > 31;
@@ -146,11 +147,11 @@ bool dt__dates_settle(struct dt__dates *dates)
 
 void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
 {
+    *out = (float)mean;
+    if (are_times_alone(dates)) return;
     const double whole = floor(mean);
     const time_t secs = isnan(mean) ? 0 : (time_t)(whole * DAY_SECS);
     struct tm tm = {0};
-    *out = (float)mean;
-    if (are_times_alone(dates)) return;
     gmtime_r(&secs, &tm);
     const double numbers[DT__DATE_NUMBERS] = {mean, tm.tm_year + 1900, tm.tm_mon + 1,
                                               (tm.tm_wday + 6) % 7 + 1, (mean - whole) * 24};
@@ -160,27 +161,26 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
 
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 {
-    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
-              second = groups % GROUP + 1, year = groups / GROUP / GROUP;
-    const double time = (double)(word % SLOTS) / SLOTS;
-    double days = 0;
     if (are_times_alone(dates)) {
         *out = (float)(word / 3600.0);
         return;
     }
+    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
+              second = groups % GROUP + 1, year = groups / GROUP / GROUP;
+    double days;
     days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
-    dt__dates_put_mean(dates, days + time, out);
+    dt__dates_put_mean(dates, days + (double)(word % SLOTS) / SLOTS, out);
 }
 
 /* ---- the form ------------------------------------------------------------------------------- */
 
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 {
-    const char c = dates->between == 'Y' ? '-' : dates->between;
     if (are_times_alone(dates)) {
         snprintf(out, DT__DATE_FORM, "H:M");
         return;
     }
+    const char c = dates->between == 'Y' ? '-' : dates->between;
     const char *order = dates->between == 'Y' ? "Ymd" : dates->day_first ? "dmY" : "mdY";
     snprintf(out, DT__DATE_FORM, "%c%c%c%c%c%s", order[0], c, order[1], c, order[2],
              dates->times ? " H:M" : "");
@@ -189,10 +189,8 @@ void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 bool dt__dates_parse_form(const char *form, struct dt__dates *out)
 {
     char again[DT__DATE_FORM];
-    const bool first = !*form || *form == 'Y' || *form == 'H';
-    const struct dt__dates dates = {.between = *form == 'H' ? 'H'
-                                               : first      ? 'Y'
-                                                            : form[1],
+    const bool place = *form && !strchr("YH", *form); /* else the first character says it */
+    const struct dt__dates dates = {.between = !*form ? 'Y' : form[place],
                                     .day_first = *form == 'd',
                                     .month_first = *form == 'm',
                                     .times = strchr(form, 'H') != NULL};

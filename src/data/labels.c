@@ -167,6 +167,18 @@ static void labels_begin(struct dt__labels *labels, enum dt__labels_kind kind)
     labels->max = -1;
 }
 
+/* A number but for signs and marks is hardly the name of a class. */
+static dt_status first_text_check(const char *text, size_t length)
+{
+    const enum dt__text_kind kind = dt__text_kind(text, length);
+    float value;
+    if (kind == DT__TEXT_PLAIN || kind == DT__TEXT_DATE || !dt__number_read(text, length, &value))
+        return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   "label %s; model.task=classify takes such labels as names of classes",
+                   dt_error_text());
+}
+
 dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
                               int32_t *out_code)
 {
@@ -199,13 +211,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
                        dt__shown(length), text, count,
                        labels->numbered ? "data.class_names" : "a file before");
     }
-    const enum dt__text_kind kind = dt__text_kind(text, length);
-    float number_read;
-    if (!labels->kind && !labels->task_given && !is_number && kind && kind != DT__TEXT_DATE &&
-        dt__number_read(text, length, &number_read))
-        return dt_fail(DT_EFORMAT,
-                       "label %s; model.task=classify takes such labels as names of classes",
-                       dt_error_text());
+    if (!labels->kind && !labels->task_given && !is_number) DT_TRY(first_text_check(text, length));
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT,
