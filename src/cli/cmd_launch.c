@@ -162,7 +162,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
             DT_EUSAGE,
             "launch: expected CONFIG.ini or section.key=value behind mpirun's options%s%s",
             launch->options ? "; this is no such file: " : "",
-            launch->options ? argv[argc - 1] : "");
+            launch->options ? launch->option[launch->options - 1] : "");
     launch->argument = argv + i;
     launch->arguments = argc - i;
     const bool slurm = getenv("SLURM_TASKS_PER_NODE") && getenv("SLURM_JOB_NODELIST");

@@ -84,9 +84,8 @@ const struct command commands[] = {
      "writes a model with its normalisation as ONNX, for other programs",
      "Input \"input\" (rows, features): features as in data files, before normalisation. Outputs "
      "for classes: \"probabilities\" (rows, classes) and \"class\" (rows). If a row may have "
-     "several "
-     "labels: only \"probabilities\". For regression: \"values\" (rows, targets). Names are in the "
-     "metadata."},
+     "several labels: only \"probabilities\". For regression: \"values\" (rows, targets). Names "
+     "are in the metadata."},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several beside each other",
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "

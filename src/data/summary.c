@@ -41,9 +41,9 @@ struct summary {
     bool unread;               /* there is such a date */
     bool texts_differ;         /* from the first; else they may be a mark of gaps */
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
-    uint64_t points,
-        thirds;   /* numbers with a point; those with 1 to 3 digits before it, and 3 behind */
-    bool decimal; /* some column of the table has commas that are decimal ones */
+    uint64_t points;           /* numbers with a point */
+    uint64_t thirds;           /* those with 1 to 3 digits before it, and 3 behind */
+    bool decimal;              /* some column of the table has commas that are decimal ones */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -121,9 +121,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
             summary->unread =
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
         char shown[VALUE_WIDTH + 1];
-        value_copy(cell->text, cell->length, shown);
-        summary->texts_differ |= !first && strcmp(shown, summary->odd) != 0;
-        if (first || (read && summary->unread)) {
+        const bool odd = first || (read && summary->unread);
+        if (odd || !summary->texts_differ) value_copy(cell->text, cell->length, shown);
+        summary->texts_differ = summary->texts_differ || (!first && strcmp(shown, summary->odd));
+        if (odd) {
             memcpy(summary->odd, shown, sizeof shown);
             summary->odd_line = line;
         }
@@ -220,6 +221,20 @@ static void label_choose(struct table *table)
     role = roles[last], roles[last] = roles[at], roles[at] = role;
 }
 
+/* Commas that may stand between thousands are decimal ones where those of another column, a few
+ * texts aside, must be. */
+static void commas_decide(struct table *table)
+{
+    const size_t count = table->header.cells.count;
+    bool decimal = false;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t sure = table->columns[i].kinds[DT__TEXT_COMMA];
+        decimal |= sure && 2 * sure >= table->columns[i].texts;
+    }
+    for (size_t i = 0; i < count; i++)
+        table->columns[i].decimal = decimal;
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 static const char *summary_type(const struct summary *column)
@@ -306,7 +321,7 @@ static const char *to_ignore(const struct table *table)
 
 /* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
  * line of INI, or is that of a column before. A name that is a number would be taken for a place:
- * its own, from the end, stands there. False: it has no name there. */
+ * its own, from the end, stands there. False: its place from the start does. */
 static bool print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
@@ -315,14 +330,16 @@ static bool print_column(const struct table *table, size_t column, FILE *out)
     char number[24];
     snprintf(number, sizeof number, "%zu", column);
     dt__header_has(&table->header, table->header.cells.items[column], &first, &twice);
-    if (table->header.names && (dt__text_is_number(name, strlen(name)) ||
-                                dt__header_has(&table->header, number, &other, &twice)))
+    const bool from_the_end =
+        table->header.names && (dt__text_is_number(name, strlen(name)) ||
+                                dt__header_has(&table->header, number, &other, &twice));
+    const bool named =
+        *name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES;
+    if (from_the_end)
         fprintf(out, "-%zu", table->header.cells.count - column);
-    else if (*name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
-        fprintf(out, "%s", name);
     else
-        return fprintf(out, "%s", number) < 0;
-    return true;
+        fprintf(out, "%s", named ? name : number);
+    return from_the_end || named;
 }
 
 /* Names of the columns of a role, and of the features of some types, as a list behind a key. What
@@ -522,13 +539,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
     if (!status) label_choose(&table);
-    bool decimal = false;
-    for (size_t i = 0; i < table.header.cells.count && table.columns; i++) {
-        const uint64_t *kinds = table.columns[i].kinds; /* a few may stand in texts */
-        decimal |= kinds[DT__TEXT_COMMA] && 2 * kinds[DT__TEXT_COMMA] >= table.columns[i].texts;
-    }
-    for (size_t i = 0; i < table.header.cells.count; i++)
-        if (table.columns) table.columns[i].decimal = decimal;
+    if (!status) commas_decide(&table);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
