@@ -122,8 +122,8 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
         char shown[VALUE_WIDTH + 1];
         const bool odd = first || (read && summary->unread);
-        if (odd || !summary->texts_differ) value_copy(cell->text, cell->length, shown);
-        summary->texts_differ = summary->texts_differ || (!first && strcmp(shown, summary->odd));
+        value_copy(cell->text, cell->length, shown);
+        summary->texts_differ |= !first && strcmp(shown, summary->odd) != 0;
         if (odd) {
             memcpy(summary->odd, shown, sizeof shown);
             summary->odd_line = line;
