@@ -362,8 +362,8 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
     }
 }
 
-/* Runs mpirun until the job ends; slots: of its hosts, 0: not known. *out_told: the job has printed
- * its error line. Returns job_status. */
+/* Runs mpirun until the job ends; slots: of its hosts, 0: not known. *out_told is set: whether the
+ * job has printed its error line. Returns job_status. */
 static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 {
     char ranks[16];
@@ -373,7 +373,6 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     struct tail tail = {.length = 0};
     static char *const levels[] = {"--log=error", "--log=warn", "--log=info", "--log=debug"};
     size_t most = (size_t)launch->options + (size_t)launch->arguments + 10;
-    *out_told = false;
     DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
@@ -457,7 +456,6 @@ static dt_status start_job(struct launch *launch, bool *out_told)
 {
     struct cli_hosts *hosts = &launch->hosts;
     int slots = 0, come;
-    *out_told = false;
     dt_status status = hosts->from ? cli_hosts_ask(hosts) : DT_OK;
     while (!status && hosts->from && !cli_hosts_answered(hosts, &come))
         if (is_asked(launch, 20)) return DT_STOPPED;
@@ -473,7 +471,7 @@ static dt_status keep_alive(struct launch *launch)
     char reason[DT_ERROR_MAX];
     long long step = saved_step(launch);
     for (int failures = 0;;) {
-        bool told;
+        bool told = false;
         if (is_asked(launch, 0)) return DT_STOPPED;
         const dt_status status = start_job(launch, &told);
         snprintf(reason, sizeof reason, "%s", dt_error_text());

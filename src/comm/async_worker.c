@@ -229,7 +229,6 @@ bool dt_async_begin(struct dt_async *async)
         async->started += async->under_way;
     }
     async->wait_secs += dt_clock_secs() - start;
-    dt_world_heartbeat(async->world, "gradient", async->sent);
     return async->under_way;
 }
 
