@@ -142,10 +142,10 @@ static void targets_print(const struct targets *targets)
     printf("\n%-*s  %9s  %9s  %9s\n", WIDTH, "target", "rmse", "guess", "r2");
     for (int i = 0; i < targets->count; i++) {
         const struct dt_target_score *score = &targets->scores[i];
-        char number[24];
-        snprintf(number, sizeof number, "%d", i);
-        const bool named = targets->names.count == (size_t)targets->count;
-        cli_print_text(named ? targets->names.items[i] : number, WIDTH);
+        if (targets->names.count == (size_t)targets->count)
+            cli_print_text(targets->names.items[i], WIDTH);
+        else
+            printf("%-*d", WIDTH, i);
         printf("  %9.5g  %9.5g  %9.4f\n", score->rmse, score->guess_rmse, score->r2);
     }
 }

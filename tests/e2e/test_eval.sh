@@ -80,6 +80,11 @@ sed 's/.*"rmse":\([^,]*\).*"target_rmse":\[\([^]]*\)\],"target_r2":\[[^,]*,[^,]*
 if command -v script >/dev/null; then
     script -qec "'$dtrain' eval '$tmp/both' 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$tmp/table"
     check_eq 'targets in the table' "$(awk '$1 == "target" { on = 1 } on { print $1 }' "$tmp/table" | xargs)" 'target value a'
+    sed 1d "$tmp/train.csv" >"$tmp/nameless.csv"
+    job 1 run.dir="$tmp/nameless" data.train="$tmp/nameless.csv" data.eval="$tmp/nameless.csv" data.label=2,0 \
+        data.ignore=3,4 model.task=regress train.max_steps=1 2>"$tmp/err" || { cat "$tmp/err"; fail nameless; }
+    script -qec "'$dtrain' eval '$tmp/nameless' 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$tmp/table"
+    check_eq 'targets by number' "$(awk '$1 == "target" { on = 1 } on { print $1 }' "$tmp/table" | xargs)" 'target 0 1'
 fi
 # A run directory means its best export, and stderr says so.
 "$dtrain" eval "$tmp/six" >"$tmp/json" 2>"$tmp/err" || fail "$(cat "$tmp/err")"

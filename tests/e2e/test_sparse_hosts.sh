@@ -67,6 +67,11 @@ hosts_slots 1 2
 on 3 lazy-2 $svm train.optimizer=adam train.lazy=yes
 one lazy $svm train.optimizer=adam train.lazy=yes
 same lazy-2 lazy
+slices="$svm train.batch=0 run.replicas=1 train.epochs=3 train.optimizer=adagrad train.lr=0.1" # of a share
+hosts_slots 1 1
+on 2 slices-2 $slices
+one slices $slices
+same slices-2 slices
 
 # From hosts to one process, to other hosts: the state is in the checkpoint, and at each host that goes on.
 deep="$wide train.optimizer=adam train.lr=0.01 train.lazy=yes train.clip_norm=0.5"

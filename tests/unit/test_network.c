@@ -680,6 +680,45 @@ START_TEST(bad_descriptions_are_refused)
 }
 END_TEST
 
+/* Outputs that a float's e^x has no room for: the largest of them may be in any part. */
+START_TEST(parts_of_a_softmax_make_the_whole)
+{
+    enum { PARTS = 3, EACH = 2, CLASSES = PARTS * EACH };
+    static const float logits[CLASSES] = {-150, -148, 1, 140, 138, 141};
+    static const float weights[CLASSES] = {1, 2, 0.5f, 3, 1, 1};
+    float z[PARTS][CLASSES][EACH]; /* a row for each turn of the parts, and each label */
+    int32_t labels[CLASSES];
+    struct dt_softmax_part part[PARTS * CLASSES];
+    const struct dt_batch batch = {.rows = CLASSES, .weight = weights};
+    double loss = 0;
+    for (int p = 0; p < PARTS; p++)
+        for (int r = 0; r < CLASSES; r++)
+            for (int i = 0; i < EACH; i++)
+                z[p][r][i] = logits[((p + r) % PARTS) * EACH + i];
+    for (int r = 0; r < CLASSES; r++)
+        labels[r] = r;
+    for (int p = 0; p < PARTS; p++)
+        dt_softmax_part(CLASSES, EACH, p * EACH, labels, z[p][0], part + (size_t)p * CLASSES);
+    const double got = dt_softmax_join(&batch, PARTS, CLASSES, part);
+    for (int p = 0; p < PARTS; p++)
+        dt_softmax_part_gradient(CLASSES, EACH, p * EACH, labels, z[p][0],
+                                 part + (size_t)p * CLASSES);
+    for (int r = 0; r < CLASSES; r++) {
+        double sum = 0;
+        for (int i = 0; i < CLASSES; i++)
+            sum += exp((double)logits[i] - 141);
+        for (int i = 0; i < CLASSES; i++) {
+            const double own = logits[((i / EACH + r) % PARTS) * EACH + i % EACH];
+            const double share = exp(own - 141) / sum;
+            if (i == r) loss += (double)weights[r] * -(own - 141 - log(sum));
+            ck_assert_double_eq_tol((double)z[i / EACH][r][i % EACH],
+                                    (double)weights[r] * (share - (i == r)), 1e-6);
+        }
+    }
+    ck_assert_double_eq_tol(got, loss, 1e-4);
+}
+END_TEST
+
 SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope_of_the_loss,
       lone_layers_have_the_right_slope, dropout_keeps_its_share, mask_follows_drop_numbers,
       mask_is_a_function_of_the_key, slices_add_up, weights_count_as_repetitions,
@@ -687,4 +726,4 @@ SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope
       nan_reaches_the_loss, tensors_lie_one_behind_the_other, table_tells_shapes_and_costs,
       initial_weights_have_their_spread, a_product_that_fails_is_an_error,
       texts_come_to_their_canonical_form, settled_text_is_printed_alone,
-      bad_descriptions_are_refused)
+      bad_descriptions_are_refused, parts_of_a_softmax_make_the_whole)
