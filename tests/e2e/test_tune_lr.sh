@@ -9,6 +9,7 @@ echo 'of a run' >"$tmp/live.prom"
 for np in 1 3; do
     job $np tune-lr "$ini" data.train="$data" report.prometheus="$tmp/live.prom" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail "np $np"; }
     cat "$tmp/out"
+    ! grep 'the suggestion is weak' "$tmp/err" || fail 'a loss that falls by less than 2 %'
     for mark in o x; do check_eq "$mark in the curve" "$(grep -c "^ .*|.*$mark" "$tmp/out")" 1; done
     lr=$(sed -n 's/^train.lr=//p' "$tmp/out")
     check_ge "rate at np=$np" "$lr" 0.001

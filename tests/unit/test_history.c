@@ -247,8 +247,11 @@ START_TEST(an_update_reads_what_is_new)
     ck_assert_str_eq(history->metric, "loss");
     append("ep\":20,\"loss\":2}\n" EVAL(20, 0.5));
     put("config.ini", "[train]\nlr = 0.1\n");
+    put("status.json", "{\"step\":20,\"ranks\":[{\"rank\":0},{\"rank\":1}]}");
     EXPECT_OK(dt_history_update(history));
     EXPECT_OK(dt_history_update(history));
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_STATUS), 1);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_RANK), 2);
     const struct dt_train_point *points = history->train;
     ck_assert_uint_eq(history->ntrain, 2);
     ck_assert_uint_eq(points[1].step, 20);

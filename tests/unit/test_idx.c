@@ -131,6 +131,9 @@ START_TEST(lies_are_named)
     bad = x, bad.bytes[2] = 0x0A;
     put_bytes("x", bad.bytes, bad.length), set("data.format=idx");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0a 03");
+    bad = x, bad.bytes[2] = 0x0F; /* behind the last type */
+    put_bytes("x", bad.bytes, bad.length);
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0f 03");
     bad = x, memset(bad.bytes + 4, 0xFF, 12);
     put_bytes("x", bad.bytes, bad.length);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its dimensions overflow");
