@@ -433,7 +433,7 @@ struct dt_metric_values {
     /* precision, recall, auc: two classes, of class 1; multilabel: all labels of all rows count */
     double accuracy, top5, auc, precision, recall;
     double rmse, mae,
-        r2; /* over all elements; r2: the mean of the targets', as scikit-learn has it */
+        r2;            /* over all elements; r2: the mean of the targets', as scikit-learn has it */
     double guess_rmse; /* of a guess that says the targets' means */
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
@@ -458,11 +458,15 @@ dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
  * NaN does not apply. */
 bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
                   double *out_value);
-/* The value of eval.metric (auto resolved by the task) and whether more is better.
+/* The metric that eval.metric names (auto resolved by the task); values NULL: its value is NaN.
  * DT_EUSAGE: the metric does not exist for this model. */
+struct dt_metric_score {
+    const char *name;
+    double value;
+    bool more_is_better;
+};
 dt_status dt_metric_pick(const struct dt_model *model, int metric,
-                         const struct dt_metric_values *values, double *out_value,
-                         bool *out_more_is_better, const char **out_name);
+                         const struct dt_metric_values *values, struct dt_metric_score *out);
 /* Whether more is better of the metric of this name; of one that is unknown it is. */
 bool dt_metric_rises(const char *name);
 

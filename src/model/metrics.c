@@ -195,8 +195,7 @@ bool dt_metric_at(int index, const struct dt_metric_values *values, const char *
 }
 
 dt_status dt_metric_pick(const struct dt_model *model, int metric,
-                         const struct dt_metric_values *values, double *out_value,
-                         bool *out_more_is_better, const char **out_name)
+                         const struct dt_metric_values *values, struct dt_metric_score *out)
 {
     const struct dt__task *task = model->loss->task;
     const int nout = model->desc.nout;
@@ -210,9 +209,9 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
             DT_EUSAGE, "eval.metric=%s: there is none of a model with %d outputs for %s%s",
             METRICS[index].name, nout, task->name,
             metric == DT_METRIC_AUC ? " (auc is of two classes: 0 and 1, or two texts)" : "");
-    *out_value = value_of(index, values);
-    *out_more_is_better = METRICS[index].more_is_better;
-    *out_name = METRICS[index].name;
+    *out = (struct dt_metric_score){.name = METRICS[index].name,
+                                    .value = values ? value_of(index, values) : (double)NAN,
+                                    .more_is_better = METRICS[index].more_is_better};
     return DT_OK;
 }
 

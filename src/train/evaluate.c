@@ -118,12 +118,9 @@ bool dt__stops_early(const struct dt_job *job, const struct dt_best *best)
 
 const char *dt__metric_name(const struct dt_job *job, const struct dt_config *config)
 {
-    const struct dt_metric_values none = {0};
-    const char *name = "metric";
-    double value;
-    bool more_is_better;
-    (void)dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name);
-    return name;
+    struct dt_metric_score metric = {.name = "metric"};
+    (void)dt_metric_pick(job->model, config->eval.metric, NULL, &metric);
+    return metric.name;
 }
 
 static bool is_of(const struct dt_best *best, const char *metric)
@@ -133,16 +130,12 @@ static bool is_of(const struct dt_best *best, const char *metric)
 
 bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const struct dt_best *b)
 {
-    const struct dt_metric_values none = {0};
-    double value;
-    bool more_is_better;
-    const char *name;
-    if (dt_metric_pick(job->model, job->config->eval.metric, &none, &value, &more_is_better, &name))
-        return false;
-    if (!is_of(a, name) || !isfinite(a->value) || a->era != b->era) return false;
-    if (!is_of(b, name)) return true;
+    struct dt_metric_score metric;
+    if (dt_metric_pick(job->model, job->config->eval.metric, NULL, &metric)) return false;
+    if (!is_of(a, metric.name) || !isfinite(a->value) || a->era != b->era) return false;
+    if (!is_of(b, metric.name)) return true;
     if (a->value == b->value) return a->loss < b->loss;
-    return more_is_better ? a->value > b->value : a->value < b->value;
+    return metric.more_is_better ? a->value > b->value : a->value < b->value;
 }
 
 /* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's
@@ -151,16 +144,18 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
-    struct dt_best now = {
-        .known = true, .loss = evaluation->values.loss, .step = evaluation->step, .era = best->era};
-    bool again = best->seen == 1 + evaluation->step;
-    bool more_is_better;
-    const char *name;
-    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, &evaluation->values, &now.value,
-                          &more_is_better, &name));
-    snprintf(now.metric, sizeof now.metric, "%s", name);
+    const struct dt_metric_values *values = &evaluation->values;
+    struct dt_metric_score metric;
+    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
+    struct dt_best now = {.known = true,
+                          .value = metric.value,
+                          .loss = values->loss,
+                          .step = evaluation->step,
+                          .era = best->era};
+    snprintf(now.metric, sizeof now.metric, "%s", metric.name);
     *out_better = dt__best_beats(job, &now, best);
-    bool tie = is_of(best, name) && now.value == best->value;
+    const bool tie = is_of(best, metric.name) && now.value == best->value;
+    const bool again = best->seen == 1 + evaluation->step;
     if (*out_better) {
         now.drops = best->drops;
         now.since = tie ? best->since : 0;

@@ -374,14 +374,11 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_job *job = bank->job;
     const struct dt_metric_values *values = &evaluation->values;
     struct dt_report *report = bank->report;
-    double value;
-    bool more_is_better;
-    const char *name;
+    struct dt_metric_score metric;
     char beside[64] = "";
     DT_TRY(dt__evaluation_judge(job, evaluation, &job->best, out_better));
-    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &value, &more_is_better,
-                          &name));
-    bank->metric_missing |= isnan(value) && isfinite(values->loss);
+    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
+    bank->metric_missing |= isnan(metric.value) && isfinite(values->loss);
     struct dt_json *record = dt_record_begin(report, "eval");
     dt_json_int(record, "step", (int64_t)evaluation->step);
     dt_json_metrics(record, values);
@@ -394,11 +391,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     dt_json_real(record, "secs", evaluation->secs);
     dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt_record_end(report));
-    if (!strcmp(name, "loss")) /* which is said anyway */
-        DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
-    if (!strcmp(name, "loss") && !strcmp(bank->guess.metric, "rmse")) /* as the start has it */
-        name = "rmse", value = values->rmse;
-    if (strcmp(name, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", name, value);
+    if (!strcmp(metric.name, "loss")) /* which is said anyway */
+        DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &metric));
+    if (!strcmp(metric.name, "loss") && !strcmp(bank->guess.metric, "rmse"))
+        metric = (struct dt_metric_score){"rmse", values->rmse, false}; /* as the start has it */
+    if (strcmp(metric.name, "loss"))
+        snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
         dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
                 values->loss, beside);

@@ -287,10 +287,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         .split = config->model.split,
         .parts = (int)config->run.parts,
         .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
-    const struct dt_metric_values none = {0};
-    double value;
-    bool more_is_better;
-    const char *name;
+    struct dt_metric_score metric;
     int each;
     DT_TRY(dt_model_desc_each(&desc, &each));
     desc.nout *= each;
@@ -305,7 +302,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     if (loss) DT_TRY(dt_model_set_loss(job->model, loss));
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
     /* Whether the model has such a metric, before anything is written. */
-    DT_TRY(dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name));
+    DT_TRY(dt_metric_pick(job->model, config->eval.metric, NULL, &metric));
     DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                           config->train.batch, &job->plan));
     DT_TRY(dt__split_check(job));

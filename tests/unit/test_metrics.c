@@ -524,15 +524,13 @@ START_TEST(metric_is_picked_by_the_task)
                 {DT_TASK_REGRESS, 1, DT_METRIC_ACCURACY, NULL, 0, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_model(rows[i].task, rows[i].nout);
-        double value;
-        bool more;
-        const char *name;
-        dt_status status = dt_metric_pick(model, rows[i].metric, &values, &value, &more, &name);
+        struct dt_metric_score metric;
+        dt_status status = dt_metric_pick(model, rows[i].metric, &values, &metric);
         ck_assert_int_eq(status, rows[i].name ? DT_OK : DT_EUSAGE);
         if (status) continue;
-        ck_assert_str_eq(name, rows[i].name);
-        ck_assert_double_eq(value, rows[i].value);
-        ck_assert(more == rows[i].more);
+        ck_assert_str_eq(metric.name, rows[i].name);
+        ck_assert_double_eq(metric.value, rows[i].value);
+        ck_assert(metric.more_is_better == rows[i].more);
     }
 }
 END_TEST
