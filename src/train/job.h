@@ -42,6 +42,17 @@ struct dt_group {
     double part;       /* of that round's samples */
 };
 
+/* What a worker has of a split layer: columns of the weight, and behind them the bias's. */
+struct dt_layer_part {
+    int number;
+    size_t tensor;                      /* number of the weight; the bias is the next one */
+    size_t columns, weights;            /* floats: of a row, and of the bias; of the weight */
+    float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
+    float *grad;                        /* where updates wait for the norm; else NULL */
+    float *logits; /* (batch, columns) of a softmax, and the gradient by them; else NULL */
+    struct dt_split_part *products;
+};
+
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
@@ -161,12 +172,12 @@ void dt__measure_sync(void *group, const struct dt_update_info *info, size_t off
  * mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
 void dt__update_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
-/* The same of a part of a split layer's tensor, n floats; vectors begin with them. Measured is a
- * part's whole share of the tensor. */
-void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor,
-                      int part, size_t n, float *sum, float *const *vectors, double *measures);
-void dt__update_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, size_t n,
-                     const float *grad, float *const *vectors);
+/* The same of a part of a split layer: sum is of all its floats, grad of n, from `at` on, of its
+ * weight or of its bias. */
+void dt__measure_part(const struct dt_job *job, const struct dt_update_info *info,
+                      const struct dt_layer_part *part, float *sum, double *measures);
+void dt__update_part(const struct dt_job *job, const struct dt_update_info *info,
+                     const struct dt_layer_part *part, size_t at, size_t n, const float *grad);
 /* dt_update_tile_fn of sync training: also of the copies. */
 void dt__update_tile_sync(void *group, const struct dt_update_info *info, int matrix,
                           struct dt_tile tile, const float *grad, float *const *vectors);

@@ -9,15 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* A part of this worker's, of one layer. */
-struct part {
-    struct dt_split_part *products;
-    size_t columns, weights;            /* floats: of a row, of the weight; the bias is behind it */
-    float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
-    float *grad;                        /* where updates wait for the norm; else NULL */
-    float *logits; /* (batch, columns) of a softmax, and the gradient by them; else NULL */
-};
-
 /* A replica of this worker's, with its step under way. */
 struct replica {
     struct dt_network *network;
@@ -32,7 +23,7 @@ struct dt_split_run {
     int parts, first, end; /* all; this worker's */
     int layers;
     struct dt_split_layer *layer; /* (layers) */
-    struct part *part;            /* (layers, end - first) */
+    struct dt_layer_part *part;   /* (layers, end - first) */
     float *tile;                  /* the gradient of a tile of weights */
     float *sums[12];              /* of a block: a level of the tree each */
     int *rows;                    /* (R) in the step under way */
@@ -127,7 +118,7 @@ static size_t rows_at_once(const struct dt_split_layer *layer)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
-static struct part *part_of(const struct dt_split_run *run, int layer, int part)
+static struct dt_layer_part *part_of(const struct dt_split_run *run, int layer, int part)
 {
     return &run->part[layer * (run->end - run->first) + part - run->first];
 }
@@ -141,7 +132,9 @@ static size_t part_columns(const struct dt_split_run *run, int layer, int part)
 static dt_status open_part(const struct dt_job *job, int layer, int number, bool norm)
 {
     struct dt_split_run *run = job->split;
-    struct part *part = part_of(run, layer, number);
+    struct dt_layer_part *part = part_of(run, layer, number);
+    part->number = number;
+    part->tensor = run->layer[layer].tensor;
     part->columns = part_columns(run, layer, number);
     part->weights = part->columns * run->layer[layer].nin;
     const size_t floats = part->weights + part->columns, rows = (size_t)dt_plan_batch(job->plan);
@@ -340,26 +333,13 @@ void dt__split_gather(const struct dt_trainer *trainer, bool all)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The vectors from one of their floats on. */
-struct vectors {
-    float *at[DT_EXCHANGE_VECTORS];
-};
-static struct vectors vectors_from(const struct part *part, size_t at)
-{
-    struct vectors vectors = {{NULL}};
-    for (int v = 0; v < DT_EXCHANGE_VECTORS && part->vector[v]; v++)
-        vectors.at[v] = part->vector[v] + at;
-    return vectors;
-}
-
-/* The gradient of a part's weights, from row `row` of them on, or of its bias, goes to the
- * optimizer; with the norm it stays where it is, in part->grad. */
-static void part_gradient(struct dt_job *job, struct part *part, size_t tensor, size_t row,
+/* The gradient of n of a part's floats goes to the optimizer; with the norm it stays where it is,
+ * in part->grad. */
+static void part_gradient(const struct dt_job *job, const struct dt_layer_part *part, size_t at,
                           size_t n, const float *grad)
 {
     const struct dt_update_info info = {.step = job->step};
-    const struct vectors vectors = vectors_from(part, row * part->columns);
-    if (!part->grad) dt__update_part(job, &info, tensor, n, grad, vectors.at);
+    if (!part->grad) dt__update_part(job, &info, part, at, n, grad);
 }
 
 /* All rows of an own part's outputs, then of the gradient by them. */
@@ -380,12 +360,13 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
     const size_t row = dt_split_cut(l->nin, block, blocks);
     const size_t depth = dt_split_cut(l->nin, block + 1, blocks) - row;
     if (end - first == 1) {
-        struct part *part = part_of(run, layer, first);
-        float *grad = part->grad ? part->grad + row * part->columns : run->tile;
+        struct dt_layer_part *part = part_of(run, layer, first);
+        const size_t at = row * part->columns;
+        float *grad = part->grad ? part->grad + at : run->tile;
         DT_TRY(dt_split_part_backward(
             part->products, block, (int)rows, dt_split_inputs(run->split, layer, block),
-            part->vector[0] + row * part->columns, part_outputs(run, layer, first), grad, out));
-        part_gradient(job, part, l->tensor, row, depth * part->columns, grad);
+            part->vector[0] + at, part_outputs(run, layer, first), grad, out));
+        part_gradient(job, part, at, depth * part->columns, grad);
         return DT_OK;
     }
     int middle = 1;
@@ -403,20 +384,17 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
 static void part_finish(struct dt_job *job, int layer, int number)
 {
     struct dt_split_run *run = job->split;
-    struct part *part = part_of(run, layer, number);
+    struct dt_layer_part *part = part_of(run, layer, number);
     const struct dt_update_info info = {.step = job->step};
-    const size_t tensor = run->layer[layer].tensor;
     float *bias = part->grad ? part->grad + part->weights : run->tile;
     dt_split_part_bias(part->products, dt_split_rows(run->split), part_outputs(run, layer, number),
                        bias);
-    part_gradient(job, part, tensor + 1, run->layer[layer].nin, part->columns, bias);
+    part_gradient(job, part, part->weights, part->columns, bias);
     if (!part->grad) return;
     double *measured = dt_exchange_measured(job->exchange);
     measured[dt__measures(job) + (size_t)(layer * run->parts + number)] =
         dt__norm2(part->grad, part->weights + part->columns);
-    dt__measure_part(job, &info, tensor, number, part->weights, part->grad, part->vector, measured);
-    dt__measure_part(job, &info, tensor + 1, number, part->columns, bias,
-                     vectors_from(part, part->weights).at, measured);
+    dt__measure_part(job, &info, part, part->grad, measured);
 }
 
 static dt_status layer_backward(struct dt_job *job, int layer)
@@ -525,7 +503,7 @@ static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer
 /* Of an own part. */
 static void part_softmax(const struct dt_split_run *run, int layer, int number, bool backward)
 {
-    const struct part *part = part_of(run, layer, number);
+    const struct dt_layer_part *part = part_of(run, layer, number);
     const int rows = dt_split_rows(run->split), columns = (int)part->columns;
     const int32_t *label = dt_split_labels(run->split);
     struct dt_softmax_part *said = softmax_of(run, layer, number);
@@ -544,7 +522,7 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
     if (softmax) give_labels(job, worker);
     dt_split_give_inputs(run->split, layer);
     for (int p = run->first; p < run->end; p++) {
-        struct part *part = part_of(run, layer, p);
+        struct dt_layer_part *part = part_of(run, layer, p);
         fail_step(job, worker,
                   dt_split_part_forward(part->products, dt_split_rows(run->split),
                                         dt_split_inputs(run->split, layer, 0), part->vector[0],
@@ -623,10 +601,9 @@ void dt__split_update(struct dt_job *job)
     if (!run || !dt_exchange_measured(job->exchange)) return;
     const struct dt_update_info info = dt_exchange_info(job->exchange);
     for (int i = 0; i < run->layers * (run->end - run->first); i++) {
-        struct part *part = &run->part[i];
-        const size_t tensor = run->layer[i / (run->end - run->first)].tensor;
-        dt__update_part(job, &info, tensor, part->weights, part->grad, part->vector);
-        dt__update_part(job, &info, tensor + 1, part->columns, part->grad + part->weights,
-                        vectors_from(part, part->weights).at);
+        const struct dt_layer_part *part = &run->part[i];
+        const size_t bias = part->weights;
+        dt__update_part(job, &info, part, 0, bias, part->grad);
+        dt__update_part(job, &info, part, bias, part->columns, part->grad + bias);
     }
 }

@@ -65,13 +65,18 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
 
-/* The first n floats of a range, all of one tensor, and which rule updates them. */
+/* The first n floats of a range, all of one tensor: their rule, and what it keeps of them. */
 struct tensor_range {
     size_t tensor, n;
-    bool wide;
+    const struct dt_optimizer *rule;
+    struct dt_factors factors;
+    float *state[DT_MAX_STATE];
 };
 
-static struct tensor_range tensor_range_at(const struct dt_job *job, size_t offset, size_t n)
+/* states: the whole vectors. */
+static struct tensor_range tensor_range_at(const struct dt_job *job,
+                                           const struct dt_constants *constants, size_t offset,
+                                           size_t n, float *const *states)
 {
     const struct dt_tensor *tensor = job->model->tensor;
     size_t index = 0, end = job->model->tensors;
@@ -80,9 +85,14 @@ static struct tensor_range tensor_range_at(const struct dt_job *job, size_t offs
         *(tensor[middle].offset <= offset ? &index : &end) = middle;
     }
     const size_t left = tensor[index].offset + tensor[index].count - offset;
-    return (struct tensor_range){.tensor = index,
+    const bool wide = offset >= job->wide_begin && offset < job->wide_end;
+    struct tensor_range range = {.tensor = index,
                                  .n = left < n ? left : n,
-                                 .wide = offset >= job->wide_begin && offset < job->wide_end};
+                                 .rule = wide ? &job->wide : &job->optimizer,
+                                 .factors = wide ? constants->wide : constants->usual};
+    for (int i = 0; i < job->optimizer.nstate; i++)
+        range.state[i] = states[i] + offset;
+    return range;
 }
 
 /* How many of the floats [offset, offset + n) are trained: those in front; behind them are
@@ -186,6 +196,26 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
     return c;
 }
 
+/* The first pass of rules over whole tensors, of DT_MEASURE_BLOCK floats at most: their sum becomes
+ * the direction. */
+static void tensor_range_measure(const struct tensor_range *range, float *sum, const float *weights,
+                                 double norms[NORMS])
+{
+    float direction[DT_MEASURE_BLOCK];
+    dt_optimizer_direct(range->rule, &range->factors, range->n, sum, weights, direction,
+                        range->state);
+    memcpy(sum, direction, range->n * sizeof *sum);
+    norms[WEIGHTS] = dt__norm2(weights, range->n);
+    norms[DIRECTIONS] = dt__norm2(direction, range->n);
+}
+
+static void tensor_range_update(const struct dt_job *job, struct tensor_range *range,
+                                const float *grad, const float *weights, float *out)
+{
+    if (dt_optimizer_is_whole(range->rule)) range->factors.rate *= job->trust[range->tensor];
+    dt_optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
+}
+
 /* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the
  * mean over the rows. grad, weights and out are (n), states the whole vectors. */
 static void update_range(const struct dt_job *job, const struct dt_constants *constants,
@@ -195,57 +225,38 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
     const size_t trained = trained_count(job, offset, n);
     struct tensor_range range;
     for (size_t at = 0; at < trained; at += range.n) {
-        range = tensor_range_at(job, offset + at, trained - at);
-        const struct dt_optimizer *optimizer = range.wide ? &job->wide : &job->optimizer;
-        struct dt_factors factors = range.wide ? constants->wide : constants->usual;
-        if (dt_optimizer_is_whole(optimizer)) factors.rate *= job->trust[range.tensor];
-        float *state[DT_MAX_STATE];
-        for (int i = 0; i < job->optimizer.nstate; i++)
-            state[i] = states[i] + offset + at;
-        dt_optimizer_apply(optimizer, &factors, range.n, grad + at, weights + at, out + at, state);
+        range = tensor_range_at(job, constants, offset + at, trained - at, states);
+        tensor_range_update(job, &range, grad + at, weights + at, out + at);
     }
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] + constants->share * grad[i];
 }
 
-/* The first pass of rules over whole tensors; floats of one block of DT_MEASURE_BLOCK. */
-static void measure_range(const struct dt_job *job, const struct dt_constants *constants,
-                          size_t offset, size_t n, float *sum, const float *weights,
-                          float *const *states, double *measures)
-{
-    const size_t trained = trained_count(job, offset, n);
-    float direction[DT_MEASURE_BLOCK], *state[DT_MAX_STATE];
-    struct tensor_range range;
-    for (size_t at = 0; at < trained; at += range.n) {
-        range = tensor_range_at(job, offset + at, trained - at);
-        const struct dt_optimizer *optimizer = range.wide ? &job->wide : &job->optimizer;
-        if (!dt_optimizer_is_whole(optimizer)) continue;
-        for (int i = 0; i < job->optimizer.nstate; i++)
-            state[i] = states[i] + offset + at;
-        dt_optimizer_direct(optimizer, range.wide ? &constants->wide : &constants->usual, range.n,
-                            sum + at, weights + at, direction, state);
-        memcpy(sum + at, direction, range.n * sizeof *sum);
-        double *norms = measures + norms_at(offset + at, range.tensor);
-        norms[WEIGHTS] = dt__norm2(weights + at, range.n);
-        norms[DIRECTIONS] = dt__norm2(direction, range.n);
-    }
-}
-
-static uint64_t rows_of(const struct dt_group *group, uint64_t step)
+/* The constants of a step of a group's; NULL: none of its replicas has a sample in it. */
+static const struct dt_constants *group_constants(const struct dt_group *group,
+                                                  const struct dt_update_info *info)
 {
     const bool all = group->count == group->job->replicas;
-    return all ? dt_plan_step_rows(group->job->plan, step) : group->rows;
+    const uint64_t rows = all ? dt_plan_step_rows(group->job->plan, info->step) : group->rows;
+    if (rows == 0) return NULL;
+    return constants_of(group->job, info->step, 0, rows, info->norm2, info->measures);
 }
 
 void dt__measure_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                       float *sum, float *const *vectors, double *measures)
 {
     const struct dt_group *group = arg;
+    const struct dt_job *job = group->job;
     const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    const uint64_t rows = rows_of(group, info->step);
-    if (rows)
-        measure_range(group->job, constants_of(group->job, info->step, 0, rows, 0, NULL), offset, n,
-                      sum, weights, vectors + 1, measures);
+    const struct dt_constants *constants = group_constants(group, info);
+    const size_t trained = constants ? trained_count(job, offset, n) : 0;
+    struct tensor_range range;
+    for (size_t at = 0; at < trained; at += range.n) {
+        range = tensor_range_at(job, constants, offset + at, trained - at, vectors + 1);
+        if (dt_optimizer_is_whole(range.rule))
+            tensor_range_measure(&range, sum + at, weights + at,
+                                 measures + norms_at(offset + at, range.tensor));
+    }
 }
 
 void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
@@ -253,44 +264,47 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 {
     const struct dt_group *group = arg;
     const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    const uint64_t rows = rows_of(group, info->step);
-    if (rows)
-        update_range(group->job,
-                     constants_of(group->job, info->step, 0, rows, info->norm2, info->measures),
-                     offset, n, grad, weights, out, vectors + 1);
-    else /* none of its replicas has a sample in this step */
+    const struct dt_constants *constants = group_constants(group, info);
+    if (constants)
+        update_range(group->job, constants, offset, n, grad, weights, out, vectors + 1);
+    else
         memmove(out, weights, n * sizeof *out);
 }
 
-void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor,
-                      int part, size_t n, float *sum, float *const *vectors, double *measures)
+/* Floats [at, at + n) of a part, of its weight or of its bias. The linear path is not split. */
+static struct tensor_range part_range(const struct dt_job *job, const struct dt_update_info *info,
+                                      const struct dt_layer_part *part, size_t at, size_t n)
 {
-    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    double *norms = measures + part_norms_at(job, tensor, part);
-    float direction[DT_MEASURE_BLOCK], *state[DT_MAX_STATE];
-    if (!job->trust) return;
-    norms[WEIGHTS] = norms[DIRECTIONS] = 0;
-    for (size_t at = 0, some; at < n; at += some) {
-        some = n - at < DT_MEASURE_BLOCK ? n - at : DT_MEASURE_BLOCK;
-        for (int i = 0; i < job->optimizer.nstate; i++)
-            state[i] = vectors[1 + i] + at;
-        dt_optimizer_direct(&job->optimizer,
-                            &constants_of(job, info->step, 0, rows, 0, NULL)->usual, some, sum + at,
-                            vectors[0] + at, direction, state);
-        memcpy(sum + at, direction, some * sizeof *sum);
-        norms[WEIGHTS] += dt__norm2(vectors[0] + at, some);
-        norms[DIRECTIONS] += dt__norm2(direction, some);
+    struct tensor_range range = {.tensor = part->tensor + (at >= part->weights),
+                                 .n = n,
+                                 .rule = &job->optimizer,
+                                 .factors = group_constants(&job->all, info)->usual};
+    for (int i = 0; i < job->optimizer.nstate; i++)
+        range.state[i] = part->vector[1 + i] + at;
+    return range;
+}
+
+void dt__measure_part(const struct dt_job *job, const struct dt_update_info *info,
+                      const struct dt_layer_part *part, float *sum, double *measures)
+{
+    const size_t all = part->weights + part->columns;
+    for (size_t at = 0, n; at < all && job->trust; at += n) {
+        const size_t left = (at < part->weights ? part->weights : all) - at;
+        n = left < DT_MEASURE_BLOCK ? left : DT_MEASURE_BLOCK;
+        const struct tensor_range range = part_range(job, info, part, at, n);
+        double norms[NORMS], *sums = measures + part_norms_at(job, range.tensor, part->number);
+        tensor_range_measure(&range, sum + at, part->vector[0] + at, norms);
+        for (int i = 0; i < NORMS; i++)
+            sums[i] = at == 0 || at == part->weights ? norms[i] : sums[i] + norms[i];
     }
 }
 
-void dt__update_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, size_t n,
-                     const float *grad, float *const *vectors)
+void dt__update_part(const struct dt_job *job, const struct dt_update_info *info,
+                     const struct dt_layer_part *part, size_t at, size_t n, const float *grad)
 {
-    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    struct dt_factors factors =
-        constants_of(job, info->step, 0, rows, info->norm2, info->measures)->usual;
-    if (dt_optimizer_is_whole(&job->optimizer)) factors.rate *= job->trust[tensor];
-    dt_optimizer_apply(&job->optimizer, &factors, n, grad, vectors[0], vectors[0], vectors + 1);
+    struct tensor_range range = part_range(job, info, part, at, n);
+    float *weights = part->vector[0] + at;
+    tensor_range_update(job, &range, grad, weights, weights);
 }
 
 /* Row by row, or in one run where these have no gaps. */
@@ -313,13 +327,10 @@ static void update_rows(const struct dt_job *job, const struct dt_constants *con
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         const float *grad, float *weights, float *const *states)
 {
-    const bool wide = range->offset >= job->wide_begin && range->offset < job->wide_end;
-    float *state[DT_MAX_STATE];
-    for (int i = 0; i < job->optimizer.nstate; i++)
-        state[i] = states[i] + range->offset;
-    dt_optimizer_apply_rows(wide ? &job->wide : &job->optimizer,
-                            wide ? &constants->wide : &constants->usual, range->width, count, row,
-                            grad, weights + range->offset, state);
+    const struct tensor_range tensor =
+        tensor_range_at(job, constants, range->offset, range->rows * range->width, states);
+    dt_optimizer_apply_rows(tensor.rule, &tensor.factors, range->width, count, row, grad,
+                            weights + range->offset, tensor.state);
 }
 
 void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
@@ -327,9 +338,8 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                           const float *grad, float *const *vectors)
 {
     const struct dt_group *group = arg;
-    const uint64_t rows = rows_of(group, info->step);
-    update_rows(group->job, constants_of(group->job, info->step, 0, rows, info->norm2, NULL), range,
-                row, count, grad, vectors[0], vectors + 1);
+    update_rows(group->job, group_constants(group, info), range, row, count, grad, vectors[0],
+                vectors + 1);
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */
