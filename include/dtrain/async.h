@@ -131,9 +131,8 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
  * newest weights. Collective over the trainers. */
 void dt_async_end(struct dt_async *async);
 
-/* Whether other ranks than the bank own weights and state. Then dt_async_states is as of the last
- * dt_async_gather, which is collective over the trainers, between spans. */
-bool dt_async_is_spread(const struct dt_async *async);
+/* Between spans: brings the optimizer's state that other ranks own to the bank's dt_async_states,
+ * which is as of the last such call. Collective over the trainers. */
 void dt_async_gather(struct dt_async *async);
 /* Where slice number `slice` ends; it begins at the end of the one before. 0: there is no such
  * slice. */

@@ -127,7 +127,8 @@ dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, s
                               int root);
 /* Gathers `length` bytes of every rank at the first, in rank order; all NULL elsewhere. */
 void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
-/* Sums of each rank's values, at the first; the others' `out` may be NULL. */
+/* Sums of each rank's values, at the first, whose own may be NULL: zeros; the others' `out` may be
+ * NULL. */
 void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
 /* n floats from a rank, where they stand at `own`, to the first rank, where they stand at `first`,
  * or back; other ranks do nothing. The rank may be the first one itself, and the place the same. If
@@ -291,7 +292,6 @@ void dt_exchange_start(struct dt_exchange *exchange);
 void dt_exchange_gather(struct dt_exchange *exchange);
 /* The weights alone. */
 void dt_exchange_gather_weights(struct dt_exchange *exchange);
-bool dt_exchange_is_spread(const struct dt_exchange *exchange);
 /* Whether the ranks of a host share its memory: else each rank is a node of its own. */
 bool dt_exchange_is_shared(const struct dt_exchange *exchange);
 

@@ -270,11 +270,6 @@ int dt_async_wire(const struct dt_async *async)
     return async->spec.wire;
 }
 
-bool dt_async_is_spread(const struct dt_async *async)
-{
-    return !async->shared;
-}
-
 size_t dt_async_slice_end(const struct dt_async *async, int slice)
 {
     return slice < async->slices ? async->slice[slice].offset + async->slice[slice].params : 0;

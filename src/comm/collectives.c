@@ -201,7 +201,9 @@ void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t len
 void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out)
 {
     MPI_Request request;
-    DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, ranks->comm, &request));
+    if (!values) memset(out, 0, (size_t)count * sizeof *out);
+    DT_MPI(MPI_Ireduce(values ? values : MPI_IN_PLACE, out, count, MPI_DOUBLE, MPI_SUM, 0,
+                       ranks->comm, &request));
     request_finish(ranks->world, &request, "sum");
 }
 

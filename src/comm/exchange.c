@@ -421,6 +421,12 @@ static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
     }
 }
 
+/* Whether others than the bank own the optimizer's state. */
+static bool is_spread(const struct dt_exchange *x)
+{
+    return x->nodes > 1 && !reduces(x);
+}
+
 /* The bank's weights to the other nodes, and what owners have to where they are. */
 void dt_exchange_start(struct dt_exchange *x)
 {
@@ -435,18 +441,13 @@ void dt_exchange_start(struct dt_exchange *x)
                            (at.end - at.begin) * sizeof(float), 0);
     }
     if (dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
-    if (dt_exchange_is_spread(x)) move_state(x, false);
+    if (is_spread(x)) move_state(x, false);
     dt_ranks_barrier(&x->all);
 }
 
 bool dt_exchange_is_shared(const struct dt_exchange *x)
 {
     return x->nodes <= x->world->hosts;
-}
-
-bool dt_exchange_is_spread(const struct dt_exchange *x)
-{
-    return x->nodes > 1 && !reduces(x);
 }
 
 void dt_exchange_gather_weights(struct dt_exchange *x)
@@ -457,7 +458,7 @@ void dt_exchange_gather_weights(struct dt_exchange *x)
 
 void dt_exchange_gather(struct dt_exchange *x)
 {
-    if (dt_exchange_is_spread(x)) move_state(x, true);
+    if (is_spread(x)) move_state(x, true);
     if (dt__rows_are_dealt(x)) dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
     copy_books(x, true, x->spec.vectors);
 }

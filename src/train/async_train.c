@@ -35,9 +35,10 @@ static void require(const struct dt_bank *bank, dt_status status)
     if (status) dt_world_abort(bank->job->world, status);
 }
 
-/* Accounts for the gradients that are applied, until the span is over. Returns what has been asked
- * for, by their workers as well: what was begun is applied then, so that the span can end. */
-static int bank_span(struct dt_bank *bank)
+/* Accounts for the gradients that are applied, until the span is over, which has begun at this
+ * clock. Returns what has been asked for, by their workers as well: what was begun is applied then,
+ * so that the span can end. */
+static int bank_span(struct dt_bank *bank, double clock)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
     struct dt_job *job = bank->job;
@@ -50,8 +51,8 @@ static int bank_span(struct dt_bank *bank)
         for (int i = 0; i < n; i++) {
             dt__count_applied(&applied[i], &bank->state, &bank->staleness);
             job->step = bank->state.step;
-            bank->state.train_secs += applied[i].clock - bank->span_start; /* up to this gradient */
-            bank->span_start = applied[i].clock;
+            bank->state.train_secs += applied[i].clock - clock; /* up to this gradient */
+            clock = applied[i].clock;
             asked |= applied[i].note.ask;
             if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
         }
@@ -80,10 +81,10 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
             int asked;
         } end = {0};
         /* Workers may have applied gradients before the bank gets to see that the span is open. */
-        if (bank) bank->span_start = dt_clock_secs();
+        const double clock = dt_clock_secs();
         dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
         if (bank) {
-            end.asked = bank_span(bank);
+            end.asked = bank_span(bank, clock);
             end.step = job->step;
         } else {
             worker_span(job, trainer->worker);

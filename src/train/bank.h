@@ -58,7 +58,6 @@ struct dt_bank {
     /* Accounts and records (records.c). */
     struct dt_report *report;
     double run_start;       /* clock at the start of this process */
-    double span_start;      /* clock up to which training time is counted */
     double step_secs;       /* sync: of a step in the last span */
     double wall_before;     /* wall_secs of the runs before */
     double log_train_secs;  /* train_secs at the last train record, or at the start */
@@ -67,9 +66,8 @@ struct dt_bank {
     struct dt_guess guess;
     bool loss_told;      /* that it is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
-    double *no_loss;     /* (R) zeros: what a bank without replicas adds to the losses */
     double cpu_secs;     /* CPU time of the bank's process during spans */
-    double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */
+    double *budgets;     /* (1 + workers, DT__BUDGET_PARTS) sync, at the end: of each rank */
     struct dt_staleness staleness; /* async */
     const struct dt_async_counts *counts;
     double viewed_at;             /* clock when `ranks` was filled; 0: never */

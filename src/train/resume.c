@@ -195,7 +195,6 @@ static dt_status fill_state(struct dt_bank *bank)
     DT_TRY(dt_source_content(job->train, &state->content_crc));
     DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
-    DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &bank->no_loss));
     DT_TRY(dt_config_print(job->config, &state->config));
     if (!bank->resumed) return DT_OK;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));

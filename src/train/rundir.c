@@ -242,6 +242,8 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     dt_report_listen(bank->report, bank->options->record, bank->options->arg);
     DT_TRY(dt_metrics_create(job->model, &bank->metrics));
     DT_TRY(dt_alloc((size_t)job->world->size, sizeof *bank->ranks, "status", &bank->ranks));
+    DT_TRY(dt_alloc((size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
+                    "times of the workers", &bank->budgets));
     DT_TRY(dt_writer_create(&spec, &bank->writer));
     DT_TRY(dt__exports_catch_up(bank));
     bank->last_loss = NAN;
@@ -262,7 +264,6 @@ void dt__bank_close(struct dt_bank *bank)
     dt_checkpoint_free(&bank->loaded);
     dt_free(bank->state.draws);
     dt_free(bank->state.loss_sums);
-    dt_free(bank->no_loss);
     dt_free(bank->ranks);
     dt_free(bank->budgets);
     dt_free(bank->state.config);

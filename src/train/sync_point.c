@@ -30,8 +30,7 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
-    /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
-    dt_ranks_sum(job->world->trainers, worker ? worker->loss : bank->no_loss, job->replicas,
+    dt_ranks_sum(job->world->trainers, worker ? worker->loss : NULL, job->replicas,
                  bank ? bank->state.loss_sums : NULL);
     bool due = dt__log_due(job);
     if (worker && due) memset(worker->loss, 0, (size_t)job->replicas * sizeof *worker->loss);
@@ -52,55 +51,50 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
 struct decision {
     int status; /* dt_status; its text goes by agreement */
     enum { GO_ON, STOP, END } next;
+    bool save;
     int64_t drops; /* of the rate so far, with train.schedule=plateau */
     bool stop;     /* patience is at its end, as the bank's best evaluation has it */
 };
 
-/* Whether the run goes on; and a save, if one is due here. Collective. */
-static struct decision decide(const struct dt_trainer *trainer, int asked, dt_status status)
+static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
+{
+    const struct dt_job *job = bank->job;
+    struct decision decision = {.next = GO_ON};
+    if (!status) status = dt__saves_collect(bank);
+    if (!status) status = dt__link_collect(bank);
+    const bool at_end = job->step == job->last_step || job->best.stop;
+    if (at_end && !dt__eval_due(job))
+        decision.next = END;
+    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span of no steps asks nobody */
+        decision.next = STOP;
+    decision.save = decision.next != GO_ON || dt__save_due(bank);
+    decision.drops = job->best.drops;
+    decision.stop = job->best.stop;
+    decision.status = (int)status;
+    return decision;
+}
+
+/* What others own of weights and the optimizer's state comes to the bank, which saves it; the last
+ * save is waited for. Collective. */
+static dt_status save(const struct dt_trainer *trainer, bool last)
 {
     struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
-    struct decision decision = {.next = GO_ON};
-    bool save = false;
-    if (bank && !status) status = dt__saves_collect(bank);
-    if (bank && !status) status = dt__link_collect(bank);
-    if (bank && !status) {
-        const bool at_end = job->step == job->last_step || job->best.stop;
-        if (at_end && !dt__eval_due(job))
-            decision.next = END;
-        else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span of no steps asks nobody */
-            decision.next = STOP;
-        save = decision.next != GO_ON || dt__save_due(bank);
-    }
-    const bool async = job->mode == DT_MODE_ASYNC;
-    if (job->local || job->split ||
-        (async ? dt_async_is_spread(job->async) : dt_exchange_is_spread(job->exchange))) {
-        /* Others own the optimizer's state: it comes to the bank, to be saved. */
-        dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
-        if (save && async) dt_async_gather(job->async);
-        if (save && !async) dt_exchange_gather(job->exchange);
-        if (save && job->local) dt__local_gather(trainer);
-        if (save) dt__split_gather(trainer, true);
-    }
-    if (bank && save) {
-        dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
-        status = dt__save(bank, decision.next != GO_ON); /* the last is waited for */
-    }
-    if (bank) {
-        struct dt_schedule after = job->schedule; /* a drop may change nothing: train.min_lr */
-        bank->span_start = dt_clock_secs();
-        decision.drops = after.drops = job->best.drops;
-        decision.stop = job->best.stop;
-        if (dt_schedule_lr(&after, job->step) < dt_schedule_lr(&job->schedule, job->step))
-            dt_info("no better evaluation: the rate falls at step %llu",
-                    (unsigned long long)job->step);
-    }
-    decision.status = (int)status;
-    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
-    job->schedule.drops = decision.drops;
-    job->best.stop = decision.stop;
-    return decision;
+    if (job->async) dt_async_gather(job->async);
+    if (job->exchange) dt_exchange_gather(job->exchange);
+    if (job->local) dt__local_gather(trainer);
+    dt__split_gather(trainer, true);
+    if (trainer->bank) dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
+    const dt_status status = trainer->bank ? dt__save(trainer->bank, last) : DT_OK;
+    return dt_ranks_agree(job->world->trainers, status);
+}
+
+/* A drop may change nothing: train.min_lr. */
+static void drop_rate(struct dt_job *job, int64_t drops)
+{
+    const double before = dt_schedule_lr(&job->schedule, job->step);
+    job->schedule.drops = drops;
+    if (job->world->is_bank && dt_schedule_lr(&job->schedule, job->step) < before)
+        dt_info("no better evaluation: the rate falls at step %llu", (unsigned long long)job->step);
 }
 
 /* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes
@@ -113,29 +107,21 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
 {
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
-    dt_status status = DT_OK;
     const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
     static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
     DT_TRY(dt__link_await_last(job, bank, stopped ? STOP_PATIENCE_SECS : INFINITY));
-    if (job->mode == DT_MODE_SYNC) {
-        if (bank)
-            status = dt_alloc((size_t)job->world->workers + 1, sizeof NO_BUDGET,
-                              "times of the workers", &bank->budgets);
-        DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    if (job->mode == DT_MODE_SYNC)
         dt_ranks_gather(job->world->trainers, trainer->worker ? trainer->worker->budget : NO_BUDGET,
                         sizeof NO_BUDGET, bank ? bank->budgets : NULL);
-    }
-    if (bank) status = dt__record_final(bank, word);
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
     return stopped ? DT_STOPPED : DT_OK;
 }
 
 dt_status dt__stop_here(const struct dt_trainer *trainer)
 {
-    const dt_status status = trainer->bank ? dt__save(trainer->bank, true) : DT_OK;
-    DT_TRY(dt_ranks_agree(trainer->job->world->trainers, status));
+    DT_TRY(save(trainer, true));
     return finish(trainer, true);
 }
 
@@ -167,9 +153,14 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
         if (evaluated != DT_STOPPED) DT_TRY(evaluated);
         if (evaluated == DT_STOPPED) asked |= DT_ASK_STOP;
     }
-    const struct decision decision = decide(trainer, asked, summed);
+    struct decision decision = {0};
+    if (bank) decision = decide(bank, asked, summed);
+    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
     if (decision.status)
         return dt_ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
+    if (decision.save) DT_TRY(save(trainer, decision.next != GO_ON));
+    drop_rate(job, decision.drops);
+    job->best.stop = decision.stop;
     *out_end = decision.next != GO_ON;
     return *out_end ? finish(trainer, decision.next == STOP) : DT_OK;
 }

@@ -73,7 +73,7 @@ static int span(const struct dt_trainer *trainer, uint64_t end)
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     const uint64_t begin = job->step;
-    const double cpu = dt_clock_cpu_secs();
+    const double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
     if (bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     int asked = bank && !trainer->worker ? bank_span(bank, end)
                                          : worker_span(job, trainer->worker, bank, end);
@@ -82,7 +82,7 @@ static int span(const struct dt_trainer *trainer, uint64_t end)
         if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(trainer);
     }
     if (!bank) return asked;
-    const double secs = dt_clock_secs() - bank->span_start;
+    const double secs = dt_clock_secs() - start;
     if (job->step > begin) bank->step_secs = secs / (double)(job->step - begin);
     bank->state.train_secs += secs;
     bank->cpu_secs += dt_clock_cpu_secs() - cpu;
@@ -225,7 +225,6 @@ static dt_status begin_local_steps(const struct dt_trainer *trainer)
 dt_status dt__sync_train(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    if (trainer->bank) trainer->bank->span_start = dt_clock_secs();
     for (bool end = false; !end;) {
         int asked = span(trainer, dt__span_end(job));
         DT_TRY(dt__sync_point(trainer, asked, &end));
