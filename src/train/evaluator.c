@@ -105,7 +105,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &evaluator->best, &better));
     model.best = evaluator->best;
     if (better && job->config->export.best)
-        DT_GUARD(dt_export_write(job->best_dir, &model, job->config->export.keep));
+        DT_GUARD(dt_export_write(job->best_dir.text, &model, job->config->export.keep));
     evaluator->evaluated = true;
     evaluator_say(evaluator, &result);
 done:
@@ -125,11 +125,11 @@ static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, 
     if (evaluator->order.kind == FINISH) {
         *step = evaluator->order.step;
         if (evaluator->evaluated && *step == evaluator->step) return DT_OK;
-        return dt_format(path, "%s/%s", job->ckpt_dir, dt_checkpoint_name(*step, name));
+        return dt_format(path, "%s/%s", job->ckpt_dir.text, dt_checkpoint_name(*step, name));
     }
     if (now < evaluator->look_at) return DT_OK;
     evaluator->look_at = now + LOOK_SECS;
-    if (!dt_checkpoint_newest(job->ckpt_dir, step, path)) return DT_OK;
+    if (!dt_checkpoint_newest(job->ckpt_dir.text, step, path)) return DT_OK;
     if (*step == evaluator->step) {
         dt_free(*path);
         *path = NULL;

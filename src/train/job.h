@@ -13,6 +13,7 @@
 #include "dtrain/report.h"
 #include "dtrain/state.h"
 #include "dtrain/train.h"
+#include "state/directory.h"
 
 /* The constants of one update, with what they were made from. */
 struct dt_constants {
@@ -86,9 +87,9 @@ struct dt_job {
     struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
     int row_ranges;
 
-    char *ckpt_dir, *latest_dir, *best_dir; /* of run.dir: checkpoints and exports */
-    char *records;                          /* run.dir's metrics.jsonl */
-    struct dt_trace *trace;                 /* NULL: none */
+    struct dt__path ckpt_dir, latest_dir, best_dir; /* of run.dir: checkpoints and exports */
+    struct dt__path records;                        /* run.dir's metrics.jsonl */
+    struct dt_trace *trace;                         /* NULL: none */
 
     /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,
      * which step was evaluated last, and whether patience is at its end. */

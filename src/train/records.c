@@ -483,13 +483,9 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
 /* Whether the best model is among the exports: one of which no file was left is in none. */
 static bool has_best(const struct dt_job *job)
 {
-    char *path = NULL;
-    if (!job->best.known || !job->config->export.best ||
-        dt_format(&path, "%s/%llu", job->best_dir, (unsigned long long)job->best.step))
-        return false;
-    const bool exists = dt_path_exists(path);
-    dt_free(path);
-    return exists;
+    const struct dt__path path =
+        dt__path("%s/%llu", job->best_dir.text, (unsigned long long)job->best.step);
+    return job->best.known && job->config->export.best && dt_path_exists(path.text);
 }
 
 /* How good the model is, where it is, and what to do with it. */

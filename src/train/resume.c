@@ -16,7 +16,7 @@ static void warn_of_own(const struct dt_bank *bank)
     const uint64_t step = bank->loaded.step;
     uint64_t own;
     char *path;
-    if (!dt_checkpoint_newest(bank->job->ckpt_dir, &own, &path)) return;
+    if (!dt_checkpoint_newest(bank->job->ckpt_dir.text, &own, &path)) return;
     dt_free(path);
     if (own > step)
         dt_warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
@@ -32,11 +32,11 @@ dt_status dt__resume_load(struct dt_bank *bank)
     dt_status status = DT_OK;
     if (strcmp(resume, "never") == 0) {
         uint64_t step;
-        if (dt_checkpoint_newest(bank->job->ckpt_dir, &step, &path))
+        if (dt_checkpoint_newest(bank->job->ckpt_dir.text, &step, &path))
             status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never", path);
     } else if (strcmp(resume, "auto") == 0) {
-        status =
-            dt_checkpoint_load_latest(bank->job->ckpt_dir, &bank->loaded, &path, &bank->resumed);
+        status = dt_checkpoint_load_latest(bank->job->ckpt_dir.text, &bank->loaded, &path,
+                                           &bank->resumed);
     } else {
         status = dt_checkpoint_load(resume, &bank->loaded);
         bank->resumed = status == DT_OK;
@@ -203,7 +203,7 @@ static dt_status fill_state(struct dt_bank *bank)
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
     if (job->config->eval.dedicated || bank->before.eval.dedicated)
-        DT_TRY(dt_export_best(job->best_dir, &exported));
+        DT_TRY(dt_export_best(job->best_dir.text, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;
@@ -396,12 +396,12 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
     struct dt_checkpoint *to = &bank->loaded;
     const size_t n = (size_t)state->params_count;
     dt_checkpoint_free(to);
-    DT_TRY(dt_alloc_backed(bank->job->ckpt_dir, n, sizeof(float), "weights", &to->params));
+    DT_TRY(dt_alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "weights", &to->params));
     memcpy(to->params, state->params, n * sizeof(float));
     to->params_count = n;
     for (int i = 0; i < state->nstate; i++) {
         DT_TRY(dt_strdup(state->state_name[i], (char **)(uintptr_t)&to->state_name[i]));
-        DT_TRY(dt_alloc_backed(bank->job->ckpt_dir, n, sizeof(float), "optimizer state",
+        DT_TRY(dt_alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "optimizer state",
                                &to->state[i]));
         memcpy(to->state[i], state->state[i], n * sizeof(float));
         to->nstate = i + 1;

@@ -132,7 +132,7 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
     if (!slash) from = ".";
     dt_checkpoint_name(best->step, name);
     const struct dt__path path[] = {
-        dt__path("%s/%s", job->ckpt_dir, name), dt__path("%.*s/%s", length, from, name),
+        dt__path("%s/%s", job->ckpt_dir.text, name), dt__path("%.*s/%s", length, from, name),
         dt__path("%.*s/../export/best/%llu/model.h5", length, from, step)};
     for (int i = 0; i < places && !out->params; i++) {
         if (!dt_path_exists(path[i].text)) continue;
@@ -157,7 +157,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     struct dt_best exported;
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
-    DT_TRY(dt_export_best(job->best_dir, &exported));
+    DT_TRY(dt_export_best(job->best_dir.text, &exported));
     if (exported.known && exported.era == best.era &&
         (exported.step == best.step || dt__best_beats(job, &exported, &best)))
         return DT_OK;
@@ -169,10 +169,10 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     model.step = best.step;
     model.best = best;
     if (model.params)
-        status = dt_export_write(job->best_dir, &model, job->config->export.keep);
+        status = dt_export_write(job->best_dir.text, &model, job->config->export.keep);
     else
         dt_warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
-                job->best_dir, (unsigned long long)best.step);
+                job->best_dir.text, (unsigned long long)best.step);
     dt_checkpoint_free(&kept);
     return status;
 }
@@ -182,14 +182,12 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     struct dt_checkpoint model = bank->loaded; /* lent */
-    char *path;
     if (!bank->resumed) return DT_OK;
     model.best = (struct dt_best){0};
-    DT_TRY(dt_format(&path, "%s/%llu", job->latest_dir, (unsigned long long)model.step));
-    const bool missing = !dt_path_exists(path);
-    dt_free(path);
-    if (job->config->export.latest && missing)
-        DT_TRY(dt_export_write(job->latest_dir, &model, job->config->export.keep));
+    const struct dt__path path =
+        dt__path("%s/%llu", job->latest_dir.text, (unsigned long long)model.step);
+    if (job->config->export.latest && !dt_path_exists(path.text))
+        DT_TRY(dt_export_write(job->latest_dir.text, &model, job->config->export.keep));
     return job->config->export.best ? catch_up_best(bank) : DT_OK;
 }
 
@@ -207,7 +205,7 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->job = job;
     bank->lock = -1;
     bank->run_start = dt_clock_secs();
-    DT_TRY(dt_dir_make(job->ckpt_dir));
+    DT_TRY(dt_dir_make(job->ckpt_dir.text));
     DT_TRY(dt_lock_take(dir, &bank->lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     DT_TRY(dt__resume_load(bank));
@@ -222,20 +220,16 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     const struct dt_config *config = job->config;
     const char *dir = config->run.dir, *prometheus = config->report.prometheus;
     const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
-    const struct dt_writer_spec spec = {.dir = job->ckpt_dir,
+    const struct dt_writer_spec spec = {.dir = job->ckpt_dir.text,
                                         .keep = config->run.keep,
                                         .latest_dir =
-                                            config->export.latest ? job->latest_dir : NULL,
-                                        .best_dir = best ? job->best_dir : NULL,
+                                            config->export.latest ? job->latest_dir.text : NULL,
+                                        .best_dir = best ? job->best_dir.text : NULL,
                                         .export_keep = config->export.keep,
-                                        .records = job->records};
-    char *path;
+                                        .records = job->records.text};
     DT_TRY(dt__bank_start(bank, vectors));
-    DT_TRY(dt_format(&path, "%s/config.ini", dir));
-    dt_status status =
-        dt_file_write(path, bank->state.config, strlen(bank->state.config), NULL, NULL);
-    dt_free(path);
-    DT_TRY(status);
+    DT_TRY(dt_file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
+                         strlen(bank->state.config), NULL, NULL));
     DT_TRY(dt_report_open(dir, job->last_step, &bank->report));
     if (config->report.tensorboard) DT_TRY(dt_report_tensorboard(bank->report, dir));
     if (*prometheus) DT_TRY(dt_report_prometheus(bank->report, prometheus, dir));

@@ -371,13 +371,12 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     dt_world_heartbeat(world, "start-up", 0); /* what was before is no stall */
     DT_TRY(send_config(world, config, status));
     const char *dir = config->run.dir;
-    status = dt_format(&job->ckpt_dir, "%s/ckpt", dir);
-    if (!status) status = dt_format(&job->latest_dir, "%s/export/latest", dir);
-    if (!status) status = dt_format(&job->best_dir, "%s/export/best", dir);
-    if (!status) status = dt_format(&job->records, "%s/metrics.jsonl", dir);
+    job->ckpt_dir = dt__path("%s/ckpt", dir);
+    job->latest_dir = dt__path("%s/export/latest", dir);
+    job->best_dir = dt__path("%s/export/best", dir);
+    job->records = dt__path("%s/metrics.jsonl", dir);
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
-    DT_TRY(dt_ranks_agree(world->all, status));
     run->bank = world->is_bank ? &run->own_bank : NULL;
     run->worker = world->is_worker ? &run->own_worker : NULL;
     run->own_bank.options = &run->options;
@@ -414,10 +413,6 @@ void dt__run_close(struct dt_run *run)
     dt__split_close(job);
     dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
-    dt_free(job->ckpt_dir);
-    dt_free(job->latest_dir);
-    dt_free(job->best_dir);
-    dt_free(job->records);
     dt_free(job->row_range);
     dt_free(job->trust);
     dt_free(job->worker_of);

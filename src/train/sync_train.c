@@ -115,7 +115,7 @@ static dt_status create_exchange(struct dt_job *job)
     spec.update_tile = dt__update_tile_sync;
     spec.worker_of = job->worker_of;
     spec.behind = job->model->params - job->model->shared;
-    spec.books = job->ckpt_dir;
+    spec.books = job->ckpt_dir.text;
     dt_status status = DT_OK;
     if (local) {
         status = dt_alloc((size_t)job->groups, sizeof(int), "groups", &leaders);

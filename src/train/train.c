@@ -30,24 +30,23 @@ static dt_status write_traces(const struct dt_job *job)
     size_t length;
     const void *mine = dt_trace_bytes(job->trace, &length);
     void *all = NULL;
-    char *path = NULL, **names = NULL;
+    char **names = NULL;
     dt_status status = DT_OK;
     if (world->is_bank) status = dt_alloc((size_t)ranks, length, "the ranks' traces", &all);
     DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_ranks_gather(job->world->all, mine, length, all);
     if (!all) return DT_OK;
-    status = dt_format(&path, "%s/trace.json", job->config->run.dir);
-    if (!status) status = dt_alloc((size_t)ranks, sizeof(char *), "a trace", &names);
+    const struct dt__path path = dt__path("%s/trace.json", job->config->run.dir);
+    status = dt_alloc((size_t)ranks, sizeof(char *), "a trace", &names);
     for (int r = 0; r < ranks && !status; r++) {
         const char *role = r == 0 && ranks > 1 ? "bank" : r == evaluator ? "evaluator" : "worker";
         status = dt_format(&names[r], "rank %d %s %s", r, role, world->host_name[r]);
     }
-    if (!status) status = dt_trace_write(path, all, (const char *const *)names, ranks);
+    if (!status) status = dt_trace_write(path.text, all, (const char *const *)names, ranks);
     if (status) dt_warn("%s", dt_error_text());
     for (int r = 0; names && r < ranks; r++)
         dt_free(names[r]);
     dt_free(names);
-    dt_free(path);
     dt_free(all);
     return DT_OK;
 }
