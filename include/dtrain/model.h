@@ -138,6 +138,7 @@ struct dt_model {
     /* Behind these stand the tensors of split layers, of which a worker has parts alone (split.h);
      * they are trained, too. */
     size_t shared;
+    int splits; /* split layers */
     /* In the order of the flat vector, which they fill without gaps: params_crc32c covers it. */
     struct dt_tensor *tensor;
     size_t tensors;

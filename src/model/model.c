@@ -105,6 +105,7 @@ static dt_status model_place_last(struct dt_model *model)
             status = dt_fail(DT_EUSAGE, "more parameters than memory can hold");
         if (first) layer->begin = tensor->offset;
         layer->end = model->params;
+        model->splits += first;
     }
     dt_free(later);
     return status;

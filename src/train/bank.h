@@ -42,7 +42,6 @@ struct dt_bank {
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     struct dt_config before;     /* of the run that is resumed */
-    int groups_before;           /* of the run that is resumed; 0: groups did not matter */
     /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
     float *group_vectors;
     /* train.overlap: (groups) those of `state`, if there are any; else NULL */

@@ -141,9 +141,10 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 /* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's
  * place, but still counts towards an early stop. Not counted are evaluations that are made again,
  * as after a resume, and the one at the end of a run, which may be continued. */
-dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
-                               struct dt_best *best, bool *out_better)
+dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *evaluation,
+                               bool *out_better)
 {
+    struct dt_best *best = &job->best;
     const struct dt_metric_values *values = &evaluation->values;
     struct dt_metric_score metric;
     DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
@@ -277,10 +278,9 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_gather(job->world->trainers, mine, of.bytes, all);
     if (bank) status = conclude(bank, &of, all, start, &better);
-    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_bcast(job->world->trainers, &better, sizeof better, 0);
     if (better && job->mode == DT_MODE_SYNC) dt_exchange_gather_weights(job->exchange);
-    if (better && bank) status = dt__best_found(bank);
+    if (better && bank && !status) status = dt__best_found(bank);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
 done:

@@ -22,11 +22,11 @@ size_t dt__confusion_cells(const struct dt_job *job);
 /* start: clock at the evaluation's start. */
 void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metrics *metrics,
                          double start, struct dt_evaluation *out);
-/* Updates the best so far, the state of early stopping, and with train.schedule=plateau how often
- * the rate has fallen (best->drops).
+/* Updates job->best: the best so far, the state of early stopping, and with train.schedule=plateau
+ * how often the rate has fallen.
  * DT_EUSAGE: eval.metric does not exist for this model. */
-dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
-                               struct dt_best *best, bool *out_better);
+dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *evaluation,
+                               bool *out_better);
 /* What eval.metric of a configuration comes to; "metric": the model has no such metric. */
 const char *dt__metric_name(const struct dt_job *job, const struct dt_config *config);
 /* Whether a is better than b, both by eval.metric; the unknown, and what was measured otherwise, is

@@ -26,12 +26,11 @@ struct dt_evaluator {
     struct dt_measure *measure; /* of all chunks; NULL without held-out data */
     uint64_t chunks;
     struct dt_metrics *metrics;
-    struct dt_best best; /* as the bank's, by the same results */
-    struct order order;  /* the bank's last */
-    uint64_t step;       /* of the checkpoint seen last; UINT64_MAX: none was */
-    bool evaluated;      /* it has its result */
-    double look_at;      /* clock of the next look for a checkpoint */
-    double said_at;      /* clock of the last message */
+    struct order order; /* the bank's last */
+    uint64_t step;      /* of the checkpoint seen last; UINT64_MAX: none was */
+    bool evaluated;     /* it has its result */
+    double look_at;     /* clock of the next look for a checkpoint */
+    double said_at;     /* clock of the last message */
 };
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
@@ -79,7 +78,7 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator,
  * been exported. */
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *path, uint64_t step)
 {
-    const struct dt_job *job = evaluator->job;
+    struct dt_job *job = evaluator->job;
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
@@ -102,8 +101,8 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     dt_trace_phase(job->trace, DT_PHASE_SAVE, step);
     if (status || evaluator_is_overtaken(evaluator)) goto done;
     dt__evaluation_make(job, model.step, evaluator->metrics, start, &result.evaluation);
-    DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &evaluator->best, &better));
-    model.best = evaluator->best;
+    DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &better));
+    model.best = job->best;
     if (better && job->config->export.best)
         DT_GUARD(dt_export_write(job->best_dir.text, &model, job->config->export.keep));
     evaluator->evaluated = true;
@@ -165,7 +164,6 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
     const int niceness = getpriority(PRIO_PROCESS, 0); /* the program's; of this thread */
-    evaluator->best = job->best;
     evaluator->look_at = dt_clock_secs() + job->config->eval.start_delay_secs;
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
         dt_debug("the evaluator cannot be made nice");

@@ -23,7 +23,9 @@ dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
 {
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
     const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
-    job->groups = asked ? asked : bank->groups_before;
+    const struct dt_config *before = &bank->before; /* zeros of a new run */
+    const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
+    job->groups = asked ? asked : were ? (int)before->train.groups : 0;
     if (!job->replicas) job->replicas = job->world->workers;
     if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
         job->replicas = job->groups;

@@ -376,7 +376,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_report *report = bank->report;
     struct dt_metric_score metric;
     char beside[64] = "";
-    DT_TRY(dt__evaluation_judge(job, evaluation, &job->best, out_better));
+    DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
     DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
     bank->metric_missing |= isnan(metric.value) && isfinite(values->loss);
     struct dt_json *record = dt_record_begin(report, "eval");

@@ -55,8 +55,6 @@ dt_status dt__resume_load(struct dt_bank *bank)
     DT_TRY(dt_config_settle_resume(config, before));
     if (!dt_config_widths_wait(config)) DT_TRY(dt_model_settle(config));
     if (!config->run.parts) config->run.parts = before->run.parts;
-    if (before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32)
-        bank->groups_before = (int)before->train.groups;
     return dt_config_match(before, config);
 }
 

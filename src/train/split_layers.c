@@ -71,7 +71,7 @@ void dt__split_advise(const struct dt_job *job)
     const double mb = sizeof(float) / 1e6;
     struct dt_config changed = *job->config; /* its texts are only read */
     struct dt_split_layer layer;
-    const bool any = dt_model_split(job->model, 0, &layer);
+    const bool any = job->model->splits > 0;
     double all = 2 * (1 - 1.0 / nodes) * (double)job->model->params, saved = 0;
     size_t least = 0;
     bool split;
@@ -93,15 +93,6 @@ void dt__split_advise(const struct dt_job *job)
     if (!any && saved > all / 2 && !dt_config_check(&changed, 0))
         dt_info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB", mb * all,
                 least, mb * (all - saved));
-}
-
-size_t dt__split_squares(const struct dt_job *job)
-{
-    struct dt_split_layer layer;
-    size_t layers = 0;
-    while (dt_model_split(job->model, (int)layers, &layer))
-        layers++;
-    return layers * (size_t)job->config->run.parts;
 }
 
 /* Of a whole matrix, its bias behind it. */
@@ -198,11 +189,8 @@ static dt_status open_worker(const struct dt_job *job, struct dt_worker *worker)
 dt_status dt__split_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    struct dt_split_layer layer;
-    int layers = 0;
+    const int layers = job->model->splits;
     size_t most = 0;
-    while (dt_model_split(job->model, layers, &layer))
-        layers++;
     if (!layers) return DT_OK;
     const int parts = (int)job->config->run.parts;
     struct dt_split_run *run = NULL;

@@ -8,8 +8,6 @@
 
 /* Whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
 dt_status dt__split_check(const struct dt_job *job);
-/* Squares of parts' gradients that the norm has. */
-size_t dt__split_squares(const struct dt_job *job);
 /* What a step sends of each layer that is or may be split, and which way is less; bank. */
 void dt__split_advise(const struct dt_job *job);
 

@@ -9,8 +9,7 @@
  * rows (batchnorm alone has state tensors), and where one is split. */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
-    struct dt_split_layer layer;
-    uint64_t most = dt_model_split(job->model, 0, &layer) ? INT_MAX : DT__SLICE_ROWS;
+    uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
     return (int)(share < most ? share : most);
@@ -20,10 +19,9 @@ static int slice_rows(const struct dt_job *job, uint64_t share)
 void dt__evaluating_workers(const struct dt_job *job, int *first, int *end)
 {
     const struct dt_world *world = job->world;
-    struct dt_split_layer layer;
     *first = 0;
     *end = world->workers;
-    if (!dt_model_split(job->model, 0, &layer)) return;
+    if (!job->model->splits) return;
     while (*first < *end && world->host_of[world->rank_of[*first]] != world->host_of[0])
         (*first)++;
     while (*end > *first && world->host_of[world->rank_of[*end - 1]] != world->host_of[0])
@@ -56,8 +54,7 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
     DT_TRY(dt_network_reserve(worker->network,
                               (size_t)dt_source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
-    struct dt_split_layer layer;
-    const int each = dt_model_split(job->model, 0, &layer) ? 1 : worker->count;
+    const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
     DT_TRY(dt_alloc((size_t)worker->readers, sizeof *worker->reader, "readers", &worker->reader));
     for (int i = 0; i < worker->readers; i++)
@@ -202,7 +199,8 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
                                      .norm_params = job->model->trained,
                                      .measure = measures ? dt__measure_sync : NULL,
                                      .measures = measures,
-                                     .squares = dt__split_squares(job),
+                                     .squares =
+                                         (size_t)(job->model->splits * job->config->run.parts),
                                      .update = dt__update_sync,
                                      .arg = group};
 }

@@ -656,18 +656,18 @@ START_TEST(test_patience)
     set("eval.patience=3");
     set("train.schedule=plateau");
     set("train.plateau_evals=2");
-    struct dt_best best = {0};
+    const struct dt_best *best = &job.best;
     for (size_t i = 0; i < COUNT(EVALUATIONS); i++) {
         struct dt_evaluation result = {.step = EVALUATIONS[i].step, .extra = EVALUATIONS[i].extra};
         result.values.rmse = EVALUATIONS[i].rmse;
         bool better;
-        EXPECT_OK(dt__evaluation_judge(&job, &result, &best, &better));
-        ck_assert_msg(better == EVALUATIONS[i].better && best.stop == EVALUATIONS[i].stop &&
-                          best.since == EVALUATIONS[i].since && best.drops == EVALUATIONS[i].drops,
+        EXPECT_OK(dt__evaluation_judge(&job, &result, &better));
+        ck_assert_msg(better == EVALUATIONS[i].better && best->stop == EVALUATIONS[i].stop &&
+                          best->since == EVALUATIONS[i].since && best->drops == EVALUATIONS[i].drops,
                       "evaluation %zu: better %d, since %lld, stop %d, drops %lld", i, better,
-                      (long long)best.since, best.stop, (long long)best.drops);
+                      (long long)best->since, best->stop, (long long)best->drops);
     }
-    ck_assert_uint_eq(best.step, 80);
+    ck_assert_uint_eq(best->step, 80);
     free_job(&job);
 }
 END_TEST
@@ -680,17 +680,17 @@ START_TEST(test_ties)
         double loss;
         bool better;
     } ties[] = {{0.5, true}, {0.6, false}, {0.4, true}, {0.4, false}, {NAN, false}};
-    struct dt_best best = {0};
+    const struct dt_best *best = &job.best;
     for (size_t i = 0; i < COUNT(ties); i++) {
         struct dt_evaluation result = {.step = 10 + i};
         result.values.rmse = 2;
         result.values.loss = ties[i].loss;
         bool better;
-        EXPECT_OK(dt__evaluation_judge(&job, &result, &best, &better));
-        ck_assert_msg(better == ties[i].better && best.since == (int64_t)i, "tie %zu: %d, %lld", i,
-                      better, (long long)best.since);
+        EXPECT_OK(dt__evaluation_judge(&job, &result, &better));
+        ck_assert_msg(better == ties[i].better && best->since == (int64_t)i, "tie %zu: %d, %lld", i,
+                      better, (long long)best->since);
     }
-    ck_assert_uint_eq(best.step, 12);
+    ck_assert_uint_eq(best->step, 12);
     free_job(&job);
 }
 END_TEST
