@@ -111,15 +111,11 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
-    const int workers = job->world->workers;
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
-    dt_status status = dt_alloc((size_t)workers, sizeof *active, "workers", &active);
+    dt_status status = dt_alloc((size_t)job->world->workers, sizeof *active, "workers", &active);
     if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
-    for (int w = 0, first, count; w < workers && !status; w++) {
-        dt_deal_replicas(workers, w, job->replicas, &first, &count);
-        for (int r = first; r < first + count; r++)
-            active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
-    }
+    for (int r = 0; r < job->replicas && !status; r++)
+        active[job->worker_of[r]] |= dt_plan_replica_rows(job->plan, r) > 0;
     const struct dt_async_spec spec = {.params = job->model->params,
                                        .states = job->optimizer.nstate,
                                        .update = dt__update_async,

@@ -286,9 +286,10 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
-                    uint64_t end)
+int dt__local_round(const struct dt_trainer *trainer, uint64_t end)
 {
+    struct dt_job *job = trainer->job;
+    struct dt_worker *worker = trainer->worker;
     struct dt_local *local = job->local;
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
@@ -300,9 +301,8 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         /* A stop waits only so long for the end of a round (test.round_secs), which is done again
          * after the resume: batch systems kill a job some time after they ask it to stop. */
-        const bool asks = bank ? dt__stop_asked(bank) : dt_stop_requested();
-        const int known = dt_exchange_consult(job->exchange, asks ? DT_ASK_STOP : DT_ASK_NONE);
-        const bool stop = known & DT_ASK_STOP;
+        const int asks = dt__asks(trainer) & DT_ASK_STOP;
+        const bool stop = dt_exchange_consult(job->exchange, asks) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
         for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {
@@ -319,9 +319,7 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
         dt_exchange_settle(local->group[i].exchange);
     if (!overlaps) give_differences(job, end);
     dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
-    if (dt_stop_requested()) asked |= DT_ASK_STOP;
-    if (bank) asked |= dt__bank_asks(bank);
-    asked = dt_exchange_end(job->exchange, asked);
+    asked = dt_exchange_end(job->exchange, asked | dt__asks(trainer));
     if (asked & DT_ASK_VOID) return asked;
     if (overlaps) turn_groups(job, end);
     job->step = end;

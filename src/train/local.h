@@ -59,9 +59,8 @@ void dt__local_gather(const struct dt_trainer *trainer);
 float *dt__local_vector(const struct dt_job *job, int group, int index);
 
 /* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask
- * for. bank: that of a process alone. */
-int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
-                    uint64_t end);
+ * for. */
+int dt__local_round(const struct dt_trainer *trainer, uint64_t end);
 /* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and
  * workers. */
 int dt__local_catch_up(const struct dt_trainer *trainer);

@@ -422,14 +422,6 @@ static void move_rows(const struct dt_split_run *run, int layer, int row, int ro
     }
 }
 
-/* A worker that has failed goes on with what it has, so that the others do not wait: the step is
- * void. */
-static void fail_step(struct dt_job *job, struct dt_worker *worker, dt_status status)
-{
-    if (status && !worker->failed)
-        worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)job->step);
-}
-
 static void networks_continue(struct dt_job *job, struct dt_worker *worker)
 {
     struct dt_split_run *run = job->split;
@@ -438,11 +430,12 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
         double *loss = &worker->loss[worker->first + i], sum = NAN;
         if (!replica->batch.rows || worker->failed) continue;
         const bool forward = !replica->stop.backward;
-        fail_step(job, worker, dt_network_continue(replica->network, &sum, &replica->stop));
+        dt__step_fail(worker, job->step,
+                      dt_network_continue(replica->network, &sum, &replica->stop));
         if (worker->failed || !forward || !replica->stop.backward) continue;
         sum += replica->loss;
         *loss += sum;
-        fail_step(job, worker, dt__loss_check(job, worker->first + i, sum));
+        dt__step_fail(worker, job->step, dt__loss_check(job, worker->first + i, sum));
     }
 }
 
@@ -511,11 +504,11 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
     dt_split_give_inputs(run->split, layer);
     for (int p = run->first; p < run->end; p++) {
         struct dt_layer_part *part = part_of(run, layer, p);
-        fail_step(job, worker,
-                  dt_split_part_forward(part->products, dt_split_rows(run->split),
-                                        dt_split_inputs(run->split, layer, 0), part->vector[0],
-                                        part->vector[0] + part->weights,
-                                        part_outputs(run, layer, p)));
+        dt__step_fail(worker, job->step,
+                      dt_split_part_forward(part->products, dt_split_rows(run->split),
+                                            dt_split_inputs(run->split, layer, 0), part->vector[0],
+                                            part->vector[0] + part->weights,
+                                            part_outputs(run, layer, p)));
         if (softmax) part_softmax(run, layer, p, false);
     }
     dt_split_return_outputs(run->split, layer);
@@ -536,8 +529,8 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     dt_split_begin(run->split, run->rows);
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_share share = dt_plan_share(job->plan, job->step, worker->first + i);
-        fail_step(job, worker,
-                  dt__read_rows(worker, worker->first + i, share, &run->replica[i].batch));
+        dt__step_fail(worker, job->step,
+                      dt__read_rows(worker, worker->first + i, share, &run->replica[i].batch));
         if (!worker->failed && run->replica[i].batch.rows) last = i;
         worker->samples += share.count;
     }
@@ -549,11 +542,11 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
                                        (uint64_t)number, job->step);
         replica->stop = (struct dt_network_stop){.split = 0};
         replica->batch.first_row = 0;
-        fail_step(job, worker,
-                  dt_network_begin(replica->network, dt_exchange_weights(job->exchange),
-                                   &replica->batch, &replica->dropout,
-                                   dt_exchange_slot(job->exchange, number),
-                                   i == last ? hooks : &run->forward_only));
+        dt__step_fail(worker, job->step,
+                      dt_network_begin(replica->network, dt_exchange_weights(job->exchange),
+                                       &replica->batch, &replica->dropout,
+                                       dt_exchange_slot(job->exchange, number),
+                                       i == last ? hooks : &run->forward_only));
     }
 }
 
@@ -573,7 +566,7 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
         dt_split_give_deltas(run->split, l);
         for (int p = run->first; p < run->end && softmax; p++)
             part_softmax(run, l, p, true);
-        fail_step(job, worker, layer_backward(job, l));
+        dt__step_fail(worker, job->step, layer_backward(job, l));
         if (run->layer[l].inputs) dt_split_return_sums(run->split, l);
         for (int i = 0; i < run->replicas && run->layer[l].inputs && !worker->failed; i++)
             if (run->replica[i].batch.rows)

@@ -21,6 +21,12 @@ int dt__bank_asks(void *arg)
            (dt__save_time_due(bank) ? DT_ASK_SYNC : 0);
 }
 
+int dt__asks(const struct dt_trainer *trainer)
+{
+    if (trainer->bank) return dt__bank_asks(trainer->bank);
+    return dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
+}
+
 /* ---- losses --------------------------------------------------------------------------------- */
 
 /* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that

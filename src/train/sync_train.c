@@ -11,11 +11,11 @@
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. bank: that of a
- * process alone. */
-static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
-                       uint64_t end)
+/* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. */
+static int worker_span(const struct dt_trainer *trainer, uint64_t end)
 {
+    struct dt_job *job = trainer->job;
+    struct dt_worker *worker = trainer->worker;
     struct dt_exchange *exchange = job->exchange;
     const double start = dt_clock_secs();
     struct dt_wire_look look = {0};
@@ -27,7 +27,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
     }
     while (job->step < end && !asked) {
         if (job->local) {
-            asked = dt__local_round(job, worker, bank, dt__round_end(job, job->step));
+            asked = dt__local_round(trainer, dt__round_end(job, job->step));
             continue;
         }
         dt__step_gradients(&job->all, worker, job->step);
@@ -35,9 +35,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
         if (needs && job->step + 1 < end) dt__list_inputs(job, worker, job->step + 1, needs);
         dt__slow_down(job);
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
-        int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
-        if (bank) ask |= dt__bank_asks(bank);
-        asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : ask);
+        asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : dt__asks(trainer));
         if (asked & DT_ASK_VOID) break;
         dt__split_update(job);
         dt__advise_wire(job, worker, &look);
@@ -54,13 +52,11 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
 static int bank_span(struct dt_bank *bank, uint64_t end)
 {
     struct dt_job *job = bank->job;
-    if (!job->local && job->step < end) dt_exchange_pull(job->exchange); /* with the workers */
-    if (!job->local)
-        return dt_exchange_serve(job->exchange, job->step, end, dt__bank_asks, bank, &job->step);
-    uint64_t rounds = 0, done; /* the exchange of a round is the exchange's step */
+    uint64_t rounds = 0, done; /* a round, which may be one step, is a step of the exchange */
     for (uint64_t step = job->step; step < end; step = dt__round_end(job, step))
         rounds++;
-    int asked =
+    if (!job->local && rounds) dt_exchange_pull(job->exchange); /* with the workers */
+    const int asked =
         dt_exchange_serve(job->exchange, job->step, job->step + rounds, dt__bank_asks, bank, &done);
     for (done -= job->step; done > 0; done--)
         job->step = dt__round_end(job, job->step);
@@ -75,8 +71,7 @@ static int span(const struct dt_trainer *trainer, uint64_t end)
     const uint64_t begin = job->step;
     const double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
     if (bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    int asked = bank && !trainer->worker ? bank_span(bank, end)
-                                         : worker_span(job, trainer->worker, bank, end);
+    int asked = trainer->worker ? worker_span(trainer, end) : bank_span(bank, end);
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= job->local && dt__overlaps(job) && job->step > begin;
         if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(trainer);

@@ -20,7 +20,9 @@ dt_status dt__async_open(const struct dt_trainer *trainer);
 dt_status dt__sync_train(const struct dt_trainer *trainer);
 dt_status dt__async_train(const struct dt_trainer *trainer);
 
-/* sync_point.c: records, evaluation, saves, and whether the run goes on. The weights are at rest.
+/* sync_point.c: what this rank asks for: enum dt_ask. Not collective. */
+int dt__asks(const struct dt_trainer *trainer);
+/* Records, evaluation, saves, and whether the run goes on. The weights are at rest.
  * asked: enum dt_ask that ended the span. *out_end: there is no other. */
 dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end);
 

@@ -132,7 +132,13 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
             if (!status) status = dt_network_list_inputs(worker->network, &batch, inputs);
         }
     }
-    if (status) worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
+    dt__step_fail(worker, step, status);
+}
+
+void dt__step_fail(struct dt_worker *worker, uint64_t step, dt_status status)
+{
+    if (status && !worker->failed)
+        worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
 }
 
 dt_status dt__loss_check(const struct dt_job *job, int replica, double loss)
@@ -174,8 +180,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         }
         if (!status) worker->loss[replica] += loss;
         if (!status) status = dt__loss_check(job, replica, loss);
-        if (status)
-            worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
+        dt__step_fail(worker, draw, status);
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
         dt_work_progress(); /* a share may take longer than run.stall_secs */

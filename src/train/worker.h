@@ -63,6 +63,9 @@ dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share r
  * data cannot be read. */
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
                      const struct dt_touched *inputs);
+/* Sets worker->failed, if this is a failure, and the first one. A worker that has failed goes on
+ * with what it has, so that the others do not wait: the step is void. */
+void dt__step_fail(struct dt_worker *worker, uint64_t step, dt_status status);
 /* DT_ENUMERIC: it is not finite. */
 dt_status dt__loss_check(const struct dt_job *job, int replica, double loss);
 /* The workers that evaluate in place, [*first, *end), and their chunks of the evaluation data. */
