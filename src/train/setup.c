@@ -315,27 +315,24 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
 /* ---- together ------------------------------------------------------------------------------- */
 
 /* A run that has reached its end already, or was stopped early, and has told so. */
-static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool *out_done)
+static dt_status find_done(struct dt_bank *bank, bool *out_done)
 {
-    dt_status status = DT_OK;
+    const struct dt_job *job = bank->job;
+    /* A run that stopped early may have left its last round's exchange pending. */
+    const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
+    const bool at_end = at_last || dt__stops_early(job, &bank->loaded.best);
     uint32_t content;
-    if (bank && bank->resumed) {
-        /* A run that stopped early may have left its last round's exchange pending. */
-        const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
-        bool at_end = at_last || dt__stops_early(job, &bank->loaded.best);
-        *out_done = job->step > job->last_step ||
-                    (at_end && dt_history_has_ended(job->config->run.dir, job->step));
-    }
-    if (*out_done) status = dt_source_content(job->train, &content);
-    if (*out_done && !status) status = dt__resume_check_data(bank, content);
-    if (*out_done && !status)
-        dt_info("%s: the run %s at step %llu%s", job->config->run.dir,
-                job->step < job->last_step ? "has stopped early" : "is complete",
-                (unsigned long long)job->step,
-                job->step < job->last_step ? "; eval.patience=0 continues it" : "");
-    dt_ranks_bcast(job->world->all, out_done, sizeof *out_done, 0);
-    if (*out_done && bank && !status) status = dt__exports_catch_up(bank);
-    return dt_ranks_agree(job->world->all, status);
+    *out_done =
+        bank->resumed && (job->step > job->last_step ||
+                          (at_end && dt_history_has_ended(job->config->run.dir, job->step)));
+    if (!*out_done) return DT_OK;
+    DT_TRY(dt_source_content(job->train, &content));
+    DT_TRY(dt__resume_check_data(bank, content));
+    dt_info("%s: the run %s at step %llu%s", job->config->run.dir,
+            job->step < job->last_step ? "has stopped early" : "is complete",
+            (unsigned long long)job->step,
+            job->step < job->last_step ? "; eval.patience=0 continues it" : "");
+    return dt__exports_catch_up(bank);
 }
 
 /* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that,
@@ -343,18 +340,11 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
-    struct {
-        int status;
-        char text[DT_ERROR_MAX];
-    } told = {.status = DT_OK};
-    if (job->world->role != DT_ROLE_EVALUATOR) {
-        const struct dt_trainer trainer = {job, run->worker, run->bank};
-        told.status =
-            (int)(job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer));
-        if (told.status) snprintf(told.text, sizeof told.text, "%s", dt_error_text());
-    }
-    dt_ranks_bcast(job->world->all, &told, sizeof told, 0);
-    if (told.status) return dt_fail((dt_status)told.status, "%s", told.text);
+    const struct dt_trainer trainer = {job, run->worker, run->bank};
+    dt_status status = DT_OK;
+    if (job->world->role != DT_ROLE_EVALUATOR)
+        status = job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer);
+    DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
     return DT_OK;
@@ -399,7 +389,9 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (run->bank) dt__advise_batchnorm(job);
     if (run->bank) dt__split_advise(job);
     if (run->bank) dt__best_forget_if_other(run->bank);
-    DT_TRY(find_done(job, run->bank, out_done));
+    if (run->bank) status = find_done(run->bank, out_done);
+    DT_TRY(dt_ranks_agree(world->all, status));
+    dt_ranks_bcast(world->all, out_done, sizeof *out_done, 0);
     return *out_done ? DT_OK : open_training(run);
 }
 
