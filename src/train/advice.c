@@ -40,7 +40,9 @@ void dt__advise_labels(const struct dt_job *job)
             chosen ? " (data.normalize_target=no learns them as they stand)" : "");
 }
 
-void dt__advise_scale(const struct dt_job *job)
+/* A new run whose first rows have a feature of size 30 and more, not normalised; rows that cannot
+ * be read are not this one's to tell. */
+static void advise_scale(const struct dt_job *job)
 {
     static const double LARGE = 30;
     enum { MOST_FEATURES = 1 << 16 };
@@ -73,7 +75,8 @@ void dt__advise_scale(const struct dt_job *job)
     dt_table_destroy(table);
 }
 
-void dt__advise_batchnorm(const struct dt_job *job)
+/* Shares of single rows, of which batch normalisation makes nothing. */
+static void advise_batchnorm(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
     if (dt_plan_batch(job->plan) > (uint64_t)job->replicas) return;
@@ -86,6 +89,54 @@ void dt__advise_batchnorm(const struct dt_job *job)
                 layer->text, (unsigned long long)dt_plan_batch(job->plan), job->replicas);
         return;
     }
+}
+
+/* ---- split layers --------------------------------------------------------------------------- */
+
+/* Whether the rules let layers of so many weights and more be split. */
+static bool may_split(const struct dt_config *config, size_t least)
+{
+    struct dt_config changed = *config; /* its texts are only read */
+    changed.model.split = (int64_t)least;
+    return dt_config_check(&changed, 0) == DT_OK;
+}
+
+/* What a step sends of each layer that is or may be split, and which way is less. */
+static void advise_split(const struct dt_job *job)
+{
+    const int nodes = job->world->hosts, rows = (int)dt_plan_batch(job->plan);
+    const int pieces = (int)job->config->run.parts;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const double mb = sizeof(float) / 1e6;
+    struct dt_split_layer layer;
+    const bool any = job->model->splits > 0;
+    double all = 2 * (1 - 1.0 / nodes) * (double)job->model->params, saved = 0;
+    size_t least = 0;
+    bool split;
+    if (nodes == 1) return;
+    for (int l = 0; dt_model_dense(job->model, l, &layer, &split); l++) {
+        const double parts = dt_split_sent(&layer, pieces, rows, nodes);
+        const double whole = dt_split_sent_whole(&layer, nodes);
+        if (any)
+            dt_info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
+                    "is split, %.3g MB if it is whole: less %s",
+                    layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
+                    parts < whole ? "split" : "whole");
+        if (parts >= whole || layer.nout < (size_t)pieces) continue;
+        if (schema->dense < schema->features && !layer.inputs) continue;
+        saved += whole - parts;
+        if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;
+    }
+    if (!any && saved > all / 2 && may_split(job->config, least))
+        dt_info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB", mb * all,
+                least, mb * (all - saved));
+}
+
+void dt__advise_start(const struct dt_job *job)
+{
+    advise_scale(job);
+    advise_batchnorm(job);
+    advise_split(job);
 }
 
 /* ---- the guess ------------------------------------------------------------------------------ */
@@ -255,7 +306,6 @@ dt_status dt__check_memory(const struct dt_job *job)
     const struct dt_schema *schema = dt_source_schema(job->train);
     const double have = dt_memory_limit() / 1e6;
     double owned = (double)(model->params - model->shared), split_owned;
-    struct dt_config changed = *job->config; /* its texts are only read */
     struct dt_split_layer layer;
     size_t least = 0;
     bool split;
@@ -271,8 +321,7 @@ dt_status dt__check_memory(const struct dt_job *job)
         split_owned += (double)weights;
         if (!least || weights < least) least = weights;
     }
-    changed.model.split = (int64_t)least;
-    if (least && needed_mb(job, split_owned) <= have && !dt_config_check(&changed, 0))
+    if (least && needed_mb(job, split_owned) <= have && may_split(job->config, least))
         return dt_fail(DT_EMEMORY,
                        "weights and optimizer state need %.4g MB here, and there are %.4g MB: "
                        "expected model.split=%zu, with which they need %.4g MB (split layers), or "

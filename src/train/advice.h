@@ -8,11 +8,8 @@
 
 /* Bank only: what the labels come to, where a user may take it for something else. */
 void dt__advise_labels(const struct dt_job *job);
-/* Bank only: a new run whose first rows have a feature of size 30 and more, not normalised; rows
- * that cannot be read are not this one's to tell. */
-void dt__advise_scale(const struct dt_job *job);
-/* Bank only: shares of single rows, of which batch normalisation makes nothing. */
-void dt__advise_batchnorm(const struct dt_job *job);
+/* Bank only: what data, layers and hosts do not go well together with. */
+void dt__advise_start(const struct dt_job *job);
 /* Bank only: the score of a mere guess (the commonest class, the mean) on the rows held out, of
  * which so many are read as take no time. metric: "": there is none. Rows that cannot be read are
  * not this one's to tell. */

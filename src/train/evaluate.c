@@ -231,6 +231,13 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
+/* The weights, between spans. */
+static const float *weights_at_rest(const struct dt_job *job)
+{
+    if (job->mode == DT_MODE_ASYNC) return dt_async_read(job->async);
+    return job->split ? dt_exchange_vectors(job->exchange)[0] : dt_exchange_weights(job->exchange);
+}
+
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
  * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
  * layers the bank's vectors have them all. */
@@ -252,8 +259,8 @@ static dt_status measure_own(const struct dt_trainer *trainer, const struct layo
         if (exchange) dt_exchange_pull(exchange);
         if (!measures || status) continue;
         dt_world_heartbeat(job->world, "evaluation", job->step);
-        status = dt_measure_chunk(measure, dt__weights_at_rest(job), chunk,
-                                  measured_sums(of, block, i), measured_counts(of, block));
+        status = dt_measure_chunk(measure, weights_at_rest(job), chunk, measured_sums(of, block, i),
+                                  measured_counts(of, block));
         dt__slow_down(job);
         if (!status) status = dt_stop_check();
     }

@@ -107,11 +107,6 @@ bool dt__log_due(const struct dt_job *job)
     return job->step == job->last_step || dt__round_passed(job, job->config->run.log_steps);
 }
 
-uint64_t dt__next_save(const struct dt_job *job)
-{
-    return next_multiple(job->step, job->config->run.checkpoint_steps);
-}
-
 bool dt__evaluates_in_place(const struct dt_job *job)
 {
     return job->eval && !job->config->eval.dedicated;
@@ -144,7 +139,8 @@ uint64_t dt__span_end(const struct dt_job *job)
     /* At a start: the end is due, or an evaluation that a stop forestalled. */
     if (job->best.stop || dt__eval_due(job) || job->step == job->last_step) return job->step;
     const uint64_t evaluation = next_multiple(job->step, eval_interval(job));
-    uint64_t due = least(job->last_step, least(evaluation, dt__next_save(job)));
+    const uint64_t save = next_multiple(job->step, job->config->run.checkpoint_steps);
+    uint64_t due = least(job->last_step, least(evaluation, save));
     if (job->mode == DT_MODE_ASYNC) /* records are made on the way */
         return job->step < warm ? least(due, warm) : due;
     due = least(due, next_multiple(job->step, job->config->run.log_steps));
@@ -160,12 +156,6 @@ const char *dt__exchange_name(const struct dt_job *job, char word[16])
 {
     if (job->mode == DT_MODE_ASYNC) return dt_async_memory_name(job->async);
     return dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_which(job->exchange), word);
-}
-
-const float *dt__weights_at_rest(const struct dt_job *job)
-{
-    if (job->mode == DT_MODE_ASYNC) return dt_async_read(job->async);
-    return job->split ? dt_exchange_vectors(job->exchange)[0] : dt_exchange_weights(job->exchange);
 }
 
 double dt__weights_mb(const struct dt_job *job)

@@ -125,8 +125,7 @@ uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
 uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step);
 /* Whether a multiple of `every` lies in the round that ended at this step. 0: none does. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
-bool dt__log_due(const struct dt_job *job);       /* a train record, at this step */
-uint64_t dt__next_save(const struct dt_job *job); /* the step of the next run.checkpoint_steps */
+bool dt__log_due(const struct dt_job *job); /* a train record, at this step */
 /* The step at which the span that begins now ends. */
 uint64_t dt__span_end(const struct dt_job *job);
 bool dt__evaluates_in_place(const struct dt_job *job);
@@ -139,8 +138,6 @@ bool dt__eval_due(const struct dt_job *job);
 
 /* What carries gradients and weights, as a word for the records. */
 const char *dt__exchange_name(const struct dt_job *job, char word[16]);
-/* The weights, between spans. Bank and workers. */
-const float *dt__weights_at_rest(const struct dt_job *job);
 double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
 /* Inputs that so many rows of the source read, at most. */

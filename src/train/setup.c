@@ -385,9 +385,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (run->worker) status = dt__worker_open(job, run->worker);
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
     DT_TRY(dt_ranks_agree(world->all, status));
-    if (run->bank) dt__advise_scale(job);
-    if (run->bank) dt__advise_batchnorm(job);
-    if (run->bank) dt__split_advise(job);
+    if (run->bank) dt__advise_start(job);
     if (run->bank) dt__best_forget_if_other(run->bank);
     if (run->bank) status = find_done(run->bank, out_done);
     DT_TRY(dt_ranks_agree(world->all, status));

@@ -36,18 +36,13 @@ struct dt_split_run {
 
 /* ---- before the first step ------------------------------------------------------------------ */
 
-static bool takes_sparse_rows(const struct dt_job *job, const struct dt_split_layer *layer)
-{
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    return schema->dense < schema->features && !layer->inputs;
-}
-
 dt_status dt__split_check(const struct dt_job *job)
 {
+    const struct dt_schema *schema = dt_source_schema(job->train);
     struct dt_split_layer layer;
     int first, end;
     if (!dt_model_split(job->model, 0, &layer)) return DT_OK;
-    if (takes_sparse_rows(job, &layer))
+    if (schema->dense < schema->features && !layer.inputs)
         return dt_fail(DT_EUSAGE, "model.layers, model.split: the first layer takes sparse rows, "
                                   "and is not split; expected a whole one, or an embedding first");
     for (int l = 0; dt_model_split(job->model, l, &layer); l++)
@@ -62,37 +57,6 @@ dt_status dt__split_check(const struct dt_job *job)
                        "split layers: the workers of the bank's host evaluate, and it has none: "
                        "expected one, or eval.dedicated=yes");
     return DT_OK;
-}
-
-void dt__split_advise(const struct dt_job *job)
-{
-    const int nodes = job->world->hosts, rows = (int)dt_plan_batch(job->plan);
-    const int pieces = (int)job->config->run.parts;
-    const double mb = sizeof(float) / 1e6;
-    struct dt_config changed = *job->config; /* its texts are only read */
-    struct dt_split_layer layer;
-    const bool any = job->model->splits > 0;
-    double all = 2 * (1 - 1.0 / nodes) * (double)job->model->params, saved = 0;
-    size_t least = 0;
-    bool split;
-    if (nodes == 1) return;
-    for (int l = 0; dt_model_dense(job->model, l, &layer, &split); l++) {
-        const double parts = dt_split_sent(&layer, pieces, rows, nodes);
-        const double whole = dt_split_sent_whole(&layer, nodes);
-        if (any)
-            dt_info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
-                    "is split, %.3g MB if it is whole: less %s",
-                    layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
-                    parts < whole ? "split" : "whole");
-        if (parts >= whole || layer.nout < (size_t)pieces) continue;
-        if (takes_sparse_rows(job, &layer)) continue;
-        saved += whole - parts;
-        if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;
-    }
-    changed.model.split = (int64_t)least;
-    if (!any && saved > all / 2 && !dt_config_check(&changed, 0))
-        dt_info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB", mb * all,
-                least, mb * (all - saved));
 }
 
 /* Of a whole matrix, its bias behind it. */

@@ -8,8 +8,6 @@
 
 /* Whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
 dt_status dt__split_check(const struct dt_job *job);
-/* What a step sends of each layer that is or may be split, and which way is less; bank. */
-void dt__split_advise(const struct dt_job *job);
 
 /* Beside the exchange; nothing without split layers. Collective over bank and workers. */
 dt_status dt__split_open(const struct dt_trainer *trainer);
