@@ -222,11 +222,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     const struct dt_model *to = job->model;
     const struct dt_schema *schema = dt_source_schema(job->train);
     size_t taken = 0, tensors = to->tensors;
-    uint32_t *match;
-    dt_status status = match_inputs(schema, &file->schema, &match);
     const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
-    if (!status &&
-        ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0)))
+    uint32_t *match;
+    DT_TRY(match_inputs(schema, &file->schema, &match));
+    if ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0))
         dt_warn(
             "run.init: %s was trained on other columns, or in another order; weights behind the "
             "first layer are matched by position",
@@ -234,22 +233,22 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     /* Hashed inputs, and those of a file without header, have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
-    if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
+    if (unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
         dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
                 path);
-    if (!status && !classes_match(schema, &file->schema))
+    if (!classes_match(schema, &file->schema))
         dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
                 "outputs are matched by position",
                 path);
-    if (!status && !targets_match(schema, &file->schema))
+    if (!targets_match(schema, &file->schema))
         dt_warn("run.init: %s was trained on other targets, %s: weights of the outputs are matched "
                 "by position",
                 path, file->schema.label_column);
-    if (!status && to->outputs.link != from->outputs.link)
+    if (to->outputs.link != from->outputs.link)
         dt_warn("run.init: %s has another train.loss, whose outputs mean something else: their "
                 "weights are taken as they are",
                 path);
-    for (size_t i = 0; i < tensors && !status; i++) {
+    for (size_t i = 0; i < tensors; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
@@ -263,9 +262,8 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
                     named ? "it has another shape there" : "it is not there");
         taken += source != NULL;
     }
-    if (!status) convert_inputs(job, from, file, match, path, params);
+    convert_inputs(job, from, file, match, path, params);
     dt_free(match);
-    DT_TRY(status);
     if (taken == 0)
         return dt_fail(DT_EMISMATCH,
                        "run.init=%s: not one tensor has a name and shape of this model", path);
