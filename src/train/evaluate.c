@@ -250,7 +250,7 @@ static dt_status measure_own(const struct dt_trainer *trainer, const struct layo
     const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
     struct dt_exchange_times pulls = {0};
     dt_status status = DT_OK;
-    if (measure && needs) dt_network_set_inputs(measure->network, dt_exchange_inputs(exchange));
+    if (measure && exchange) dt_network_set_inputs(measure->network, dt_exchange_inputs(exchange));
     for (uint64_t i = 0; i < of->chunks; i++) {
         const uint64_t chunk = worker ? worker->chunk + i : 0;
         const bool measures = measure && chunk < worker->chunk_end && !status;

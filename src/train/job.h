@@ -112,6 +112,8 @@ double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_
 
 /* Whether what groups exchange is rounded. */
 bool dt__is_rounded(const struct dt_job *job);
+/* Whether replicas fall into groups, from train.local_after on or from the start. */
+bool dt__is_grouped(const struct dt_job *job);
 /* Whether async rounds what it sends. */
 bool dt__async_wire(const struct dt_job *job);
 /* Whether the next step is one of a round of local steps. */

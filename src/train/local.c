@@ -22,7 +22,7 @@ int dt__part_begin(int n, int parts, int index)
 dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
 {
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
-    const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
+    const bool grouped = dt__is_grouped(job);
     const struct dt_config *before = &bank->before; /* zeros of a new run */
     const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
     job->groups = asked ? asked : were ? (int)before->train.groups : 0;
@@ -43,9 +43,7 @@ int dt__group_begin(const struct dt_job *job, int group)
 dt_status dt__deal_replicas(struct dt_job *job)
 {
     const int workers = job->world->workers, replicas = job->replicas;
-    const int groups = dt__is_local(job) || dt__is_rounded(job) ? job->groups : 1;
-    dt_free(job->worker_of);
-    job->worker_of = NULL;
+    const int groups = dt__is_grouped(job) ? job->groups : 1;
     job->all = (struct dt_group){.job = job, .count = replicas};
     DT_TRY(dt_alloc((size_t)replicas, sizeof(int), "replica table", &job->worker_of));
     for (int g = 0, worker = 0; g < groups; g++) {

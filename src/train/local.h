@@ -39,8 +39,8 @@ dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
 int dt__group_begin(const struct dt_job *job, int group);
 /* The first of n things that part `index` of `parts` has. */
 int dt__part_begin(int n, int parts, int index);
-/* Whose each replica is, to job->worker_of; where groups matter, none is dealt to more workers than
- * it must. Once, and again as local steps begin. DT_EMEMORY. */
+/* Whose each replica is, to job->worker_of; where groups matter, if only from train.local_after on,
+ * none is dealt to more workers than it must. DT_EMEMORY. */
 dt_status dt__deal_replicas(struct dt_job *job);
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
 int dt__idle_workers(const struct dt_job *job); /* that have no replica */

@@ -238,8 +238,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "size", job->world->size);
     dt_json_int(record, "workers", job->world->workers);
     dt_json_int(record, "replicas", job->replicas);
-    if (config->train.local_steps > 1 || dt__is_rounded(job))
-        dt_json_int(record, "groups", job->groups);
+    if (dt__is_grouped(job)) dt_json_int(record, "groups", job->groups);
     if (config->train.local_steps > 1) {
         dt_json_int(record, "local_steps", config->train.local_steps);
         dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");

@@ -376,7 +376,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(share_start(job, run->bank));
     DT_TRY(send_config(world, config, DT_OK)); /* with what the run to go on with has */
     config->run.replicas = job->replicas;
-    if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
+    if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
     DT_TRY(dt_ranks_agree(world->all, settle_by_data(job, run->bank)));
     /* Model and plan are everybody's, the rest is the role's. */

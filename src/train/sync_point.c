@@ -125,12 +125,6 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
     return stopped ? DT_STOPPED : DT_OK;
 }
 
-dt_status dt__stop_here(const struct dt_trainer *trainer)
-{
-    DT_TRY(save(trainer, true));
-    return finish(trainer, true);
-}
-
 /* ---- the synchronization point -------------------------------------------------------------- */
 
 dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end)

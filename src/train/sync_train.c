@@ -192,26 +192,13 @@ dt_status dt__sync_open(const struct dt_trainer *trainer)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* From here on with local steps: another exchange, in which the optimizer's state is the groups',
- * and other replicas may be a worker's. */
+/* From here on with local steps: another exchange, with the groups' state in it. */
 static dt_status begin_local_steps(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
     dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
-    dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
+    const dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    status = dt__deal_replicas(job);
-    if (worker && !status) {
-        const struct dt_worker before = *worker;
-        dt__worker_close(worker);
-        *worker = (struct dt_worker){.failed = DT_OK, .samples = before.samples};
-        memcpy(worker->budget, before.budget, sizeof worker->budget);
-        status = dt__worker_open(job, worker);
-    }
-    status = dt_ranks_agree(job->world->trainers, status);
-    if (status == DT_STOPPED) return dt__stop_here(trainer); /* while rows were read */
-    DT_TRY(status);
     dt_exchange_destroy(job->exchange);
     job->exchange = NULL;
     return open_exchange(trainer, dt__bank_refill);

@@ -26,9 +26,6 @@ int dt__asks(const struct dt_trainer *trainer);
  * asked: enum dt_ask that ended the span. *out_end: there is no other. */
 dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end);
 
-/* Behind a synchronization point, on all ranks: saves, and ends as stopped. DT_STOPPED. */
-dt_status dt__stop_here(const struct dt_trainer *trainer);
-
 /* evaluate.c: evaluation in place. DT_STOPPED: a stop was requested before it was done. */
 dt_status dt__evaluate(const struct dt_trainer *trainer);
 

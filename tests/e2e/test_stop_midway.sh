@@ -97,22 +97,3 @@ kill -USR1 "$id"
 sleep 7
 [ -n "$(pid "$tmp/twice" dtrain 0)" ] || fail 'the first signal did not wait for the step'
 stops USR1 twice
-
-# Where local steps begin, workers read their rows anew: a stop then is saved, too.
-need_cc
-${CC:-cc} -O1 -shared -fPIC -o "$tmp/stop_on_read.so" tests/e2e/stop_on_read.c -ldl || fail stop_on_read.c
-between() {
-    job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$1" data.train="$tmp/data/train.csv" data.eval= train.groups=2 \
-        run.replicas=4 train.local_steps=2 train.local_after=5 train.max_steps=20 run.log_steps=5 2>"$tmp/err"
-}
-between whole-local || { cat "$tmp/err"; fail 'local steps'; }
-# A worker looks whether the file is the bank's, reads the rows of its first replica, and later reads them again.
-export LD_PRELOAD="$tmp/stop_on_read.so" STOP_READ=3
-between between
-code=$?
-unset LD_PRELOAD
-check_eq 'exit code of a stop where local steps begin' $code 75
-check_eq 'its step' "$(record "$tmp/between" final step)" 5
-[ -e "$tmp/between/ckpt/step-000000005.h5" ] || { cat "$tmp/err"; fail 'nothing is saved'; }
-between between || { cat "$tmp/err"; fail 'it does not go on'; }
-check_eq 'bits behind it' "$(crc "$tmp/between")" "$(crc "$tmp/whole-local")"
