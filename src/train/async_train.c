@@ -102,11 +102,6 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static double gradient_norm2(void *arg, const struct dt_touched *touched, const float *grad)
-{
-    return dt__gradient_norm2(arg, touched, grad);
-}
-
 dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
@@ -116,22 +111,22 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
     if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
     for (int r = 0; r < job->replicas && !status; r++)
         active[job->worker_of[r]] |= dt_plan_replica_rows(job->plan, r) > 0;
-    const struct dt_async_spec spec = {.params = job->model->params,
-                                       .states = job->optimizer.nstate,
-                                       .update = dt__update_async,
-                                       .prepare = dt__async_prepare_fn(job),
-                                       .norm2 =
-                                           job->config->train.clip_norm > 0 ? gradient_norm2 : NULL,
-                                       .row_range = job->row_range,
-                                       .row_ranges = job->row_ranges,
-                                       .update_rows = dt__update_rows_async,
-                                       .arg = job,
-                                       .staleness = job->config->train.staleness,
-                                       .keep_seen = job->config->train.delay_compensation > 0,
-                                       .wire = (int)job->config->train.wire,
-                                       .wire_params = job->model->trained,
-                                       .active = active,
-                                       .owners = (int)job->config->train.owners};
+    const struct dt_async_spec spec = {
+        .params = job->model->params,
+        .states = job->optimizer.nstate,
+        .update = dt__update_async,
+        .prepare = dt__async_prepare_fn(job),
+        .norm2 = job->config->train.clip_norm > 0 ? dt__gradient_norm2 : NULL,
+        .row_range = job->row_range,
+        .row_ranges = job->row_ranges,
+        .update_rows = dt__update_rows_async,
+        .arg = job,
+        .staleness = job->config->train.staleness,
+        .keep_seen = job->config->train.delay_compensation > 0,
+        .wire = (int)job->config->train.wire,
+        .wire_params = job->model->trained,
+        .active = active,
+        .owners = (int)job->config->train.owners};
     status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_async_create(job->world, &spec, &job->async);
     dt_free(active);

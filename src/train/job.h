@@ -158,10 +158,9 @@ dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *t
 dt_status dt__optimizers_init(struct dt_job *job);
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* That of a gradient of what is trained, which has the touched rows of job->row_range alone, or is
- * whole (touched: NULL): the same bits. */
-double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
-                          const float *grad);
+/* dt_async_norm2_fn, of what is trained: a gradient that has the touched rows of job->row_range
+ * alone, or is whole (touched: NULL): the same bits. */
+double dt__gradient_norm2(void *job, const struct dt_touched *touched, const float *grad);
 
 /* Doubles that dt__measure_sync fills; 0: no rule needs them. */
 size_t dt__measures(const struct dt_job *job);

@@ -365,27 +365,6 @@ static dt_status layer_backward(struct dt_job *job, int layer)
     return DT_OK;
 }
 
-/* Rows of a replica between a matrix of its own, (rows, width), and those of `pieces`: blocks of
- * inputs or parts of outputs. */
-static void move_rows(const struct dt_split_run *run, int layer, int row, int rows, bool inputs,
-                      float *own, bool to_own)
-{
-    const struct dt_split_layer *l = &run->layer[layer];
-    const size_t width = inputs ? l->nin : l->nout;
-    const size_t pieces = inputs ? dt_split_blocks(l->nin) : (size_t)run->parts;
-    for (size_t p = 0; p < pieces; p++) {
-        const size_t begin = dt_split_cut(width, p, pieces);
-        const size_t n = dt_split_cut(width, p + 1, pieces) - begin;
-        float *piece = (inputs ? dt_split_inputs(run->split, layer, p)
-                               : dt_split_outputs(run->split, layer, (int)p)) +
-                       (size_t)row * n;
-        for (size_t r = 0; r < (size_t)rows; r++) {
-            float *mine = own + r * width + begin, *theirs = piece + r * n;
-            memcpy(to_own ? mine : theirs, to_own ? theirs : mine, n * sizeof *mine);
-        }
-    }
-}
-
 static void networks_continue(struct dt_job *job, struct dt_worker *worker)
 {
     struct dt_split_run *run = job->split;
@@ -403,16 +382,29 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
     }
 }
 
-static void rows_move(struct dt_job *job, struct dt_worker *worker, int layer, bool inputs,
-                      bool to_own)
+/* Replicas' rows between matrices of their networks, (rows, width), and those of a layer's pieces:
+ * blocks of its inputs, or parts of its outputs or of the gradient by them. */
+static void rows_move(const struct dt_split_run *run, const struct dt_worker *worker, int layer,
+                      bool inputs, bool to_network)
 {
-    struct dt_split_run *run = job->split;
-    for (int i = 0; i < run->replicas; i++) {
+    const struct dt_split_layer *l = &run->layer[layer];
+    const size_t width = inputs ? l->nin : l->nout;
+    const size_t pieces = inputs ? dt_split_blocks(l->nin) : (size_t)run->parts;
+    for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_network_stop *stop = &run->replica[i].stop;
         float *own = inputs ? (float *)(uintptr_t)stop->x : stop->backward ? stop->delta : stop->y;
-        const int row = dt_split_row(run->split, worker->first + i);
-        const int rows = run->replica[i].batch.rows;
-        if (rows && !worker->failed) move_rows(run, layer, row, rows, inputs, own, to_own);
+        const size_t row = (size_t)dt_split_row(run->split, worker->first + i);
+        const size_t rows = (size_t)run->replica[i].batch.rows;
+        for (size_t p = 0; p < pieces && rows; p++) {
+            const size_t begin = dt_split_cut(width, p, pieces);
+            const size_t n = dt_split_cut(width, p + 1, pieces) - begin;
+            float *piece = inputs ? dt_split_inputs(run->split, layer, p)
+                                  : dt_split_outputs(run->split, layer, (int)p);
+            for (size_t r = 0; r < rows; r++) {
+                float *mine = own + r * width + begin, *theirs = piece + (row + r) * n;
+                memcpy(to_network ? mine : theirs, to_network ? theirs : mine, n * sizeof *mine);
+            }
+        }
     }
 }
 
@@ -463,7 +455,7 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
 {
     struct dt_split_run *run = job->split;
     const bool softmax = run->layer[layer].softmax;
-    rows_move(job, worker, layer, true, false);
+    rows_move(run, worker, layer, true, false);
     if (softmax) give_labels(job, worker);
     dt_split_give_inputs(run->split, layer);
     for (int p = run->first; p < run->end; p++) {
@@ -479,7 +471,7 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
     if (softmax)
         join_softmax(job, worker, layer);
     else
-        rows_move(job, worker, layer, false, true);
+        rows_move(run, worker, layer, false, true);
 }
 
 /* Draws the replicas' batches, and begins their passes; hooks of buckets go with the last one. */
@@ -526,7 +518,7 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
     networks_continue(job, worker);
     for (int l = run->layers - 1; l >= 0; l--) {
         const bool softmax = run->layer[l].softmax;
-        if (!softmax) rows_move(job, worker, l, false, false);
+        if (!softmax) rows_move(run, worker, l, false, false);
         dt_split_give_deltas(run->split, l);
         for (int p = run->first; p < run->end && softmax; p++)
             part_softmax(run, l, p, true);

@@ -46,9 +46,9 @@ double dt__norm2(const float *values, size_t n)
     return dt__lanes_sum(lane);
 }
 
-double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
-                          const float *grad)
+double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const float *grad)
 {
+    const struct dt_job *job = arg;
     double lane[8] = {0};
     size_t at = 0;
     for (int i = 0; touched && i < job->row_ranges; i++) {
@@ -439,7 +439,7 @@ static void compensate_whole(void *arg, struct dt_gradient *gradient, const floa
     }
     compensate_delay(job, rows, job->model->trained - at, weights + at, seen + at, grad + at);
     gradient->seen = NULL;
-    gradient->norm2 = dt__gradient_norm2(job, touched, grad);
+    gradient->norm2 = dt__gradient_norm2(arg, touched, grad);
 }
 
 dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job)
