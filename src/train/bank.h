@@ -44,9 +44,9 @@ struct dt_bank {
     struct dt_config before;     /* of the run that is resumed */
     /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
     float *group_vectors;
-    /* train.overlap: (groups) those of `state`, if there are any; else NULL */
-    float **group_difference;
-    struct dt_checkpoint state; /* what the next save holds; borrows vectors, names and texts */
+    /* What the next save holds; borrows vectors, names and texts. Differences of groups are the
+     * last round's if job->pending says so, else none. */
+    struct dt_checkpoint state;
     struct dt_writer *writer;
     uint64_t saved_step;   /* of the newest save, under way or good */
     double saved_at;       /* clock of it */
@@ -123,6 +123,9 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
  * with it. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
+/* Where a group's vector is in bank->state: of its optimizer's state, or, behind that, its
+ * difference. */
+float **dt__group_vector(struct dt_bank *bank, int group, int index);
 void dt__bank_groups_free(struct dt_bank *bank);
 
 /* ---- sync_point.c --------------------------------------------------------------------------- */

@@ -155,19 +155,14 @@ float *dt__local_vector(const struct dt_job *job, int group, int index)
 static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
-    const struct dt_bank *bank = trainer->bank;
     const int states = job->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
         const int first = job->worker_of[dt__group_begin(job, g)];
         const int rank = job->world->worker_rank + first;
         for (int i = 0; i < states + job->pending; i++) {
-            float *at = NULL;
-            if (bank && i < states)
-                at = bank->state.group_state[g * bank->state.group_nstate + i];
-            else if (bank)
-                at = bank->group_difference[g];
-            else if (job->world->worker == first)
-                at = dt__local_vector(job, g, i);
+            float *at = trainer->bank                 ? *dt__group_vector(trainer->bank, g, i)
+                        : job->world->worker == first ? dt__local_vector(job, g, i)
+                                                      : NULL;
             dt_ranks_move(job->world->trainers, rank, to_bank, at, at, job->model->params);
         }
     }
@@ -221,9 +216,6 @@ void dt__local_gather(const struct dt_trainer *trainer)
     for (int i = 0; i < local->count; i++)
         dt_exchange_gather(local->group[i].exchange);
     move_state(trainer, true);
-    if (trainer->bank)
-        trainer->bank->state.group_difference =
-            trainer->job->pending ? trainer->bank->group_difference : NULL;
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */

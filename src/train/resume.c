@@ -259,6 +259,14 @@ static void load_state(const struct dt_job *job, const struct dt_checkpoint *fro
     }
 }
 
+float **dt__group_vector(struct dt_bank *bank, int group, int index)
+{
+    struct dt_checkpoint *state = &bank->state;
+    const bool own = index < bank->job->optimizer.nstate;
+    return own ? &state->group_state[group * state->group_nstate + index]
+               : &state->group_difference[group];
+}
+
 /* The groups' state and differences, as the bank has them: copies, or, in a process alone, the
  * groups' own (dt__local_vector). Rounding errors stand in the exchange. */
 static dt_status make_groups(struct dt_bank *bank)
@@ -277,17 +285,15 @@ static dt_status make_groups(struct dt_bank *bank)
     for (int i = 0; i < own; i++)
         state->group_state_name[i] = job->optimizer.state_name[i];
     if (rounded) state->group_state_name[own] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
-    if (overlaps) DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &bank->group_difference));
+    if (overlaps) DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &state->group_difference));
     if (job->world->size > 1)
         DT_TRY(dt_alloc(groups * (size_t)kept, params * sizeof(float), "the groups' state",
                         &bank->group_vectors));
     for (int g = 0; g < job->groups; g++) {
-        for (int i = 0; i < kept; i++) {
-            float **vector =
-                i < own ? &state->group_state[g * states + i] : &bank->group_difference[g];
-            *vector = bank->group_vectors ? bank->group_vectors + (size_t)(g * kept + i) * params
-                                          : dt__local_vector(job, g, i);
-        }
+        for (int i = 0; i < kept; i++)
+            *dt__group_vector(bank, g, i) =
+                bank->group_vectors ? bank->group_vectors + (size_t)(g * kept + i) * params
+                                    : dt__local_vector(job, g, i);
         if (rounded) state->group_state[g * states + own] = dt_exchange_error(job->exchange, g);
     }
     return DT_OK;
@@ -297,10 +303,10 @@ void dt__bank_groups_free(struct dt_bank *bank)
 {
     struct dt_checkpoint *state = &bank->state;
     dt_free(bank->group_vectors);
-    dt_free(bank->group_difference);
+    dt_free(state->group_difference);
     dt_free(state->group_state);
     bank->group_vectors = NULL;
-    bank->group_difference = state->group_difference = state->group_state = NULL;
+    state->group_difference = state->group_state = NULL;
     state->groups = state->group_nstate = 0;
 }
 
@@ -370,11 +376,8 @@ static dt_status load_vectors(struct dt_bank *bank)
     if (from->params)
         memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     if (differ) adjust_ahead(bank);
-    if (differ && !bank->group_difference) DT_TRY(apply_differences(bank));
-    if (differ && bank->group_difference) {
-        job->pending = true;
-        state->group_difference = bank->group_difference;
-    }
+    if (differ && !state->group_difference) DT_TRY(apply_differences(bank));
+    job->pending = differ && state->group_difference;
     for (int i = 0; i < state->nstate; i++)
         load_state(job, from, state, state->state_name[i], -1, state->state[i]);
     for (int g = 0; g < state->groups; g++) {
@@ -382,7 +385,7 @@ static dt_status load_vectors(struct dt_bank *bank)
         for (int i = 0; i < states; i++)
             load_state(job, from, state, state->group_state_name[i], group,
                        state->group_state[g * states + i]);
-        if (state->group_difference)
+        if (job->pending)
             load_state(job, from, state, DIFFERENCE, group, state->group_difference[g]);
     }
     return DT_OK;

@@ -94,10 +94,11 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 {
     struct dt_checkpoint *state = &bank->state;
     const size_t params = (size_t)state->params_count;
+    const bool pending = bank->job->pending;
     /* The weights, and what groups have done and not yet exchanged. Squares of floats do not
      * overflow in double. */
     bool finite = isfinite(dt__norm2(state->params, params));
-    for (int g = 0; state->group_difference && g < state->groups; g++)
+    for (int g = 0; pending && g < state->groups; g++)
         finite = finite && isfinite(dt__norm2(state->group_difference[g], params));
     if (!finite)
         return dt_fail(DT_ENUMERIC,
@@ -108,7 +109,9 @@ dt_status dt__save(struct dt_bank *bank, bool last)
     if (bank->saved_step != bank->job->step || (last && bank->best_unsaved)) {
         state->best = bank->job->best;
         state->wall_secs = dt__wall_secs(bank);
-        DT_TRY(dt_writer_start(bank->writer, state));
+        struct dt_checkpoint saved = *state;
+        if (!pending) saved.group_difference = NULL;
+        DT_TRY(dt_writer_start(bank->writer, &saved));
         bank->saved_at = dt_clock_secs();
         bank->saved_step = bank->job->step;
         bank->best_unsaved = false;
