@@ -107,7 +107,8 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
-    dt_status status = dt_alloc((size_t)job->world->workers, sizeof *active, "workers", &active);
+    dt_status status =
+        dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
     if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
     for (int r = 0; r < job->replicas && !status; r++)
         active[job->worker_of[r]] |= dt_plan_replica_rows(job->plan, r) > 0;
@@ -127,11 +128,9 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
         .wire_params = job->model->trained,
         .active = active,
         .owners = (int)job->config->train.owners};
-    status = dt_ranks_agree(job->world->trainers, status);
-    if (!status) status = dt_async_create(job->world, &spec, &job->async);
-    dt_free(active);
-    if (!status && job->row_ranges) status = dt__check_touched(job, dt_async_touched(job->async));
-    DT_TRY(status);
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt_async_create(job->world, &spec, &job->async));
+    if (job->row_ranges) DT_TRY(dt__check_touched(job, dt_async_touched(job->async)));
     if (bank) {
         float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
         for (int i = 0; i < job->optimizer.nstate; i++)

@@ -126,7 +126,6 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
 /* Where a group's vector is in bank->state: of its optimizer's state, or, behind that, its
  * difference. */
 float **dt__group_vector(struct dt_bank *bank, int group, int index);
-void dt__bank_groups_free(struct dt_bank *bank);
 
 /* ---- sync_point.c --------------------------------------------------------------------------- */
 

@@ -179,13 +179,13 @@ uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *sourc
     return dense + dt_source_most_entries(source, rows);
 }
 
-dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)
+dt_status dt__list_row_ranges(struct dt_job *job, struct dt_row_range **out, int *out_count)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
     const uint64_t most = dt__most_inputs(job, job->train, dt_plan_max_share(job->plan));
     if (schema->dense == schema->features || !count) return DT_OK;
-    DT_TRY(dt_alloc(count, sizeof **out, "row-sparse tensors", out));
+    DT_TRY(dt__keep(&job->kept, count, sizeof **out, "row-sparse tensors", out));
     for (size_t i = 0; i < count; i++) {
         const struct dt_tensor *tensor = dt_model_row_sparse_tensor(job->model, i);
         const bool wide = tensor->offset == job->wide_begin;

@@ -12,6 +12,7 @@
 #include "dtrain/model.h"
 #include "dtrain/report.h"
 #include "dtrain/state.h"
+#include "base/kept.h"
 #include "dtrain/train.h"
 #include "state/directory.h"
 
@@ -57,6 +58,7 @@ struct dt_layer_part {
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
+    struct dt__kept *kept;    /* memory of all that lasts until the run's end, whoever has it */
     int mode;                 /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */
     int groups;               /* G, with local steps or a rounded wire */
@@ -144,8 +146,8 @@ double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
 /* Inputs that so many rows of the source read, at most. */
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
-/* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
-dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
+/* The row-sparse tensors, if there are sparse rows. DT_EMEMORY. */
+dt_status dt__list_row_ranges(struct dt_job *job, struct dt_row_range **out, int *out_count);
 /* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a
  * batch touched: that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs
  * them. */

@@ -45,7 +45,7 @@ dt_status dt__deal_replicas(struct dt_job *job)
     const int workers = job->world->workers, replicas = job->replicas;
     const int groups = dt__is_grouped(job) ? job->groups : 1;
     job->all = (struct dt_group){.job = job, .count = replicas};
-    DT_TRY(dt_alloc((size_t)replicas, sizeof(int), "replica table", &job->worker_of));
+    DT_TRY(dt__keep(&job->kept, (size_t)replicas, sizeof(int), "replica table", &job->worker_of));
     for (int g = 0, worker = 0; g < groups; g++) {
         const int begin = dt__part_begin(replicas, groups, g);
         const int count = dt__part_begin(replicas, groups, g + 1) - begin;
@@ -106,18 +106,20 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
     spec.team = job->worker_of[end - 1] + 1 - spec.first_worker;
     DT_TRY(dt_exchange_create(job->world, &spec, &group->exchange));
     if (!dt__overlaps(job) || !dt_exchange_is_first(group->exchange)) return DT_OK;
-    DT_TRY(dt_alloc(spec.params, sizeof(float), "weights of a round's begin", &group->began));
-    return dt_alloc(spec.params, sizeof(float), "a group's difference", &group->difference);
+    DT_TRY(dt__keep(&job->kept, spec.params, sizeof(float), "weights of a round's begin",
+                    &group->began));
+    return dt__keep(&job->kept, spec.params, sizeof(float), "a group's difference",
+                    &group->difference);
 }
 
 dt_status dt__local_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     const int worker = job->world->worker;
-    dt_status status = dt_alloc(1, sizeof *job->local, "groups", &job->local);
+    dt_status status = dt__keep(&job->kept, 1, sizeof *job->local, "groups", &job->local);
     if (!status)
-        status =
-            dt_alloc((size_t)job->groups, sizeof *job->local->group, "groups", &job->local->group);
+        status = dt__keep(&job->kept, (size_t)job->groups, sizeof *job->local->group, "groups",
+                          &job->local->group);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     for (int g = 0; g < job->groups && !status; g++) {
         const int first = dt__group_begin(job, g), last = dt__group_begin(job, g + 1) - 1;
@@ -129,15 +131,8 @@ dt_status dt__local_open(const struct dt_trainer *trainer)
 
 void dt__local_close(struct dt_job *job)
 {
-    if (!job->local) return;
-    for (int i = 0; i < job->local->count; i++) {
+    for (int i = 0; job->local && i < job->local->count; i++)
         dt_exchange_destroy(job->local->group[i].exchange);
-        dt_free(job->local->group[i].began);
-        dt_free(job->local->group[i].difference);
-    }
-    dt_free(job->local->group);
-    dt_free(job->local);
-    job->local = NULL;
 }
 
 /* ---- the groups' state ---------------------------------------------------------------------- */

@@ -191,8 +191,8 @@ static dt_status fill_state(struct dt_bank *bank)
     bank->log_train_secs = loaded->train_secs;
     bank->log_rows_before = loaded->loss_rows;
     DT_TRY(dt_source_content(job->train, &state->content_crc));
-    DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
-    DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
+    DT_TRY(dt__keep(&job->kept, replicas, sizeof(uint64_t), "draw counts", &state->draws));
+    DT_TRY(dt__keep(&job->kept, replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_config_print(job->config, &state->config));
     if (!bank->resumed) return DT_OK;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
@@ -271,24 +271,25 @@ float **dt__group_vector(struct dt_bank *bank, int group, int index)
  * groups' own (dt__local_vector). Rounding errors stand in the exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
-    const struct dt_job *job = bank->job;
+    struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
     const bool rounded = dt__is_rounded(job), overlaps = job->local && dt__overlaps(job);
     const int own = job->local ? job->optimizer.nstate : 0, kept = own + overlaps;
     const int states = own + rounded;
     const size_t groups = (size_t)job->groups, params = job->model->params;
-    dt__bank_groups_free(bank);
     if (!job->local && !rounded) return DT_OK;
-    DT_TRY(dt_alloc(groups * (size_t)states, sizeof(float *), "groups", &state->group_state));
+    DT_TRY(dt__keep(&job->kept, groups * (size_t)states, sizeof(float *), "groups",
+                    &state->group_state));
     state->groups = job->groups;
     state->group_nstate = states;
     for (int i = 0; i < own; i++)
         state->group_state_name[i] = job->optimizer.state_name[i];
     if (rounded) state->group_state_name[own] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
-    if (overlaps) DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &state->group_difference));
+    if (overlaps)
+        DT_TRY(dt__keep(&job->kept, groups, sizeof(float *), "groups", &state->group_difference));
     if (job->world->size > 1)
-        DT_TRY(dt_alloc(groups * (size_t)kept, params * sizeof(float), "the groups' state",
-                        &bank->group_vectors));
+        DT_TRY(dt__keep(&job->kept, groups * (size_t)kept, params * sizeof(float),
+                        "the groups' state", &bank->group_vectors));
     for (int g = 0; g < job->groups; g++) {
         for (int i = 0; i < kept; i++)
             *dt__group_vector(bank, g, i) =
@@ -297,17 +298,6 @@ static dt_status make_groups(struct dt_bank *bank)
         if (rounded) state->group_state[g * states + own] = dt_exchange_error(job->exchange, g);
     }
     return DT_OK;
-}
-
-void dt__bank_groups_free(struct dt_bank *bank)
-{
-    struct dt_checkpoint *state = &bank->state;
-    dt_free(bank->group_vectors);
-    dt_free(state->group_difference);
-    dt_free(state->group_state);
-    bank->group_vectors = NULL;
-    state->group_difference = state->group_state = NULL;
-    state->groups = state->group_nstate = 0;
 }
 
 /* What the state's vectors are: of the optimizer, or of the outer update and of each group's

@@ -219,7 +219,7 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
 
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
 {
-    const struct dt_job *job = bank->job;
+    struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
     const char *dir = config->run.dir, *prometheus = config->report.prometheus;
     const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
@@ -238,8 +238,9 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     if (*prometheus) DT_TRY(dt_report_prometheus(bank->report, prometheus, dir));
     dt_report_listen(bank->report, bank->options->record, bank->options->arg);
     DT_TRY(dt_metrics_create(job->model, &bank->metrics));
-    DT_TRY(dt_alloc((size_t)job->world->size, sizeof *bank->ranks, "status", &bank->ranks));
-    DT_TRY(dt_alloc((size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
+    DT_TRY(dt__keep(&job->kept, (size_t)job->world->size, sizeof *bank->ranks, "status",
+                    &bank->ranks));
+    DT_TRY(dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
                     "times of the workers", &bank->budgets));
     DT_TRY(dt_writer_create(&spec, &bank->writer));
     DT_TRY(dt__exports_catch_up(bank));
@@ -259,13 +260,8 @@ void dt__bank_close(struct dt_bank *bank)
     dt_metrics_destroy(bank->metrics);
     dt_config_free(&bank->before);
     dt_checkpoint_free(&bank->loaded);
-    dt_free(bank->state.draws);
-    dt_free(bank->state.loss_sums);
-    dt_free(bank->ranks);
-    dt_free(bank->budgets);
     dt_free(bank->state.config);
     dt_free(bank->state.history);
-    dt__bank_groups_free(bank);
     dt_json_free(&bank->change);
     if (bank->job) dt_lock_drop(bank->lock);
 }

@@ -403,14 +403,11 @@ void dt__run_close(struct dt_run *run)
     dt__split_close(job);
     dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
-    dt_free(job->row_range);
-    dt_free(job->trust);
-    dt_free(job->worker_of);
-    dt_free(job->factored);
     dt_model_destroy(job->model);
     dt_plan_destroy(job->plan);
     dt_source_destroy(job->eval);
     dt_source_destroy(job->train);
     dt_trace_destroy(job->trace);
+    dt__kept_free(&job->kept);
     if (run->bank) dt__link_close(run->bank);
 }

@@ -84,7 +84,7 @@ static size_t part_columns(const struct dt_split_run *run, int layer, int part)
     return dt_split_cut(nout, (size_t)part + 1, parts) - dt_split_cut(nout, (size_t)part, parts);
 }
 
-static dt_status open_part(const struct dt_job *job, int layer, int number, bool norm)
+static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
 {
     struct dt_split_run *run = job->split;
     struct dt_layer_part *part = part_of(run, layer, number);
@@ -100,11 +100,14 @@ static dt_status open_part(const struct dt_job *job, int layer, int number, bool
     DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
                                 &part->products));
     if (softmax)
-        DT_TRY(dt_alloc(rows * part->columns, sizeof(float), "a split layer's outputs",
+        DT_TRY(dt__keep(&job->kept, rows * part->columns, sizeof(float), "a split layer's outputs",
                         &part->logits));
     for (int v = 0; v <= job->optimizer.nstate; v++)
-        DT_TRY(dt_alloc(floats, sizeof(float), "a split layer's weights", &part->vector[v]));
-    return norm ? dt_alloc(floats, sizeof(float), "a split layer's gradient", &part->grad) : DT_OK;
+        DT_TRY(dt__keep(&job->kept, floats, sizeof(float), "a split layer's weights",
+                        &part->vector[v]));
+    return norm ? dt__keep(&job->kept, floats, sizeof(float), "a split layer's gradient",
+                           &part->grad)
+                : DT_OK;
 }
 
 /* Each replica has a network of its own: they wait for each other half-way. */
@@ -125,25 +128,27 @@ static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker
     return DT_OK;
 }
 
-static dt_status open_worker(const struct dt_job *job, struct dt_worker *worker)
+static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 {
     struct dt_split_run *run = job->split;
     const size_t rows = (size_t)dt_plan_batch(job->plan), count = (size_t)worker->count;
     size_t widest = 0;
     dt_deal_replicas(job->world->workers, job->world->worker, run->parts, &run->first, &run->end);
     run->end += run->first;
-    DT_TRY(dt_alloc((size_t)(run->layers * (run->end - run->first)), sizeof *run->part,
+    DT_TRY(dt__keep(&job->kept, (size_t)(run->layers * (run->end - run->first)), sizeof *run->part,
                     "split layers", &run->part));
     for (int l = 0; l < run->layers; l++)
         for (int p = run->first; p < run->end; p++) {
             DT_TRY(open_part(job, l, p, dt_exchange_measured(job->exchange) != NULL));
             if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
         }
-    DT_TRY(dt_alloc(DT_SPLIT_DEPTH * widest, sizeof(float), "split layers", &run->tile));
+    DT_TRY(
+        dt__keep(&job->kept, DT_SPLIT_DEPTH * widest, sizeof(float), "split layers", &run->tile));
     for (int i = 0, parts = 1; parts <= run->end - run->first; i++, parts *= 2)
-        DT_TRY(dt_alloc(rows * DT_SPLIT_DEPTH, sizeof(float), "split layers", &run->sums[i]));
-    DT_TRY(dt_alloc((size_t)job->replicas, sizeof(int), "split layers", &run->rows));
-    DT_TRY(dt_alloc(count, sizeof *run->replica, "split layers", &run->replica));
+        DT_TRY(dt__keep(&job->kept, rows * DT_SPLIT_DEPTH, sizeof(float), "split layers",
+                        &run->sums[i]));
+    DT_TRY(dt__keep(&job->kept, (size_t)job->replicas, sizeof(int), "split layers", &run->rows));
+    DT_TRY(dt__keep(&job->kept, count, sizeof *run->replica, "split layers", &run->replica));
     run->replicas = worker->count;
     for (int i = 0; i < run->replicas; i++)
         DT_TRY(open_replica(job, worker, i));
@@ -164,12 +169,13 @@ dt_status dt__split_open(const struct dt_trainer *trainer)
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
-    dt_status status = dt_alloc(1, sizeof *run, "split layers", &run);
+    dt_status status = dt__keep(&job->kept, 1, sizeof *run, "split layers", &run);
     job->split = run;
     if (!status) {
         *run = (struct dt_split_run){
             .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
-        status = dt_alloc((size_t)layers, sizeof *run->layer, "split layers", &run->layer);
+        status =
+            dt__keep(&job->kept, (size_t)layers, sizeof *run->layer, "split layers", &run->layer);
     }
     for (int l = 0; l < layers && !status; l++) {
         dt_model_split(job->model, l, &run->layer[l]);
@@ -178,7 +184,7 @@ dt_status dt__split_open(const struct dt_trainer *trainer)
             most = rows_at_once(&run->layer[l]) * columns;
     }
     if (!status && trainer->bank)
-        status = dt_alloc(most, sizeof(float), "split layers", &run->staging);
+        status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
     if (!status && trainer->worker) status = open_worker(job, trainer->worker);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     const struct dt_split_spec spec = {.parts = parts,
@@ -195,21 +201,10 @@ void dt__split_close(struct dt_job *job)
     struct dt_split_run *run = job->split;
     if (!run) return;
     dt_split_destroy(run->split);
-    for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++) {
+    for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
         dt_split_part_destroy(run->part[i].products);
-        for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
-            dt_free(run->part[i].vector[v]);
-        dt_free(run->part[i].grad);
-        dt_free(run->part[i].logits);
-    }
     for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
         dt_network_destroy(run->replica[i].network);
-    for (size_t i = 0; i < sizeof run->sums / sizeof *run->sums; i++)
-        dt_free(run->sums[i]);
-    void *owned[] = {run->layer, run->part, run->tile, run->rows, run->replica, run->staging, run};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
-    job->split = NULL;
 }
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */

@@ -113,7 +113,7 @@ static dt_status create_exchange(struct dt_job *job)
     spec.books = job->ckpt_dir.text;
     dt_status status = DT_OK;
     if (local) {
-        status = dt_alloc((size_t)job->groups, sizeof(int), "groups", &leaders);
+        status = dt__keep(&job->kept, (size_t)job->groups, sizeof(int), "groups", &leaders);
         for (int g = 0; g < job->groups && !status; g++)
             leaders[g] = job->worker_of[dt__group_begin(job, g)];
         spec.worker_of = leaders;
@@ -144,11 +144,8 @@ static dt_status create_exchange(struct dt_job *job)
     spec.matrices = job->matrices;
     for (int i = 0; i < job->matrices; i++)
         spec.copies += job->factored[i].copy_bytes;
-    status = dt_ranks_agree(job->world->trainers, status);
-    if (!status) status = dt_exchange_create(job->world, &spec, &job->exchange);
-    dt_free(leaders);
-    dt_free(ranges);
-    DT_TRY(status);
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt_exchange_create(job->world, &spec, &job->exchange));
     job->all.exchange = job->exchange;
     job->copies = dt_exchange_copies(job->exchange);
     return spec.row_ranges ? dt__check_touched(job, dt_exchange_slot(job->exchange, 0).touched)

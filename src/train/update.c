@@ -32,7 +32,8 @@ dt_status dt__optimizers_init(struct dt_job *job)
         dt_optimizer_share(&job->optimizer, &job->wide);
     }
     if (dt_optimizer_is_whole(&job->optimizer) || (own && dt_optimizer_is_whole(&job->wide)))
-        DT_TRY(dt_alloc(job->model->tensors, sizeof *job->trust, "trust ratios", &job->trust));
+        DT_TRY(dt__keep(&job->kept, job->model->tensors, sizeof *job->trust, "trust ratios",
+                        &job->trust));
     if (!own || job->wide_end < SIZE_MAX) return DT_OK;
     return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
 }

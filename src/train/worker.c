@@ -40,13 +40,13 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
     *end = chunks * (uint64_t)(worker - begin + 1) / count;
 }
 
-dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
+dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
 {
     const int index = job->world->worker;
     size_t replicas = (size_t)job->replicas;
     dt__worker_replicas(job, index, &worker->first, &worker->count);
-    DT_TRY(dt_alloc(replicas, sizeof *worker->loss, "loss sums", &worker->loss));
-    DT_TRY(dt_alloc(replicas, sizeof *worker->draws, "draw counts", &worker->draws));
+    DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
+    DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->draws, "draw counts", &worker->draws));
     uint64_t share = dt_plan_max_share(job->plan);
     const int rows = slice_rows(job, share);
     DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
@@ -56,7 +56,8 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
     const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
-    DT_TRY(dt_alloc((size_t)worker->readers, sizeof *worker->reader, "readers", &worker->reader));
+    DT_TRY(dt__keep(&job->kept, (size_t)worker->readers, sizeof *worker->reader, "readers",
+                    &worker->reader));
     for (int i = 0; i < worker->readers; i++)
         DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first + i, each,
                                 worker->readers, rows, draw, &worker->reader[i].loader));
@@ -73,10 +74,7 @@ void dt__worker_close(struct dt_worker *worker)
     dt_measure_destroy(worker->measure);
     for (int i = 0; worker->reader && i < worker->readers; i++)
         dt_loader_destroy(worker->reader[i].loader);
-    dt_free(worker->reader);
     dt_network_destroy(worker->network);
-    dt_free(worker->draws);
-    dt_free(worker->loss);
 }
 
 /* ---- gradient ------------------------------------------------------------------------------- */
@@ -86,13 +84,12 @@ dt_status dt__list_factored(struct dt_job *job)
     const struct dt_schema *schema = dt_source_schema(job->train);
     const uint64_t rows = dt_plan_max_share(job->plan);
     const int precision = (int)job->config->run.precision;
-    dt_free(job->factored);
-    job->factored = NULL;
     job->matrices = 0;
     if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt_model_factored(job->model, precision, (int)rows, NULL);
-    DT_TRY(dt_alloc((size_t)count, sizeof *job->factored, "factored gradients", &job->factored));
+    DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *job->factored, "factored gradients",
+                    &job->factored));
     job->matrices = dt_model_factored(job->model, precision, (int)rows, job->factored);
     return DT_OK;
 }

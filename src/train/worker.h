@@ -44,7 +44,7 @@ struct dt_worker {
 };
 
 /* What this rank does of the job. Not collective. DT_EIO, DT_EFORMAT: its data cannot be read. */
-dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker);
+dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker);
 void dt__worker_close(struct dt_worker *worker);
 
 /* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go

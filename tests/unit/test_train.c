@@ -87,6 +87,7 @@ static void free_job(struct dt_job *job)
     dt_model_destroy(job->model);
     dt_plan_destroy(job->plan);
     dt_source_destroy(job->train);
+    dt__kept_free(&job->kept);
 }
 
 static void expect_floats(const float *got, const float *want, size_t n, int step)
@@ -157,7 +158,6 @@ START_TEST(test_trust_is_of_whole_tensors)
     for (int i = 0; i < INPUTS; i++)
         ck_assert_double_eq_tol((double)(before[i] - weights[i]), i % 3 ? step : -step, 1e-3 * step);
     dt_free(measures);
-    dt_free(job.trust);
     free_job(&job);
 }
 END_TEST
