@@ -18,8 +18,7 @@
 
 /* The constants of one update, with what they were made from. */
 struct dt_constants {
-    bool made;
-    uint64_t step, staleness, rows;
+    uint64_t step, staleness, rows; /* no rows: none were made */
     int64_t drops;
     double norm2;
     const double *measures;        /* that job->trust is made from; NULL: it is not */

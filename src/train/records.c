@@ -420,13 +420,31 @@ dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
     return dt_record_end(report);
 }
 
-/* Totals over resumes; the workers' parts, staleness and times of this start. */
-static void record_async(const struct dt_bank *bank, struct dt_json *record)
+/* "compute 62 %, wait 3 %": of seconds that went into parts of these names; what rounds to nothing
+ * is left out. */
+static void budget_print(const char *const *names, const double *secs, int parts, char text[128])
 {
+    double all = 0;
+    size_t length = 0;
+    for (int i = 0; i < parts; i++)
+        all += secs[i];
+    for (int i = 0; i < parts && length < 128; i++)
+        if (secs[i] > 0 && secs[i] >= 0.005 * all)
+            length += (size_t)snprintf(text + length, 128 - length, "%s%s %.0f %%",
+                                       length ? ", " : "", names[i], 100 * secs[i] / all);
+}
+
+/* Totals over resumes; the workers' parts, staleness and times of this start. Where the workers'
+ * time goes, into `text`, as far as waiting says it. */
+static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
+{
+    static const char *const PARTS[] = {"compute and update", "wait"};
     const struct dt_async_counts *counts = bank->counts;
-    if (bank->job->mode != DT_MODE_ASYNC || !counts) return;
-    int64_t before = bank->resumed ? (int64_t)bank->loaded.step : 0;
+    if (!counts) return;
+    const int64_t before = bank->resumed ? (int64_t)bank->loaded.step : 0;
+    const double train = bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0);
     size_t bins = DT_STALENESS_BINS, workers = (size_t)bank->job->world->workers;
+    double secs[2] = {0};
     while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
         bins--;
     dt_json_int(record, "gradients_sent", before + (int64_t)counts->sent);
@@ -438,44 +456,34 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
     dt_json_counts(record, "worker_applied", counts->worker_applied, workers);
     dt_json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
     dt_json_counts(record, "slice_applied", counts->slice_applied, counts->slices);
+    for (size_t w = 0; w < workers; w++) {
+        const double wait = (double)counts->worker_wait_ms[w] / 1000;
+        secs[0] += fmax(0, train - wait);
+        secs[1] += wait;
+    }
+    budget_print(PARTS, secs, 2, text);
 }
 
-/* Where the workers' time goes. Sync records it: the mean worker's seconds of each part, and each
- * worker's own. Into `text`: "compute 62 %, wait 3 %"; what rounds to nothing is left out. Async:
- * of this start, as far as waiting says it. */
-static dt_status record_budget(const struct dt_bank *bank, struct dt_json *record, char text[128])
+/* Where the workers' time goes: the mean worker's seconds of each part, and each worker's own. */
+static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
-    static const char *const WORDS[2][DT__BUDGET_PARTS] = {
-        {"compute and update", "wait"}, {"compute", "data", "wait", "reduce", "update", "network"}};
-    const bool sync = bank->job->mode == DT_MODE_SYNC;
+    static const char *const PARTS[] = {"compute", "data", "wait", "reduce", "update", "network"};
     const int workers = bank->job->world->workers, first = bank->job->world->worker_rank;
-    const double before = bank->resumed ? bank->loaded.train_secs : 0;
-    double *own, secs[DT__BUDGET_PARTS] = {0}, all = 0;
+    double *own, secs[DT__BUDGET_PARTS] = {0};
     char field[32];
     DT_TRY(dt_alloc((size_t)workers, sizeof *own, "times of the workers", &own));
     for (int i = 0; i < DT__BUDGET_PARTS; i++) {
         for (int w = 0; w < workers; w++) {
-            const double wait = bank->counts ? (double)bank->counts->worker_wait_ms[w] / 1000 : 0;
-            own[w] = sync                     ? bank->budgets[(first + w) * DT__BUDGET_PARTS + i]
-                     : i == 0 && bank->counts ? fmax(0, bank->state.train_secs - before - wait)
-                     : i == 1                 ? wait
-                                              : 0;
+            own[w] = bank->budgets[(first + w) * DT__BUDGET_PARTS + i];
             secs[i] += own[w];
         }
-        all += secs[i];
-        if (!sync) continue;
-        snprintf(field, sizeof field, "%s_secs", WORDS[sync][i]);
+        snprintf(field, sizeof field, "%s_secs", PARTS[i]);
         dt_json_real(record, field, secs[i] / workers);
-        snprintf(field, sizeof field, "worker_%s_secs", WORDS[sync][i]);
+        snprintf(field, sizeof field, "worker_%s_secs", PARTS[i]);
         dt_json_reals(record, field, own, (size_t)workers);
     }
     dt_free(own);
-    size_t length = 0;
-    *text = '\0';
-    for (int i = 0; i < DT__BUDGET_PARTS && all > 0 && length < 128; i++)
-        if (secs[i] >= 0.005 * all)
-            length += (size_t)snprintf(text + length, 128 - length, "%s%s %.0f %%",
-                                       length ? ", " : "", WORDS[sync][i], 100 * secs[i] / all);
+    budget_print(PARTS, secs, DT__BUDGET_PARTS, text);
     return DT_OK;
 }
 
@@ -563,7 +571,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *state = &bank->state;
-    char crc[9], budget[128];
+    char crc[9], budget[128] = "";
     snprintf(crc, sizeof crc, "%08x",
              dt_crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
@@ -572,8 +580,8 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     record_progress(record, bank, newest_loss(bank), rate);
     dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
     dt_json_text(record, "params_crc32c", crc);
-    record_async(bank, record);
-    DT_TRY(record_budget(bank, record, budget));
+    if (job->mode == DT_MODE_SYNC) DT_TRY(record_sync(bank, record, budget));
+    if (job->mode == DT_MODE_ASYNC) record_async(bank, record, budget);
     DT_TRY(dt_record_end(bank->report));
     dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
             (unsigned long long)job->step, rate, crc);

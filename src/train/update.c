@@ -175,15 +175,14 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
 {
     struct dt_constants *c = &job->constants;
     const int64_t drops = job->schedule.drops;
-    if (c->made && c->step == step && c->staleness == staleness && c->rows == rows &&
-        c->norm2 == norm2 && c->drops == drops && c->measures == measures)
+    if (c->step == step && c->staleness == staleness && c->rows == rows && c->norm2 == norm2 &&
+        c->drops == drops && c->measures == measures)
         return c;
     const double schedule = dt_schedule_lr(&job->schedule, step);
     const double lr =
         job->config->train.staleness_lr ? schedule / (1 + (double)staleness) : schedule;
     const double scale = mean_scale(job, rows, norm2);
-    *c = (struct dt_constants){.made = true,
-                               .step = step,
+    *c = (struct dt_constants){.step = step,
                                .staleness = staleness,
                                .rows = rows,
                                .drops = drops,
