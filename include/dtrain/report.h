@@ -117,15 +117,17 @@ enum dt_phase {
     DT_PHASE_SAVE,
     DT_PHASE_LOAD
 };
-/* Ranks make theirs at one time, from which times count. DT_EMEMORY. */
-dt_status dt_trace_create(struct dt_trace **out);
+/* Ranks make theirs at one time, from which times count, each with the name under which it is shown
+ * ("rank 3 worker node7"; what is longer is cut off). DT_EMEMORY. */
+enum { DT_TRACE_NAME = 128 };
+dt_status dt_trace_create(const char *name, struct dt_trace **out);
 void dt_trace_destroy(struct dt_trace *trace);
 /* The rank goes over to this phase, of a step. No more than a look at the clock. */
 void dt_trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step);
 /* All that was noted, to be brought to the bank as bytes; of as many bytes at each rank. */
 const void *dt_trace_bytes(struct dt_trace *trace, size_t *out_length);
-/* Writes the traces of all ranks, one behind the other, as a Chrome trace; names: one a rank. */
-dt_status dt_trace_write(const char *path, const void *traces, const char *const *names, int ranks);
+/* Writes the traces of all ranks, one behind the other, as a Chrome trace. */
+dt_status dt_trace_write(const char *path, const void *traces, int ranks);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,7 @@ struct event {
 
 /* Plain, so that it travels as bytes. */
 struct dt_trace {
+    char name[DT_TRACE_NAME];
     double made; /* clock */
     uint64_t count;
     struct event open; /* its secs are not known yet */
@@ -37,9 +38,10 @@ static const char *const PHASE_WORDS[] = {
     [DT_PHASE_EVALUATE] = "evaluate", [DT_PHASE_SAVE] = "save",
     [DT_PHASE_LOAD] = "load"};
 
-dt_status dt_trace_create(struct dt_trace **out)
+dt_status dt_trace_create(const char *name, struct dt_trace **out)
 {
     DT_TRY(dt_alloc(1, sizeof **out, "a trace", out));
+    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     (*out)->made = dt_clock_secs();
     return DT_OK;
 }
@@ -85,7 +87,6 @@ struct writing {
     int fd, ranks;
     const char *path;
     const struct dt_trace *traces;
-    const char *const *names; /* of the ranks */
     struct dt_text text;
 };
 
@@ -95,7 +96,7 @@ static dt_status add_rank(struct writing *writing, int rank)
     struct dt_text *text = &writing->text;
     struct dt_json name = {0};
     dt_json_begin(&name);
-    dt_json_text(&name, "name", writing->names[rank]);
+    dt_json_text(&name, "name", trace->name);
     dt_status status = dt_json_end(&name);
     if (!status)
         status = dt_text_add(text,
@@ -137,9 +138,9 @@ static dt_status fill_trace(int fd, const char *path, void *arg)
     return flush(writing);
 }
 
-dt_status dt_trace_write(const char *path, const void *traces, const char *const *names, int ranks)
+dt_status dt_trace_write(const char *path, const void *traces, int ranks)
 {
-    struct writing writing = {.traces = traces, .names = names, .ranks = ranks};
+    struct writing writing = {.traces = traces, .ranks = ranks};
     dt_status status = dt_file_write_by(path, fill_trace, &writing, NULL, NULL);
     dt_text_free(&writing.text);
     return status;

@@ -21,33 +21,32 @@
 #include "base/internal.h"
 #include "train/setup.h"
 
-/* Writes the traces of all ranks into one file, in which a rank is named like "rank 0 bank node7".
- * A file that cannot be written is a warning. Collective over all ranks. */
-static dt_status write_traces(const struct dt_job *job)
+/* Each rank's, named like "rank 0 bank node7". Collective over all ranks, which have just agreed
+ * that the run begins: the times of their traces do, together. */
+static dt_status create_trace(struct dt_run *run)
+{
+    const struct dt_world *world = run->job.world;
+    const char *role = run->evaluator ? "evaluator" : run->worker ? "worker" : "bank";
+    char name[DT_TRACE_NAME];
+    snprintf(name, sizeof name, "rank %d %s %s", world->rank, role, world->host_name[world->rank]);
+    return dt_ranks_agree(world->all, dt_trace_create(name, &run->job.trace));
+}
+
+/* The traces of all ranks into one file. One that cannot be written is a warning. Collective over
+ * all ranks. */
+static dt_status write_traces(struct dt_job *job)
 {
     const struct dt_world *world = job->world;
-    const int ranks = world->size, evaluator = world->evaluator;
+    const struct dt__path path = dt__path("%s/trace.json", job->config->run.dir);
     size_t length;
     const void *mine = dt_trace_bytes(job->trace, &length);
     void *all = NULL;
-    char **names = NULL;
     dt_status status = DT_OK;
-    if (world->is_bank) status = dt_alloc((size_t)ranks, length, "the ranks' traces", &all);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
-    dt_ranks_gather(job->world->all, mine, length, all);
-    if (!all) return DT_OK;
-    const struct dt__path path = dt__path("%s/trace.json", job->config->run.dir);
-    status = dt_alloc((size_t)ranks, sizeof(char *), "a trace", &names);
-    for (int r = 0; r < ranks && !status; r++) {
-        const char *role = r == 0 && ranks > 1 ? "bank" : r == evaluator ? "evaluator" : "worker";
-        status = dt_format(&names[r], "rank %d %s %s", r, role, world->host_name[r]);
-    }
-    if (!status) status = dt_trace_write(path.text, all, (const char *const *)names, ranks);
-    if (status) dt_warn("%s", dt_error_text());
-    for (int r = 0; names && r < ranks; r++)
-        dt_free(names[r]);
-    dt_free(names);
-    dt_free(all);
+    if (world->is_bank)
+        status = dt__keep(&job->kept, (size_t)world->size, length, "the ranks' traces", &all);
+    DT_TRY(dt_ranks_agree(world->all, status));
+    dt_ranks_gather(world->all, mine, length, all);
+    if (all && dt_trace_write(path.text, all, world->size)) dt_warn("%s", dt_error_text());
     return DT_OK;
 }
 
@@ -58,9 +57,7 @@ static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     const struct dt_trainer trainer = {job, run->worker, run->bank};
-    /* All ranks have just agreed that the run begins: the times of their traces do, together. */
-    if (job->config->report.trace)
-        DT_TRY(dt_ranks_agree(job->world->all, dt_trace_create(&job->trace)));
+    if (job->config->report.trace) DT_TRY(create_trace(run));
     const dt_status status = run->evaluator              ? dt__evaluator_run(run->evaluator)
                              : job->mode == DT_MODE_SYNC ? dt__sync_train(&trainer)
                                                          : dt__async_train(&trainer);

@@ -282,23 +282,24 @@ START_TEST(phases_are_events)
     size_t length;
     char *text;
     struct dt_text told = {0};
-    struct dt_trace *trace;
-    const char *const names[] = {"rank 0 bank \"a\"", "rank 1 worker b"};
+    struct dt_trace *trace, *other;
     scratch_enter(scratch);
     dt_trace_phase(NULL, DT_PHASE_DATA, 1);
-    EXPECT_OK(dt_trace_create(&trace));
+    EXPECT_OK(dt_trace_create("rank 0 bank \"a\"", &trace));
+    EXPECT_OK(dt_trace_create("rank 1 worker b", &other));
     pass(trace, 1, DT_PHASE_DATA, 7); /* idle before: not shown */
     pass(trace, 0.25, DT_PHASE_COMPUTE, 7);
     pass(trace, 0.5, DT_PHASE_WAIT, 7); /* a moment: compute goes on */
     pass(trace, 1e-7, DT_PHASE_COMPUTE, 7);
     pass(trace, 0.5, DT_PHASE_COMPUTE, 7); /* the same */
     pass(trace, 0.5, DT_PHASE_EXCHANGE, 7);
+    dt_trace_phase(other, DT_PHASE_SERVE, 7);
     now += 0.125;
     const char *bytes = dt_trace_bytes(trace, &length);
     char *both = malloc(2 * length);
     memcpy(both, bytes, length);
-    memcpy(both + length, bytes, length);
-    EXPECT_OK(dt_trace_write("trace.json", both, names, 2));
+    memcpy(both + length, dt_trace_bytes(other, &length), length);
+    EXPECT_OK(dt_trace_write("trace.json", both, 2));
     EXPECT_OK(dt_file_read("trace.json", 1 << 20, &text, &length));
     json_t *file = json_loads(text, 0, NULL);
     ck_assert_ptr_nonnull(file);
@@ -307,11 +308,10 @@ START_TEST(phases_are_events)
     ck_assert_str_eq(told.data,
                      "[rank 0 bank \"a\"] data@1e+06+250000/7 compute@1.25e+06+1.5e+06/7 "
                      "exchange and update@2.75e+06+125000/7"
-                     "[rank 1 worker b] data@1e+06+250000/7 compute@1.25e+06+1.5e+06/7 "
-                     "exchange and update@2.75e+06+125000/7");
+                     "[rank 1 worker b] serve@2.75e+06+125000/7");
     json_decref(file);
     dt_free(text), dt_text_free(&told), free(both);
-    dt_trace_destroy(trace);
+    dt_trace_destroy(trace), dt_trace_destroy(other);
     scratch_leave(scratch);
 }
 END_TEST
@@ -321,7 +321,7 @@ START_TEST(a_trace_is_bounded)
 {
     size_t before, after;
     struct dt_trace *trace;
-    EXPECT_OK(dt_trace_create(&trace));
+    EXPECT_OK(dt_trace_create("rank 0 bank a", &trace));
     dt_trace_bytes(trace, &before);
     for (uint64_t step = 1; step < 100000; step++)
         pass(trace, 0.001, step % 2 ? DT_PHASE_COMPUTE : DT_PHASE_EXCHANGE, step);
