@@ -57,7 +57,7 @@ static int bank_span(struct dt_bank *bank, double clock)
             if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
         }
         dt__show_progress(bank);
-        if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank));
+        if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank, false));
         require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
@@ -109,7 +109,7 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
     dt_status status =
         dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
-    if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
+    if (!status) status = dt__list_row_ranges(job);
     for (int r = 0; r < job->replicas && !status; r++)
         active[job->worker_of[r]] |= dt_plan_replica_rows(job->plan, r) > 0;
     const struct dt_async_spec spec = {

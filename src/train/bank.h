@@ -94,8 +94,10 @@ void dt__bank_close(struct dt_bank *bank);
 dt_status dt__save(struct dt_bank *bank, bool last);
 bool dt__save_due(const struct dt_bank *bank);
 bool dt__save_time_due(const struct dt_bank *bank); /* by run.checkpoint_secs */
-dt_status dt__saves_collect(struct dt_bank *bank);  /* records saves that have ended */
-dt_status dt__saves_finish(struct dt_bank *bank);   /* waits for one under way; it must be good */
+/* Records saves that have ended; one that failed is told, and is the run's failure if it is the
+ * last. */
+dt_status dt__saves_collect(struct dt_bank *bank, bool last);
+dt_status dt__saves_finish(struct dt_bank *bank); /* waits for one under way; it must be good */
 /* Hands the weights over, to be exported as the best. */
 dt_status dt__best_found(struct dt_bank *bank);
 /* Makes good the exports that the loaded checkpoint's run should have left. */

@@ -179,17 +179,20 @@ uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *sourc
     return dense + dt_source_most_entries(source, rows);
 }
 
-dt_status dt__list_row_ranges(struct dt_job *job, struct dt_row_range **out, int *out_count)
+dt_status dt__list_row_ranges(struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
     const uint64_t most = dt__most_inputs(job, job->train, dt_plan_max_share(job->plan));
-    if (schema->dense == schema->features || !count) return DT_OK;
-    DT_TRY(dt__keep(&job->kept, count, sizeof **out, "row-sparse tensors", out));
+    const bool whole = dt__is_local(job) || job->trust; /* who measures tensors needs them whole */
+    job->row_ranges = 0;
+    if (schema->dense == schema->features || !count || whole) return DT_OK;
+    DT_TRY(
+        dt__keep(&job->kept, count, sizeof *job->row_range, "row-sparse tensors", &job->row_range));
     for (size_t i = 0; i < count; i++) {
         const struct dt_tensor *tensor = dt_model_row_sparse_tensor(job->model, i);
         const bool wide = tensor->offset == job->wide_begin;
-        (*out)[i] = (struct dt_row_range){
+        job->row_range[i] = (struct dt_row_range){
             .offset = tensor->offset,
             .rows = tensor->shape[0],
             .width = tensor->count / tensor->shape[0],
@@ -198,7 +201,7 @@ dt_status dt__list_row_ranges(struct dt_job *job, struct dt_row_range **out, int
             .first = inputs - tensor->shape[0],
             .most = (size_t)most};
     }
-    *out_count = (int)count;
+    job->row_ranges = (int)count;
     return DT_OK;
 }
 

@@ -85,7 +85,9 @@ struct dt_job {
     struct dt_split_run *split;   /* its parts of split layers; NULL: the model has none */
     struct dt_async *async;       /* async; NULL: sync, and an evaluator's */
     struct dt_local *local; /* local steps: this rank's groups; NULL: every step is exchanged */
-    struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
+    /* (row_ranges) the row-sparse tensors, of sparse rows, of whose gradients the exchange has rows
+     * alone */
+    struct dt_row_range *row_range;
     int row_ranges;
 
     struct dt__path ckpt_dir, latest_dir, best_dir; /* of run.dir: checkpoints and exports */
@@ -145,8 +147,8 @@ double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
 /* Inputs that so many rows of the source read, at most. */
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
-/* The row-sparse tensors, if there are sparse rows. DT_EMEMORY. */
-dt_status dt__list_row_ranges(struct dt_job *job, struct dt_row_range **out, int *out_count);
+/* Fills job->row_range. DT_EMEMORY. */
+dt_status dt__list_row_ranges(struct dt_job *job);
 /* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a
  * batch touched: that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs
  * them. */

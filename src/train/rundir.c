@@ -56,7 +56,7 @@ static void await_writer(struct dt_bank *bank)
 
 /* A save that failed is not the run's end: the older checkpoint stays good and the next save may
  * come through. Only the last one must. */
-static dt_status collect(struct dt_bank *bank, bool last)
+dt_status dt__saves_collect(struct dt_bank *bank, bool last)
 {
     struct dt_saved saved;
     while (dt_writer_poll(bank->writer, false, &saved)) {
@@ -79,15 +79,10 @@ static dt_status collect(struct dt_bank *bank, bool last)
     return DT_OK;
 }
 
-dt_status dt__saves_collect(struct dt_bank *bank)
-{
-    return collect(bank, false);
-}
-
 dt_status dt__saves_finish(struct dt_bank *bank)
 {
     await_writer(bank);
-    return collect(bank, true);
+    return dt__saves_collect(bank, true);
 }
 
 dt_status dt__save(struct dt_bank *bank, bool last)
@@ -105,7 +100,7 @@ dt_status dt__save(struct dt_bank *bank, bool last)
                        "step %llu: a weight is not finite: the last good checkpoint stays",
                        (unsigned long long)state->step);
     await_writer(bank);
-    DT_TRY(collect(bank, false));
+    DT_TRY(dt__saves_collect(bank, false));
     if (bank->saved_step != bank->job->step || (last && bank->best_unsaved)) {
         state->best = bank->job->best;
         state->wall_secs = dt__wall_secs(bank);

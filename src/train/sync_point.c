@@ -66,7 +66,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
 {
     const struct dt_job *job = bank->job;
     struct decision decision = {.next = GO_ON};
-    if (!status) status = dt__saves_collect(bank);
+    if (!status) status = dt__saves_collect(bank, false);
     if (!status) status = dt__link_collect(bank);
     const bool at_end = job->step == job->last_step || job->best.stop;
     if (at_end && !dt__eval_due(job))

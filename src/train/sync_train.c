@@ -98,7 +98,6 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 static dt_status create_exchange(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
-    struct dt_row_range *ranges = NULL;
     int *leaders = NULL; /* (groups) */
     struct dt_exchange_spec spec = dt__step_spec(&job->all);
     spec.wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
@@ -123,15 +122,15 @@ static dt_status create_exchange(struct dt_job *job)
         spec.measure = NULL;
         spec.update = dt__update_outer;
         spec.arg = job;
-    } else if (!spec.measures) { /* who measures tensors needs whole gradients */
-        status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     }
+    if (!status) status = dt__list_row_ranges(job);
     if (!status) status = dt__list_factored(job);
-    spec.row_range = ranges;
+    spec.row_range = job->row_range;
+    spec.row_ranges = job->row_ranges;
     for (int w = 0; w < job->world->workers; w++) {
         int first, count;
         dt__worker_replicas(job, w, &first, &count);
-        const size_t most = (size_t)count * (spec.row_ranges ? ranges[0].most : 0);
+        const size_t most = (size_t)count * (job->row_ranges ? job->row_range[0].most : 0);
         if (most > spec.most_inputs) spec.most_inputs = most;
     }
     if (dt__evaluates_in_place(job)) {
