@@ -56,9 +56,8 @@ struct dt_bank {
 
     /* Accounts and records (records.c). */
     struct dt_report *report;
-    double run_start;       /* clock at the start of this process */
+    double run_start;       /* clock at the start of this process, less the time of runs before */
     double step_secs;       /* sync: of a step in the last span */
-    double wall_before;     /* wall_secs of the runs before */
     double log_train_secs;  /* train_secs at the last train record, or at the start */
     double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;

@@ -13,7 +13,7 @@ static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 
 double dt__wall_secs(const struct dt_bank *bank)
 {
-    return bank->wall_before + dt_clock_secs() - bank->run_start;
+    return dt_clock_secs() - bank->run_start;
 }
 
 /* ---- what a run is -------------------------------------------------------------------------- */

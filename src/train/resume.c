@@ -187,7 +187,7 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .wall_secs = loaded->wall_secs,
                                     .train_secs = loaded->train_secs,
                                     .loss_rows = loaded->loss_rows};
-    bank->wall_before = loaded->wall_secs;
+    bank->run_start -= loaded->wall_secs;
     bank->log_train_secs = loaded->train_secs;
     bank->log_rows_before = loaded->loss_rows;
     DT_TRY(dt_source_content(job->train, &state->content_crc));
