@@ -70,10 +70,9 @@ static int bank_span(struct dt_bank *bank, double clock)
 /* ---- bank and workers ----------------------------------------------------------------------- */
 
 /* Each span's end, and what ended it, go from the bank to all. */
-dt_status dt__async_train(const struct dt_trainer *trainer)
+dt_status dt__async_train(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
     for (bool over = false; !over;) {
         struct {
@@ -87,7 +86,7 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
             end.asked = bank_span(bank, clock);
             end.step = job->step;
         } else {
-            worker_span(job, trainer->worker);
+            worker_span(job, job->worker);
         }
         dt_async_end(job->async);
         if (bank) bank->state.params = dt_async_weights(job->async);
@@ -95,17 +94,16 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
         job->step = end.step;
         const struct dt_async_counts *counts = dt_async_count(job->async);
         if (bank) bank->counts = counts;
-        DT_TRY(dt__sync_point(trainer, end.asked, &over));
+        DT_TRY(dt__sync_point(job, end.asked, &over));
     }
     return DT_OK;
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-dt_status dt__async_open(const struct dt_trainer *trainer)
+dt_status dt__async_open(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
     dt_status status =
         dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
@@ -139,7 +137,7 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
     }
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     /* Replicas go on with the draw that the checkpoint has them at. */
-    uint64_t *draws = bank ? bank->state.draws : trainer->worker->draws;
+    uint64_t *draws = bank ? bank->state.draws : job->worker->draws;
     dt_ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;
 }

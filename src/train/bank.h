@@ -131,8 +131,6 @@ float **dt__group_vector(struct dt_bank *bank, int group, int index);
 /* ---- sync_point.c --------------------------------------------------------------------------- */
 
 bool dt__stop_asked(struct dt_bank *bank); /* by a signal, or by the program */
-/* dt_ask_fn: what signals, clocks and the evaluator ask for. bank: struct dt_bank. */
-int dt__bank_asks(void *bank);
 
 /* ---- records.c ------------------------------------------------------------------------------ */
 
@@ -155,9 +153,9 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status);
 
 int dt__link_asks(struct dt_bank *bank);          /* enum dt_ask, on the evaluator's behalf */
 dt_status dt__link_collect(struct dt_bank *bank); /* takes results that have come */
-/* Waits for the result of the last checkpoint, at most so long; bank: NULL at workers. Collective
- * over bank and workers. */
-dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs);
+/* Waits for the result of the last checkpoint, at most so long. Collective over bank and
+ * workers. */
+dt_status dt__link_await_last(struct dt_job *job, double most_secs);
 void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* the job is over */
 void dt__link_close(struct dt_bank *bank); /* waits for the last message of who was dismissed */
 

@@ -241,10 +241,9 @@ static const float *weights_at_rest(const struct dt_job *job)
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
  * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
  * layers the bank's vectors have them all. */
-static dt_status measure_own(const struct dt_trainer *trainer, const struct layout *of, void *block)
+static dt_status measure_own(const struct dt_job *job, const struct layout *of, void *block)
 {
-    const struct dt_job *job = trainer->job;
-    const struct dt_worker *worker = trainer->worker;
+    const struct dt_worker *worker = job->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
     struct dt_exchange *exchange = job->mode == DT_MODE_SYNC && !job->split ? job->exchange : NULL;
     const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
@@ -268,20 +267,19 @@ static dt_status measure_own(const struct dt_trainer *trainer, const struct layo
     return status;
 }
 
-dt_status dt__evaluate(const struct dt_trainer *trainer)
+dt_status dt__evaluate(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     const struct layout of = measured_layout(job);
     const size_t ranks = (size_t)job->world->workers + 1;
     const double start = dt_clock_secs();
     void *mine = NULL, *all = NULL;
     bool better = false;
-    dt__split_gather(trainer, false);
+    dt__split_gather(job, false);
     dt_status status = dt_alloc(1, of.bytes, "evaluation sums", &mine);
     if (!status && bank) status = dt_alloc(ranks, of.bytes, "evaluation sums", &all);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
-    status = measure_own(trainer, &of, mine);
+    status = measure_own(job, &of, mine);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_gather(job->world->trainers, mine, of.bytes, all);
     if (bank) status = conclude(bank, &of, all, start, &better);

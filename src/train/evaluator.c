@@ -247,8 +247,9 @@ static bool evaluator_is_stuck(const struct dt_bank *bank, double stall)
 }
 
 /* In rounds, so that the workers hear from the bank and know that it is alive. */
-dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs)
+dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
+    struct dt_bank *bank = job->bank;
     const double start = dt_clock_secs(), stall = job->config->run.stall_secs;
     const int rank = job->world->evaluator;
     dt_status status = DT_OK;

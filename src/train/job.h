@@ -57,6 +57,8 @@ struct dt_layer_part {
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
+    struct dt_bank *bank;     /* NULL: this rank is none */
+    struct dt_worker *worker; /* likewise */
     struct dt__kept *kept;    /* memory of all that lasts until the run's end, whoever has it */
     int mode;                 /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */

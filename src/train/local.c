@@ -19,8 +19,9 @@ int dt__part_begin(int n, int parts, int index)
     return (int)((int64_t)n * index / parts);
 }
 
-dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
+dt_status dt__settle_groups(struct dt_job *job)
 {
+    const struct dt_bank *bank = job->bank;
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
     const bool grouped = dt__is_grouped(job);
     const struct dt_config *before = &bank->before; /* zeros of a new run */
@@ -112,9 +113,8 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
                     &group->difference);
 }
 
-dt_status dt__local_open(const struct dt_trainer *trainer)
+dt_status dt__local_open(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     const int worker = job->world->worker;
     dt_status status = dt__keep(&job->kept, 1, sizeof *job->local, "groups", &job->local);
     if (!status)
@@ -147,15 +147,14 @@ float *dt__local_vector(const struct dt_job *job, int group, int index)
 }
 
 /* Between the bank and the groups' first workers; a process alone has it in one place. */
-static void move_state(const struct dt_trainer *trainer, bool to_bank)
+static void move_state(const struct dt_job *job, bool to_bank)
 {
-    const struct dt_job *job = trainer->job;
     const int states = job->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
         const int first = job->worker_of[dt__group_begin(job, g)];
         const int rank = job->world->worker_rank + first;
         for (int i = 0; i < states + job->pending; i++) {
-            float *at = trainer->bank                 ? *dt__group_vector(trainer->bank, g, i)
+            float *at = job->bank                     ? *dt__group_vector(job->bank, g, i)
                         : job->world->worker == first ? dt__local_vector(job, g, i)
                                                       : NULL;
             dt_ranks_move(job->world->trainers, rank, to_bank, at, at, job->model->params);
@@ -183,16 +182,15 @@ static void group_begin(struct dt_group *group)
     foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
 }
 
-void dt__local_start(const struct dt_trainer *trainer)
+void dt__local_start(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
-    if (trainer->bank && job->pending) /* the round that they are of */
-        began = dt__round_begin(job, &trainer->bank->before, job->step);
+    if (job->bank && job->pending) /* the round that they are of */
+        began = dt__round_begin(job, &job->bank->before, job->step);
     dt_ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt_ranks_bcast(job->world->trainers, &began, sizeof began, 0);
-    move_state(trainer, false);
+    move_state(job, false);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
         float *weights = dt_exchange_vectors(group->exchange)[0];
@@ -205,12 +203,12 @@ void dt__local_start(const struct dt_trainer *trainer)
     }
 }
 
-void dt__local_gather(const struct dt_trainer *trainer)
+void dt__local_gather(struct dt_job *job)
 {
-    struct dt_local *local = trainer->job->local;
+    struct dt_local *local = job->local;
     for (int i = 0; i < local->count; i++)
         dt_exchange_gather(local->group[i].exchange);
-    move_state(trainer, true);
+    move_state(job, true);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
@@ -271,10 +269,9 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-int dt__local_round(const struct dt_trainer *trainer, uint64_t end)
+int dt__local_round(struct dt_job *job, uint64_t end)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
+    struct dt_worker *worker = job->worker;
     struct dt_local *local = job->local;
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
@@ -286,7 +283,7 @@ int dt__local_round(const struct dt_trainer *trainer, uint64_t end)
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         /* A stop waits only so long for the end of a round (test.round_secs), which is done again
          * after the resume: batch systems kill a job some time after they ask it to stop. */
-        const int asks = dt__asks(trainer) & DT_ASK_STOP;
+        const int asks = dt__asks(job) & DT_ASK_STOP;
         const bool stop = dt_exchange_consult(job->exchange, asks) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
@@ -304,31 +301,28 @@ int dt__local_round(const struct dt_trainer *trainer, uint64_t end)
         dt_exchange_settle(local->group[i].exchange);
     if (!overlaps) give_differences(job, end);
     dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
-    asked = dt_exchange_end(job->exchange, asked | dt__asks(trainer));
+    asked = dt_exchange_end(job->exchange, asked | dt__asks(job));
     if (asked & DT_ASK_VOID) return asked;
     if (overlaps) turn_groups(job, end);
     job->step = end;
     return asked;
 }
 
-int dt__local_catch_up(const struct dt_trainer *trainer)
+int dt__local_catch_up(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     uint64_t done;
     int asked;
-    if (trainer->worker) {
+    if (job->worker) {
         const double start = dt_clock_secs();
         dt_exchange_begin(job->exchange, job->step);
         give_differences(job, job->step);
         asked = dt_exchange_end(job->exchange, DT_ASK_NONE);
         dt_exchange_settle(job->exchange);
-        dt__budget_add(job, trainer->worker, dt_clock_secs() - start);
+        dt__budget_add(job, job->worker, dt_clock_secs() - start);
     } else {
-        asked = dt_exchange_serve(job->exchange, job->step, job->step + 1, dt__bank_asks,
-                                  trainer->bank, &done);
+        asked = dt_exchange_serve(job->exchange, job->step, job->step + 1, dt__asks, job, &done);
     }
     job->pending = false;
-    if (trainer->bank)
-        trainer->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
+    if (job->bank) job->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
     return asked;
 }

@@ -34,7 +34,7 @@ struct dt_local {
 /* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and
  * hosts. Bank only.
  * DT_EUSAGE: more groups than replicas. */
-dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
+dt_status dt__settle_groups(struct dt_job *job);
 /* The first replica of a group; of `groups`: behind the last one. */
 int dt__group_begin(const struct dt_job *job, int group);
 /* The first of n things that part `index` of `parts` has. */
@@ -49,20 +49,20 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 
 /* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts
  * them. Collective over bank and workers. */
-dt_status dt__local_open(const struct dt_trainer *trainer);
-void dt__local_start(const struct dt_trainer *trainer);
+dt_status dt__local_open(struct dt_job *job);
+void dt__local_start(struct dt_job *job);
 void dt__local_close(struct dt_job *job); /* collective likewise */
 /* Brings the groups' state to the bank. Collective likewise. */
-void dt__local_gather(const struct dt_trainer *trainer);
+void dt__local_gather(struct dt_job *job);
 /* A group's state `index`, or, behind the optimizer's states, its difference: at its first worker.
  * A process alone shares them with its bank. */
 float *dt__local_vector(const struct dt_job *job, int group, int index);
 
 /* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask
  * for. */
-int dt__local_round(const struct dt_trainer *trainer, uint64_t end);
+int dt__local_round(struct dt_job *job, uint64_t end);
 /* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and
  * workers. */
-int dt__local_catch_up(const struct dt_trainer *trainer);
+int dt__local_catch_up(struct dt_job *job);
 
 #endif

@@ -105,13 +105,14 @@ static dt_status settle_machines(const struct dt_job *job)
 
 /* The run directory, and where the run stands. The evaluator reads and writes in the directory as
  * well: it must see the same lock there. */
-static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
+static dt_status share_start(struct dt_job *job)
 {
+    struct dt_bank *bank = job->bank;
     const char *dir = job->config->run.dir;
     const struct dt_world *world = job->world;
     char banks[DT_LOCK_HOLDER] = "", holder[DT_LOCK_HOLDER]; /* of the lock, as it is read there */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
-    if (bank && !status) status = dt__settle_groups(job, bank);
+    if (bank && !status) status = dt__settle_groups(job);
     if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
     DT_TRY(dt_ranks_agree(world->all, status));
     if (bank) dt_lock_holder(dir, banks);
@@ -231,9 +232,9 @@ done:
 }
 
 /* A held-out fraction was surveyed with the rest of the training data. */
-static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
-                            const struct dt_train_options *options)
+static dt_status share_data(struct dt_job *job, const struct dt_train_options *options)
 {
+    const struct dt_bank *bank = job->bank;
     const struct dt_config *config = job->config;
     const struct dt_schema *known = bank && bank->resumed ? &bank->loaded.schema : NULL;
     dt_world_heartbeat(job->world, "survey", job->step);
@@ -250,8 +251,9 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
 
 /* What the preset takes from the data's size. Most of a resumed run's keys are given. Each rank
  * comes to the same. */
-static dt_status settle_by_data(struct dt_job *job, const struct dt_bank *bank)
+static dt_status settle_by_data(struct dt_job *job)
 {
+    const struct dt_bank *bank = job->bank;
     struct dt_config *config = job->config;
     const struct dt_schema *schema = dt_source_schema(job->train);
     const bool network = dt_config_is_given(config, "model.layers");
@@ -340,10 +342,9 @@ static dt_status find_done(struct dt_bank *bank, bool *out_done)
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
-    const struct dt_trainer trainer = {job, run->worker, run->bank};
     dt_status status = DT_OK;
     if (job->world->role != DT_ROLE_EVALUATOR)
-        status = job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer);
+        status = job->mode == DT_MODE_SYNC ? dt__sync_open(job) : dt__async_open(job);
     DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
@@ -367,27 +368,27 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->records = dt__path("%s/metrics.jsonl", dir);
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
-    run->bank = world->is_bank ? &run->own_bank : NULL;
-    run->worker = world->is_worker ? &run->own_worker : NULL;
-    run->own_bank.options = &run->options;
+    job->bank = world->is_bank ? &run->bank : NULL;
+    job->worker = world->is_worker ? &run->worker : NULL;
+    run->bank.options = &run->options;
     const bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_machines(job));
-    DT_TRY(share_start(job, run->bank));
+    DT_TRY(share_start(job));
     DT_TRY(send_config(world, config, DT_OK)); /* with what the run to go on with has */
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
-    DT_TRY(share_data(job, run->bank, &run->options));
-    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job, run->bank)));
+    DT_TRY(share_data(job, &run->options));
+    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job)));
     /* Model and plan are everybody's, the rest is the role's. */
     DT_TRY(dt_ranks_agree(world->all, create_model(job, run->options.loss)));
     dt_world_heartbeat(world, "load", job->step);
-    if (run->worker) status = dt__worker_open(job, run->worker);
+    if (job->worker) status = dt__worker_open(job, job->worker);
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
     DT_TRY(dt_ranks_agree(world->all, status));
-    if (run->bank) dt__advise_start(job);
-    if (run->bank) dt__best_forget_if_other(run->bank);
-    if (run->bank) status = find_done(run->bank, out_done);
+    if (job->bank) dt__advise_start(job);
+    if (job->bank) dt__best_forget_if_other(job->bank);
+    if (job->bank) status = find_done(job->bank, out_done);
     DT_TRY(dt_ranks_agree(world->all, status));
     dt_ranks_bcast(world->all, out_done, sizeof *out_done, 0);
     return *out_done ? DT_OK : open_training(run);
@@ -396,9 +397,9 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
 void dt__run_close(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
-    if (run->bank) dt__bank_close(run->bank);
+    if (job->bank) dt__bank_close(job->bank);
     dt__evaluator_close(run->evaluator);
-    if (run->worker) dt__worker_close(run->worker);
+    if (job->worker) dt__worker_close(job->worker);
     dt__local_close(job);
     dt__split_close(job);
     dt_exchange_destroy(job->exchange);
@@ -409,5 +410,5 @@ void dt__run_close(struct dt_run *run)
     dt_source_destroy(job->train);
     dt_trace_destroy(job->trace);
     dt__kept_free(&job->kept);
-    if (run->bank) dt__link_close(run->bank);
+    if (job->bank) dt__link_close(job->bank);
 }

@@ -4,16 +4,14 @@
 
 #include "train/trainer.h"
 
-/* A run as one rank has it: what all ranks share, and what belongs to this one's roles, each of
- * which is NULL where the rank has not that role. A process alone is bank and worker. */
+/* A run as one rank has it. */
 struct dt_run {
     struct dt_job job;
     struct dt_train_options options;
-    struct dt_bank *bank;     /* &own_bank */
-    struct dt_worker *worker; /* &own_worker */
-    struct dt_evaluator *evaluator;
-    struct dt_bank own_bank;
-    struct dt_worker own_worker;
+    /* Of its roles: */
+    struct dt_bank bank;            /* as job.bank, if it is one */
+    struct dt_worker worker;        /* likewise */
+    struct dt_evaluator *evaluator; /* NULL: it is none */
 };
 
 /* Everything up to the first step. *out_done: the run was complete already.

@@ -155,9 +155,8 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
     return DT_OK;
 }
 
-dt_status dt__split_open(const struct dt_trainer *trainer)
+dt_status dt__split_open(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     const int layers = job->model->splits;
     size_t most = 0;
     if (!layers) return DT_OK;
@@ -183,9 +182,9 @@ dt_status dt__split_open(const struct dt_trainer *trainer)
         if (rows_at_once(&run->layer[l]) * columns > most)
             most = rows_at_once(&run->layer[l]) * columns;
     }
-    if (!status && trainer->bank)
+    if (!status && job->bank)
         status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
-    if (!status && trainer->worker) status = open_worker(job, trainer->worker);
+    if (!status && job->worker) status = open_worker(job, job->worker);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     const struct dt_split_spec spec = {.parts = parts,
                                        .replicas = job->replicas,
@@ -225,19 +224,18 @@ static void part_copy(const struct dt_job *job, int layer, int part, struct rows
 }
 
 /* Between a part's owner and the bank. */
-static void part_move(const struct dt_trainer *trainer, bool to_bank, int layer, int part,
-                      struct rows rows, int vector)
+static void part_move(const struct dt_job *job, bool to_bank, int layer, int part, struct rows rows,
+                      int vector)
 {
-    const struct dt_job *job = trainer->job;
     struct dt_split_run *run = job->split;
     const int owner = dt_split_owner(run->split, part);
     const int rank = job->world->worker_rank + owner;
     const size_t columns = part_columns(run, layer, part);
-    const bool mine = trainer->worker && owner == job->world->worker;
+    const bool mine = job->worker && owner == job->world->worker;
     float *floats = run->staging, *whole = NULL;
-    if (!mine && !trainer->bank) return;
+    if (!mine && !job->bank) return;
     if (mine) floats = part_of(run, layer, part)->vector[vector] + rows.begin * columns;
-    if (trainer->bank) whole = dt_exchange_vectors(job->exchange)[vector];
+    if (job->bank) whole = dt_exchange_vectors(job->exchange)[vector];
     if (whole && !to_bank) part_copy(job, layer, part, rows, whole, floats, false);
     dt_ranks_move(job->world->trainers, rank, to_bank, floats, floats,
                   (rows.end - rows.begin) * columns);
@@ -246,32 +244,31 @@ static void part_move(const struct dt_trainer *trainer, bool to_bank, int layer,
 
 /* Some rows of all parts at a time: the bank's vectors may be on the disk, and are gone through
  * once, in order. */
-static void move_parts(const struct dt_trainer *trainer, bool to_bank, int first, int end)
+static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 {
-    const struct dt_split_run *run = trainer->job->split;
+    const struct dt_split_run *run = job->split;
     for (int l = 0; l < run->layers; l++)
         for (int v = first; v < end; v++)
             for (struct rows rows = {0}; rows.begin <= run->layer[l].nin; rows.begin = rows.end) {
                 rows.end = rows.begin + rows_at_once(&run->layer[l]);
                 if (rows.end > run->layer[l].nin + 1) rows.end = run->layer[l].nin + 1;
                 for (int p = 0; p < run->parts; p++)
-                    part_move(trainer, to_bank, l, p, rows, v);
+                    part_move(job, to_bank, l, p, rows, v);
             }
 }
 
-void dt__split_scatter(const struct dt_trainer *trainer)
+void dt__split_scatter(struct dt_job *job)
 {
-    if (trainer->job->split) move_parts(trainer, false, 0, 1 + trainer->job->optimizer.nstate);
+    if (job->split) move_parts(job, false, 0, 1 + job->optimizer.nstate);
 }
 
-void dt__split_gather(const struct dt_trainer *trainer, bool all)
+void dt__split_gather(struct dt_job *job, bool all)
 {
-    struct dt_job *job = trainer->job;
     struct dt_split_run *run = job->split;
     if (!run) return;
     const int vectors = 1 + job->optimizer.nstate;
     if (!all) dt_exchange_gather_weights(job->exchange);
-    move_parts(trainer, true, run->weights_at == job->step,
+    move_parts(job, true, run->weights_at == job->step,
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
     if (all) run->states_at = job->step;

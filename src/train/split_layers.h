@@ -10,13 +10,13 @@
 dt_status dt__split_check(const struct dt_job *job);
 
 /* Beside the exchange; nothing without split layers. Collective over bank and workers. */
-dt_status dt__split_open(const struct dt_trainer *trainer);
+dt_status dt__split_open(struct dt_job *job);
 void dt__split_close(struct dt_job *job);
 /* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or, behind
  * dt_exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and
  * workers. */
-void dt__split_scatter(const struct dt_trainer *trainer);
-void dt__split_gather(const struct dt_trainer *trainer, bool all);
+void dt__split_scatter(struct dt_job *job);
+void dt__split_gather(struct dt_job *job, bool all);
 
 /* dt__step_gradients of a model with split layers. It updates their parts on the way, unless the
  * update needs the norm: then what the norm has of a part is written before the network goes on,

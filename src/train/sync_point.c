@@ -14,28 +14,22 @@ bool dt__stop_asked(struct dt_bank *bank)
     return bank->stop || dt_stop_requested();
 }
 
-int dt__bank_asks(void *arg)
+int dt__asks(void *arg)
 {
-    struct dt_bank *bank = arg;
+    struct dt_bank *bank = ((const struct dt_job *)arg)->bank;
+    if (!bank) return dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
     return (dt__stop_asked(bank) ? DT_ASK_STOP : 0) | dt__link_asks(bank) |
            (dt__save_time_due(bank) ? DT_ASK_SYNC : 0);
-}
-
-int dt__asks(const struct dt_trainer *trainer)
-{
-    if (trainer->bank) return dt__bank_asks(trainer->bank);
-    return dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
 }
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
 /* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that
  * the record has the same digits at any number of ranks. */
-static dt_status sum_losses(const struct dt_trainer *trainer)
+static dt_status sum_losses(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_worker *worker = job->worker;
+    struct dt_bank *bank = job->bank;
     dt_ranks_sum(job->world->trainers, worker ? worker->loss : NULL, job->replicas,
                  bank ? bank->state.loss_sums : NULL);
     bool due = dt__log_due(job);
@@ -82,15 +76,14 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
 
 /* What others own of weights and the optimizer's state comes to the bank, which saves it; the last
  * save is waited for. Collective. */
-static dt_status save(const struct dt_trainer *trainer, bool last)
+static dt_status save(struct dt_job *job, bool last)
 {
-    struct dt_job *job = trainer->job;
     if (job->async) dt_async_gather(job->async);
     if (job->exchange) dt_exchange_gather(job->exchange);
-    if (job->local) dt__local_gather(trainer);
-    dt__split_gather(trainer, true);
-    if (trainer->bank) dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
-    const dt_status status = trainer->bank ? dt__save(trainer->bank, last) : DT_OK;
+    if (job->local) dt__local_gather(job);
+    dt__split_gather(job, true);
+    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
+    const dt_status status = job->bank ? dt__save(job->bank, last) : DT_OK;
     return dt_ranks_agree(job->world->trainers, status);
 }
 
@@ -109,17 +102,16 @@ static const double STOP_PATIENCE_SECS = 5;
 
 /* The last evaluation and the last record. Sync: the bank learns what the time of each worker went
  * into. */
-static dt_status finish(const struct dt_trainer *trainer, bool stopped)
+static dt_status finish(struct dt_job *job, bool stopped)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
     static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
-    DT_TRY(dt__link_await_last(job, bank, stopped ? STOP_PATIENCE_SECS : INFINITY));
+    DT_TRY(dt__link_await_last(job, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC)
-        dt_ranks_gather(job->world->trainers, trainer->worker ? trainer->worker->budget : NO_BUDGET,
+        dt_ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
                         sizeof NO_BUDGET, bank ? bank->budgets : NULL);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
     return stopped ? DT_STOPPED : DT_OK;
@@ -127,16 +119,14 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
 
 /* ---- the synchronization point -------------------------------------------------------------- */
 
-dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end)
+dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     *out_end = false;
     dt_world_heartbeat(job->world, "synchronization", job->step);
     dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
-        return dt_ranks_agree(job->world->trainers,
-                              trainer->worker ? trainer->worker->failed : DT_OK);
+        return dt_ranks_agree(job->world->trainers, job->worker ? job->worker->failed : DT_OK);
     /* a round of local steps: the run ends where the newest checkpoint stands */
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
@@ -145,10 +135,10 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
                     "checkpoint");
         return DT_STOPPED;
     }
-    const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(trainer) : DT_OK;
+    const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(job) : DT_OK;
     if (dt__eval_due(job)) {
         dt_trace_phase(job->trace, DT_PHASE_EVALUATE, job->step);
-        const dt_status evaluated = dt__evaluate(trainer);
+        const dt_status evaluated = dt__evaluate(job);
         dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
         if (evaluated != DT_STOPPED) DT_TRY(evaluated);
         if (evaluated == DT_STOPPED) asked |= DT_ASK_STOP;
@@ -158,9 +148,9 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
     dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
     if (decision.status)
         return dt_ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
-    if (decision.save) DT_TRY(save(trainer, decision.next != GO_ON));
+    if (decision.save) DT_TRY(save(job, decision.next != GO_ON));
     drop_rate(job, decision.drops);
     job->best.stop = decision.stop;
     *out_end = decision.next != GO_ON;
-    return *out_end ? finish(trainer, decision.next == STOP) : DT_OK;
+    return *out_end ? finish(job, decision.next == STOP) : DT_OK;
 }

@@ -12,10 +12,9 @@
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. */
-static int worker_span(const struct dt_trainer *trainer, uint64_t end)
+static int worker_span(struct dt_job *job, uint64_t end)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
+    struct dt_worker *worker = job->worker;
     struct dt_exchange *exchange = job->exchange;
     const double start = dt_clock_secs();
     struct dt_wire_look look = {0};
@@ -27,7 +26,7 @@ static int worker_span(const struct dt_trainer *trainer, uint64_t end)
     }
     while (job->step < end && !asked) {
         if (job->local) {
-            asked = dt__local_round(trainer, dt__round_end(job, job->step));
+            asked = dt__local_round(job, dt__round_end(job, job->step));
             continue;
         }
         dt__step_gradients(&job->all, worker, job->step);
@@ -35,7 +34,7 @@ static int worker_span(const struct dt_trainer *trainer, uint64_t end)
         if (needs && job->step + 1 < end) dt__list_inputs(job, worker, job->step + 1, needs);
         dt__slow_down(job);
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
-        asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : dt__asks(trainer));
+        asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
         if (asked & DT_ASK_VOID) break;
         dt__split_update(job);
         dt__advise_wire(job, worker, &look);
@@ -57,24 +56,23 @@ static int bank_span(struct dt_bank *bank, uint64_t end)
         rounds++;
     if (!job->local && rounds) dt_exchange_pull(job->exchange); /* with the workers */
     const int asked =
-        dt_exchange_serve(job->exchange, job->step, job->step + rounds, dt__bank_asks, bank, &done);
+        dt_exchange_serve(job->exchange, job->step, job->step + rounds, dt__asks, job, &done);
     for (done -= job->step; done > 0; done--)
         job->step = dt__round_end(job, job->step);
     return asked;
 }
 
 /* Steps up to `end`, behind the run's last one what is pending, and the bank's accounts of them. */
-static int span(const struct dt_trainer *trainer, uint64_t end)
+static int span(struct dt_job *job, uint64_t end)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_bank *bank = job->bank;
     const uint64_t begin = job->step;
     const double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
     if (bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    int asked = trainer->worker ? worker_span(trainer, end) : bank_span(bank, end);
+    int asked = job->worker ? worker_span(job, end) : bank_span(bank, end);
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= job->local && dt__overlaps(job) && job->step > begin;
-        if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(trainer);
+        if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(job);
     }
     if (!bank) return asked;
     const double secs = dt_clock_secs() - start;
@@ -152,14 +150,13 @@ static dt_status create_exchange(struct dt_job *job)
 }
 
 /* fill: the bank's vectors. */
-static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fill)
+static dt_status open_exchange(struct dt_job *job, dt_fill_fn *fill)
 {
-    struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
-    struct dt_bank *bank = trainer->bank;
+    struct dt_worker *worker = job->worker;
+    struct dt_bank *bank = job->bank;
     DT_TRY(create_exchange(job));
-    if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
-    DT_TRY(dt__split_open(trainer));
+    if (dt__is_local(job)) DT_TRY(dt__local_open(job));
+    DT_TRY(dt__split_open(job));
     float *const *vectors = dt_exchange_vectors(job->exchange);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
     if (bank && job->copies)
@@ -176,37 +173,35 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     for (int r = 0; worker && r < job->replicas; r++)
         if (r < worker->first || r >= worker->first + worker->count) worker->loss[r] = 0;
     dt_exchange_start(job->exchange);
-    dt__split_scatter(trainer);
-    if (job->local) dt__local_start(trainer);
+    dt__split_scatter(job);
+    if (job->local) dt__local_start(job);
     return DT_OK;
 }
 
-dt_status dt__sync_open(const struct dt_trainer *trainer)
+dt_status dt__sync_open(struct dt_job *job)
 {
-    return open_exchange(trainer, dt__bank_open);
+    return open_exchange(job, dt__bank_open);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
 /* From here on with local steps: another exchange, with the groups' state in it. */
-static dt_status begin_local_steps(const struct dt_trainer *trainer)
+static dt_status begin_local_steps(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
-    const dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
+    const dt_status status = job->bank ? dt__bank_set_aside(job->bank) : DT_OK;
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     dt_exchange_destroy(job->exchange);
     job->exchange = NULL;
-    return open_exchange(trainer, dt__bank_refill);
+    return open_exchange(job, dt__bank_refill);
 }
 
-dt_status dt__sync_train(const struct dt_trainer *trainer)
+dt_status dt__sync_train(struct dt_job *job)
 {
-    struct dt_job *job = trainer->job;
     for (bool end = false; !end;) {
-        int asked = span(trainer, dt__span_end(job));
-        DT_TRY(dt__sync_point(trainer, asked, &end));
-        if (!end && dt__is_local(job) && !job->local) DT_TRY(begin_local_steps(trainer));
+        int asked = span(job, dt__span_end(job));
+        DT_TRY(dt__sync_point(job, asked, &end));
+        if (!end && dt__is_local(job) && !job->local) DT_TRY(begin_local_steps(job));
     }
     return DT_OK;
 }

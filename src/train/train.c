@@ -26,7 +26,7 @@
 static dt_status create_trace(struct dt_run *run)
 {
     const struct dt_world *world = run->job.world;
-    const char *role = run->evaluator ? "evaluator" : run->worker ? "worker" : "bank";
+    const char *role = run->evaluator ? "evaluator" : run->job.worker ? "worker" : "bank";
     char name[DT_TRACE_NAME];
     snprintf(name, sizeof name, "rank %d %s %s", world->rank, role, world->host_name[world->rank]);
     return dt_ranks_agree(world->all, dt_trace_create(name, &run->job.trace));
@@ -56,12 +56,11 @@ static dt_status write_traces(struct dt_job *job)
 static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
-    const struct dt_trainer trainer = {job, run->worker, run->bank};
     if (job->config->report.trace) DT_TRY(create_trace(run));
     const dt_status status = run->evaluator              ? dt__evaluator_run(run->evaluator)
-                             : job->mode == DT_MODE_SYNC ? dt__sync_train(&trainer)
-                                                         : dt__async_train(&trainer);
-    if (run->bank) dt__link_dismiss(run->bank, status);
+                             : job->mode == DT_MODE_SYNC ? dt__sync_train(job)
+                                                         : dt__async_train(job);
+    if (job->bank) dt__link_dismiss(job->bank, status);
     const bool good = !status || status == DT_STOPPED;
     const dt_status traced = good && job->trace ? write_traces(job) : DT_OK;
     return traced ? traced : status;
@@ -84,9 +83,9 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     if (!status && !done) {
         /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of
          * a new run, or a checkpoint that was made elsewhere. */
-        if (run.bank) {
-            status = dt__record_start(run.bank);
-            if (!status) status = dt__save(run.bank, true);
+        if (run.job.bank) {
+            status = dt__record_start(run.job.bank);
+            if (!status) status = dt__save(run.job.bank, true);
         }
         status = dt_ranks_agree(world->all, status);
         if (!status) status = take_part(&run);

@@ -5,28 +5,24 @@
 #include "train/bank.h"
 #include "train/worker.h"
 
-/* The roles of a rank that trains. All functions here are collective over bank and workers. */
-struct dt_trainer {
-    struct dt_job *job;
-    struct dt_worker *worker; /* NULL at a bank that has workers */
-    struct dt_bank *bank;     /* NULL at a worker that is not alone */
-};
+/* All functions here are collective over bank and workers, but dt__asks. */
 
 /* sync_train.c and async_train.c: the exchange of gradients, with the bank's weights and counts in
  * it ... */
-dt_status dt__sync_open(const struct dt_trainer *trainer);
-dt_status dt__async_open(const struct dt_trainer *trainer);
+dt_status dt__sync_open(struct dt_job *job);
+dt_status dt__async_open(struct dt_job *job);
 /* ... and the loops. DT_STOPPED: stopped on request, state saved. */
-dt_status dt__sync_train(const struct dt_trainer *trainer);
-dt_status dt__async_train(const struct dt_trainer *trainer);
+dt_status dt__sync_train(struct dt_job *job);
+dt_status dt__async_train(struct dt_job *job);
 
-/* sync_point.c: what this rank asks for: enum dt_ask. Not collective. */
-int dt__asks(const struct dt_trainer *trainer);
+/* sync_point.c: dt_ask_fn: what signals ask for, at the bank also the program, clocks and the
+ * evaluator. job: struct dt_job. */
+int dt__asks(void *job);
 /* Records, evaluation, saves, and whether the run goes on. The weights are at rest.
  * asked: enum dt_ask that ended the span. *out_end: there is no other. */
-dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_end);
+dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end);
 
 /* evaluate.c: evaluation in place. DT_STOPPED: a stop was requested before it was done. */
-dt_status dt__evaluate(const struct dt_trainer *trainer);
+dt_status dt__evaluate(struct dt_job *job);
 
 #endif
