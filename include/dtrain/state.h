@@ -88,9 +88,9 @@ dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out);
  * *out_found false: there is none at all. DT_EFORMAT: files, none good. */
 dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
                                     bool *out_found);
-/* Path of the newest checkpoint by name that is a whole file under its final name (no
- * verification), step into *out_step; false if none. For the evaluator's watch. */
-bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path);
+/* Step of the newest checkpoint by name that is a whole file under its final name (no
+ * verification); false if none. For the evaluator's watch. */
+bool dt_checkpoint_newest(const char *dir, uint64_t *out_step);
 
 /* ---- writer thread -------------------------------------------------------------------------- */
 

@@ -416,12 +416,10 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 /* Step of the newest checkpoint; -1: none. */
 static long long saved_step(const struct launch *launch)
 {
-    char dir[4096], *path;
+    char dir[4096];
     uint64_t step;
     snprintf(dir, sizeof dir, "%s/ckpt", launch->config.run.dir);
-    if (!dt_checkpoint_newest(dir, &step, &path)) return -1;
-    dt_free(path);
-    return (long long)step;
+    return dt_checkpoint_newest(dir, &step) ? (long long)step : -1;
 }
 
 /* One line, and one record behind those of the run. */

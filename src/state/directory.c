@@ -104,7 +104,7 @@ const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
     return name;
 }
 
-static struct dt__path step_path(const char *dir, uint64_t step)
+struct dt__path dt__step_path(const char *dir, uint64_t step)
 {
     char name[DT_CHECKPOINT_NAME];
     return dt__path("%s/%s", dir, dt_checkpoint_name(step, name));
@@ -153,27 +153,27 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
     DT_TRY(list_steps(dir, &steps));
     for (size_t i = keep < 2 ? 2 : (size_t)keep; i < steps.count && !status; i++)
         if (!protected || strcmp(dt_checkpoint_name(steps.items[i], name), protected) != 0)
-            status = dt__path_remove(step_path(dir, steps.items[i]).text);
+            status = dt__path_remove(dt__step_path(dir, steps.items[i]).text);
     dt_free(steps.items);
     return status;
 }
 
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint)
 {
-    char *before = NULL, name[DT_CHECKPOINT_NAME];
-    uint64_t step;
+    char name[DT_CHECKPOINT_NAME];
+    uint64_t before;
     DT_TRY(dt_dir_make(dir));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves
      * the new one: memory that a virtual machine has to ask its host for takes 10 times as long to
      * fill (measured). */
-    if (dt_checkpoint_newest(dir, &step, &before)) {
-        int fd = open(before, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (dt_checkpoint_newest(dir, &before)) {
+        int fd =
+            open(dt__step_path(dir, before).text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
         if (fd >= 0) close(fd);
-        dt_free(before);
     }
-    DT_TRY(dt__file_save(step_path(dir, checkpoint->step).text, checkpoint, true));
+    DT_TRY(dt__file_save(dt__step_path(dir, checkpoint->step).text, checkpoint, true));
     return dt_file_link(dt_checkpoint_name(checkpoint->step, name),
                         dt__path("%s/" LATEST, dir).text);
 }
@@ -191,7 +191,7 @@ dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
     bool passed = true;
     DT_TRY(list_steps(dir, &steps));
     for (size_t i = 0; passed && i < steps.count; i++) {
-        path = step_path(dir, steps.items[i]);
+        path = dt__step_path(dir, steps.items[i]);
         status = dt__file_load(path.text, wanted, out, NULL);
         passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path.text));
         if (passed) dt_warn("passed over: %s", dt_error_text());
@@ -212,11 +212,11 @@ dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, 
     return dt__checkpoint_load_latest(dir, DT__WANT_CHECKPOINT, out, out_path, out_found);
 }
 
-bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path)
+bool dt_checkpoint_newest(const char *dir, uint64_t *out_step)
 {
     struct dt__numbers steps;
     if (list_steps(dir, &steps)) return false;
-    bool found = steps.count > 0 && !dt_strdup(step_path(dir, steps.items[0]).text, out_path);
+    const bool found = steps.count > 0;
     if (found) *out_step = steps.items[0];
     dt_free(steps.items);
     return found;

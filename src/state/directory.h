@@ -10,6 +10,8 @@ struct dt__path {
     char text[4096];
 };
 struct dt__path dt__path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct dt__path dt__step_path(const char *dir,
+                              uint64_t step); /* of a checkpoint in its directory */
 
 /* Numbers found in the names of a directory. Free items with dt_free. */
 struct dt__numbers {

@@ -140,7 +140,8 @@ dt_status dt_model_find(const char *path, bool best, char **out_file, char **out
     if (!*file.text) DT_TRY(highest_version(path, &file));
     if (*file.text) return dt_strdup(file.text, out_file);
     if (!dt_path_exists(ckpt.text)) ckpt = dt__path("%s", path);
-    if (!dt_checkpoint_newest(ckpt.text, &step, out_file)) return fail_nothing(path);
+    if (!dt_checkpoint_newest(ckpt.text, &step)) return fail_nothing(path);
+    DT_TRY(dt_strdup(dt__step_path(ckpt.text, step).text, out_file));
     dt_status status = out_ckpt ? dt_strdup(ckpt.text, out_ckpt) : DT_OK;
     if (status) dt_free(*out_file);
     return status;

@@ -76,9 +76,10 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator,
 /* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last
  * one must be good. Its result goes to the bank behind its export: what is recorded as the best has
  * been exported. */
-static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *path, uint64_t step)
+static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t step)
 {
     struct dt_job *job = evaluator->job;
+    const struct dt__path path = dt__step_path(job->ckpt_dir.text, step);
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
@@ -90,10 +91,10 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     evaluator_say(evaluator, &claim);
     dt_world_heartbeat(job->world, "load", step);
     dt_trace_phase(job->trace, DT_PHASE_LOAD, step);
-    dt_status status = dt_export_load(path, false, &model, &file);
+    dt_status status = dt_export_load(path.text, false, &model, &file);
     dt_free(file);
     if (status && evaluator->order.kind != FINISH) {
-        if (dt_path_exists(path)) dt_warn("evaluation: %s", dt_error_text());
+        if (dt_path_exists(path.text)) dt_warn("evaluation: %s", dt_error_text());
         return DT_OK;
     }
     dt_trace_phase(job->trace, DT_PHASE_EVALUATE, step);
@@ -109,33 +110,24 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     evaluator_say(evaluator, &result);
 done:
     dt_checkpoint_free(&model);
-    return status ? dt_fail_prefix(status, "evaluation of %s: ", path) : DT_OK;
+    return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
 
-/* The checkpoint to evaluate now, *path NULL: none. It is the last one, once the bank has ordered
- * it; before, the newest, if it has not been seen, throttled from start to start. The caller frees
- * *path. */
-static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, char **path)
+/* Whether there is a checkpoint to evaluate now. It is the last one, once the bank has ordered it;
+ * before, the newest, if it has not been seen, throttled from start to start. */
+static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 {
     const struct dt_job *job = evaluator->job;
     const double now = dt_clock_secs(), throttle = job->config->eval.throttle_secs;
-    char name[DT_CHECKPOINT_NAME];
-    *path = NULL;
     if (evaluator->order.kind == FINISH) {
         *step = evaluator->order.step;
-        if (evaluator->evaluated && *step == evaluator->step) return DT_OK;
-        return dt_format(path, "%s/%s", job->ckpt_dir.text, dt_checkpoint_name(*step, name));
+        return !evaluator->evaluated || *step != evaluator->step;
     }
-    if (now < evaluator->look_at) return DT_OK;
+    if (now < evaluator->look_at) return false;
     evaluator->look_at = now + LOOK_SECS;
-    if (!dt_checkpoint_newest(job->ckpt_dir.text, step, path)) return DT_OK;
-    if (*step == evaluator->step) {
-        dt_free(*path);
-        *path = NULL;
-    } else if (throttle > LOOK_SECS) {
-        evaluator->look_at = now + throttle;
-    }
-    return DT_OK;
+    if (!dt_checkpoint_newest(job->ckpt_dir.text, step) || *step == evaluator->step) return false;
+    if (throttle > LOOK_SECS) evaluator->look_at = now + throttle;
+    return true;
 }
 
 dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
@@ -169,16 +161,14 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
         dt_debug("the evaluator cannot be made nice");
     while (evaluator->order.kind != DISMISS) {
         uint64_t step;
-        char *path;
-        dt_status status = evaluator_next(evaluator, &step, &path);
-        if (path) status = evaluator_evaluate(evaluator, path, step);
-        if (status) dt_world_abort(job->world, status);
-        if (!path) {
+        if (evaluator_next(evaluator, &step)) {
+            const dt_status status = evaluator_evaluate(evaluator, step);
+            if (status) dt_world_abort(job->world, status);
+        } else {
             dt_trace_phase(job->trace, DT_PHASE_IDLE, evaluator->step);
             dt_world_idle(job->world, "a checkpoint");
             dt_sleep_secs(IDLE_SECS);
         }
-        dt_free(path);
         evaluator_listen(evaluator);
     }
     evaluator_say(evaluator, &(const struct dt_message){.kind = DT__LAST});

@@ -15,10 +15,7 @@ static void warn_of_own(const struct dt_bank *bank)
 {
     const uint64_t step = bank->loaded.step;
     uint64_t own;
-    char *path;
-    if (!dt_checkpoint_newest(bank->job->ckpt_dir.text, &own, &path)) return;
-    dt_free(path);
-    if (own > step)
+    if (dt_checkpoint_newest(bank->job->ckpt_dir.text, &own) && own > step)
         dt_warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
                 "checkpoints, up to step %llu (run.resume=auto goes on from those)",
                 bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
@@ -27,16 +24,16 @@ static void warn_of_own(const struct dt_bank *bank)
 dt_status dt__resume_load(struct dt_bank *bank)
 {
     struct dt_config *config = bank->job->config;
-    const char *resume = config->run.resume;
+    const char *resume = config->run.resume, *dir = bank->job->ckpt_dir.text;
     char *path = NULL;
+    uint64_t step;
     dt_status status = DT_OK;
     if (strcmp(resume, "never") == 0) {
-        uint64_t step;
-        if (dt_checkpoint_newest(bank->job->ckpt_dir.text, &step, &path))
-            status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never", path);
+        if (dt_checkpoint_newest(dir, &step))
+            status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never",
+                             dt__step_path(dir, step).text);
     } else if (strcmp(resume, "auto") == 0) {
-        status = dt_checkpoint_load_latest(bank->job->ckpt_dir.text, &bank->loaded, &path,
-                                           &bank->resumed);
+        status = dt_checkpoint_load_latest(dir, &bank->loaded, &path, &bank->resumed);
     } else {
         status = dt_checkpoint_load(resume, &bank->loaded);
         bank->resumed = status == DT_OK;

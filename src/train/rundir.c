@@ -126,12 +126,11 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
     const int length = slash ? (int)(slash - from) : 1; /* of the directory's name */
     const int places = strcmp(from, "auto") ? 3 : 1;
     const unsigned long long step = best->step;
-    char name[DT_CHECKPOINT_NAME], *file;
-    if (!slash) from = ".";
-    dt_checkpoint_name(best->step, name);
-    const struct dt__path path[] = {
-        dt__path("%s/%s", job->ckpt_dir.text, name), dt__path("%.*s/%s", length, from, name),
-        dt__path("%.*s/../export/best/%llu/model.h5", length, from, step)};
+    const struct dt__path dir = dt__path("%.*s", length, slash ? from : ".");
+    const struct dt__path path[] = {dt__step_path(job->ckpt_dir.text, step),
+                                    dt__step_path(dir.text, step),
+                                    dt__path("%s/../export/best/%llu/model.h5", dir.text, step)};
+    char *file;
     for (int i = 0; i < places && !out->params; i++) {
         if (!dt_path_exists(path[i].text)) continue;
         if (dt_export_load(path[i].text, false, out, &file)) {
