@@ -48,9 +48,8 @@ static int worker_span(struct dt_job *job, uint64_t end)
 /* ---- bank and workers ----------------------------------------------------------------------- */
 
 /* Lets the workers step, and owns what they do not. */
-static int bank_span(struct dt_bank *bank, uint64_t end)
+static int bank_span(struct dt_job *job, uint64_t end)
 {
-    struct dt_job *job = bank->job;
     uint64_t rounds = 0, done; /* a round, which may be one step, is a step of the exchange */
     for (uint64_t step = job->step; step < end; step = dt__round_end(job, step))
         rounds++;
@@ -69,7 +68,7 @@ static int span(struct dt_job *job, uint64_t end)
     const uint64_t begin = job->step;
     const double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
     if (bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    int asked = job->worker ? worker_span(job, end) : bank_span(bank, end);
+    int asked = job->worker ? worker_span(job, end) : bank_span(job, end);
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= job->local && dt__overlaps(job) && job->step > begin;
         if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(job);
