@@ -42,8 +42,6 @@ struct dt_bank {
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     struct dt_config before;     /* of the run that is resumed */
-    /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
-    float *group_vectors;
     /* What the next save holds; borrows vectors, names and texts. Differences of groups are the
      * last round's if job->pending says so, else none. */
     struct dt_checkpoint state;

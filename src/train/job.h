@@ -82,7 +82,6 @@ struct dt_job {
     struct dt_factored *factored;
     int matrices;
     void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
-    struct dt_network *network;   /* of this rank's worker, for gradients from factors; NULL: not */
     struct dt_exchange *exchange; /* sync; NULL: async, and an evaluator's */
     struct dt_split_run *split;   /* its parts of split layers; NULL: the model has none */
     struct dt_async *async;       /* async; NULL: sync, and an evaluator's */

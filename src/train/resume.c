@@ -274,6 +274,7 @@ static dt_status make_groups(struct dt_bank *bank)
     const int own = job->local ? job->optimizer.nstate : 0, kept = own + overlaps;
     const int states = own + rounded;
     const size_t groups = (size_t)job->groups, params = job->model->params;
+    float *vectors = NULL;
     if (!job->local && !rounded) return DT_OK;
     DT_TRY(dt__keep(&job->kept, groups * (size_t)states, sizeof(float *), "groups",
                     &state->group_state));
@@ -286,12 +287,11 @@ static dt_status make_groups(struct dt_bank *bank)
         DT_TRY(dt__keep(&job->kept, groups, sizeof(float *), "groups", &state->group_difference));
     if (job->world->size > 1)
         DT_TRY(dt__keep(&job->kept, groups * (size_t)kept, params * sizeof(float),
-                        "the groups' state", &bank->group_vectors));
+                        "the groups' state", &vectors));
     for (int g = 0; g < job->groups; g++) {
         for (int i = 0; i < kept; i++)
             *dt__group_vector(bank, g, i) =
-                bank->group_vectors ? bank->group_vectors + (size_t)(g * kept + i) * params
-                                    : dt__local_vector(job, g, i);
+                vectors ? vectors + (size_t)(g * kept + i) * params : dt__local_vector(job, g, i);
         if (rounded) state->group_state[g * states + own] = dt_exchange_error(job->exchange, g);
     }
     return DT_OK;

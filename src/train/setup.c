@@ -173,7 +173,7 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
 {
     static const size_t piece = 16 << 20;
     const size_t ranks = (size_t)world->size;
-    bool *lacks, any = true;
+    bool *lacks;
     unsigned char *bytes = NULL;
     dt_status status = dt_alloc(ranks, sizeof *lacks, "ranks", &lacks);
     if (!status) status = dt_alloc(piece, 1, "typed rows", &bytes);
@@ -183,8 +183,7 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
         struct dt_place place = dt_source_place(source);
         dt_ranks_gather(world->all, &mine, sizeof mine, lacks);
         dt_ranks_bcast(world->all, lacks, ranks * sizeof *lacks, 0);
-        any = memchr(lacks, 1, ranks) != NULL;
-        if (!any) break;
+        if (!memchr(lacks, 1, ranks)) break;
         const bool copies = rank_copies(world, lacks, each, world->rank);
         dt_ranks_bcast(world->all, &place, sizeof place, 0);
         const uint64_t all = place.bytes;

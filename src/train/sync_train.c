@@ -87,7 +87,7 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
                                float *out)
 {
     const struct dt_job *job = ((const struct dt_group *)arg)->job;
-    return dt_network_tile(job->network, matrix, factors, tile, out);
+    return dt_network_tile(job->worker->network, matrix, factors, tile, out);
 }
 
 /* The exchange of every step; or, with local steps, that of the rounds, where a group is a replica
@@ -160,9 +160,8 @@ static dt_status open_exchange(struct dt_job *job, dt_fill_fn *fill)
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
     if (bank && job->copies)
         dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
-    job->network = worker ? worker->network : NULL;
-    if (job->network) dt_network_set_copies(job->network, job->copies);
-    if (job->network) dt_network_set_inputs(job->network, dt_exchange_inputs(job->exchange));
+    if (worker) dt_network_set_copies(worker->network, job->copies);
+    if (worker) dt_network_set_inputs(worker->network, dt_exchange_inputs(job->exchange));
     /* The loss sums of an open log window go on at the workers whose replicas they are of. */
     const size_t bytes = (size_t)job->replicas * sizeof(double);
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
