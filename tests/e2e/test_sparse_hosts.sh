@@ -67,6 +67,11 @@ hosts_slots 1 2
 on 3 lazy-2 $svm train.optimizer=adam train.lazy=yes
 one lazy $svm train.optimizer=adam train.lazy=yes
 same lazy-2 lazy
+# Where local steps begin, tables are whole from there on, for evaluations as well.
+after="$svm eval.steps=4 train.local_steps=2 train.local_after=4 train.groups=2 train.max_steps=8"
+on 3 after-2 $after
+one after $after
+same after-2 after
 slices="$svm train.batch=0 run.replicas=1 train.epochs=3 train.optimizer=adagrad train.lr=0.1" # of a share
 hosts_slots 1 1
 on 2 slices-2 $slices
