@@ -33,7 +33,7 @@ int dt_server_port(const struct dt_server *server);
 /* To be called about twice a second: takes up the model that the path stands for by now
  * (dt_model_find; a file that was written again is another one), which answers every request that
  * comes from then on, and closes connections that have been slow for too long. A model that cannot
- * be loaded is warned of, and passed over. */
+ * be loaded is warned of, and passed over: for good if it is damaged, else until it can be. */
 void dt_server_poll(struct dt_server *server);
 /* Takes no more, answers what it has taken, and frees all. NULL is fine. */
 void dt_server_stop(struct dt_server *server);

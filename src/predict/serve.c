@@ -82,7 +82,10 @@ struct dt_server {
     atomic_bool stopping;
     atomic_int active; /* requests between headers and answer */
 
-    struct dt__file_id refused; /* the newest version, if it could not be loaded: polling alone */
+    /* polling alone: the newest version, if it could not be loaded; whether that is the file's own
+     * fault, so that it is not tried again */
+    struct dt__file_id refused;
+    bool damaged;
 
     pthread_mutex_t lock;           /* of all below */
     struct dt__version *version;    /* that answers now; it changes while polling alone */
@@ -168,10 +171,14 @@ static void version_take_up_newer(struct dt_server *server)
     struct dt__version *newer, *older = server->version;
     if (dt_model_find(server->model, true, &path, NULL)) return;
     const struct dt__file_id file = file_identify(path);
-    const bool known = is_same_file(file, older->file) || is_same_file(file, server->refused);
-    if (!known && version_load(path, &newer)) {
-        dt_warn("passed over: %s", dt_error_text());
+    const bool refused = is_same_file(file, server->refused);
+    const bool known = is_same_file(file, older->file) || (refused && server->damaged);
+    const dt_status status = known ? DT_OK : version_load(path, &newer);
+    if (status) {
+        if (!refused) dt_warn("passed over: %s", dt_error_text());
         server->refused = file;
+        /* Memory and descriptors come back, and rights change, while the file stays the same. */
+        server->damaged = status != DT_EIO && status != DT_EMEMORY;
     } else if (!known) {
         pthread_mutex_lock(&server->lock);
         server->version = newer;

@@ -142,8 +142,15 @@ check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -
 job 1 data.train="$tmp/linear.csv" data.missing=mean run.dir="$tmp/gaps" model.task=regress model.kind=linear train.epochs=1 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/gaps/ckpt/latest.h5" "$tmp/new.h5"
+# While no descriptors are left it cannot be read; that they come back does not change the file.
+descriptors=$(prlimit --pid $server --nofile --raw --noheadings -o SOFT)
+prlimit --pid $server --nofile=3:
 mv "$tmp/new.h5" "$tmp/model.h5"
+passed_over() { grep -q 'passed over' "$tmp/log"; }
+settle 10 passed_over || fail 'a file is read without descriptors'
+prlimit --pid $server --nofile="$descriptors":
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
+check_eq 'warnings of a file that cannot be read' "$(grep -c 'passed over' "$tmp/log")" 1
 check_eq 'what v2 expects of numbers' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,2]}],"outputs"'
 check_eq 'what v2 offers of numbers' "$(offers)" '"name":"values" '
