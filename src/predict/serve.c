@@ -102,13 +102,13 @@ static struct dt__file_id file_identify(const char *path)
 {
     struct stat info;
     if (stat(path, &info)) return (struct dt__file_id){0};
-    return (struct dt__file_id){info.st_dev, info.st_ino, info.st_mtim};
+    return (struct dt__file_id){info.st_dev, info.st_ino, info.st_size, info.st_mtim};
 }
 
 static bool is_same_file(struct dt__file_id a, struct dt__file_id b)
 {
-    return a.device == b.device && a.inode == b.inode && a.written.tv_sec == b.written.tv_sec &&
-           a.written.tv_nsec == b.written.tv_nsec;
+    return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+           a.written.tv_sec == b.written.tv_sec && a.written.tv_nsec == b.written.tv_nsec;
 }
 
 static void version_free(struct dt__version *version)

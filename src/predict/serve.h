@@ -10,10 +10,12 @@
 #include "dtrain/predict.h"
 
 /* Which file a model was loaded from: another one in its place, or one that was written again, is
- * another. */
+ * another. The size tells half a file from the whole one, which may be written within one tick of
+ * the clock of files. */
 struct dt__file_id {
     dev_t device;
     ino_t inode;
+    off_t size;
     struct timespec written;
 };
 

@@ -157,5 +157,14 @@ check_eq 'what v2 offers of numbers' "$(offers)" '"name":"values" '
 check_eq 'rows in one input' "$(ask /v2/models/default/infer \
     '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' | sed 's/.*"data"//' | values)" \
     "$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)"
+# Half a file, and all of it within one tick of the clock of files.
+warned() { [ "$(grep -c 'passed over' "$tmp/log")" -gt 1 ]; }
+head -c 5000 "$tmp/linear/ckpt/latest.h5" >"$tmp/new.h5"
+touch -d 2020-01-01 "$tmp/new.h5"
+mv "$tmp/new.h5" "$tmp/model.h5"
+settle 10 warned || fail 'half a file is not told of'
+tail -c +5001 "$tmp/linear/ckpt/latest.h5" >>"$tmp/model.h5"
+touch -d 2020-01-01 "$tmp/model.h5"
+settle 10 newer_than 1 || fail 'the rest of a file is not taken up'
 kill -TERM $server
 wait $server || fail 'a stop'
