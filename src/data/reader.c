@@ -34,6 +34,19 @@ dt_status dt__format_detect(const char *path, int *out)
     return DT_OK;
 }
 
+dt_status dt__stream_refuse(const char *name, const unsigned char *head, size_t length)
+{
+    for (size_t i = 0; i < sizeof dt__formats / sizeof *dt__formats; i++) {
+        const struct dt__format *format = dt__formats[i];
+        if (format && format->is && !format->grammar && format->is("", head, length))
+            return dt_fail(DT_EFORMAT,
+                           "%s: this is %s, which is read from plain files alone (data.train, "
+                           "data.eval)",
+                           name, format->name);
+    }
+    return dt__packed_refuse(name, head, length);
+}
+
 /* ==== the cursor ============================================================================== */
 
 struct open_file {

@@ -43,6 +43,8 @@ extern const struct dt__format *const dt__formats[];
 /* Tells the format of a file by its first bytes, unpacked, and its name. DT_EIO: cannot be read;
  * DT_EFORMAT: empty, or known to be something else. */
 dt_status dt__format_detect(const char *path, int *out);
+/* DT_EFORMAT: a stream that begins with these bytes is no text; name is for the message. */
+dt_status dt__stream_refuse(const char *name, const unsigned char *head, size_t length);
 
 /* Reads rows of a source wherever they lie; keeps the files open that it used last. */
 struct dt__cursor;

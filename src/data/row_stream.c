@@ -6,7 +6,6 @@
 #include "data/csv.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
-#include "data/packed.h"
 #include "data/reader.h"
 #include "data/source.h"
 
@@ -236,7 +235,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     rows->row.capacity = (size_t)schema->features;
     DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
     DT_GUARD(dt__lines_attach(lines, in, name));
-    DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
+    DT_GUARD(dt__stream_refuse(name, (const unsigned char *)lines->data, lines->end));
     if (format == DT_FORMAT_AUTO)
         DT_GUARD(grammar_tell(rows));
     else

@@ -97,7 +97,7 @@ static dt_status pipe_open(struct dt__lines *lines, const char *path)
     }
     if (isatty(fd)) return dt_fail(DT_EIO, "%s: a terminal: expected a file or a pipe", path);
     DT_TRY(lines_begin(lines));
-    return dt__packed_refuse(path, (const unsigned char *)lines->data, lines->end);
+    return dt__stream_refuse(path, (const unsigned char *)lines->data, lines->end);
 }
 
 dt_status dt__lines_open(struct dt__lines *lines, const char *path)

@@ -497,6 +497,8 @@ START_TEST(packed_streams_are_named)
         {"\x1f\x8b\x08\0\0\0\0\0", 8, "memory: this is packed by gzip: unpack it first, with zcat"},
         {"\x28\xB5\x2F\xFD\0\0", 6, "memory: this is packed by zstd"},
         {"PAR1\x15\0", 6, "memory: this is a Parquet file"},
+        {"\x89HDF\r\n\x1a\n", 8, "memory: this is HDF5, which is read from plain files alone (data.train, data.eval)"},
+        {"\0\0\x08\x01\0\0", 6, "memory: this is IDX, which"},
     };
     for (size_t i = 0; i < COUNT(streams); i++) {
         in = fmemopen((void *)(uintptr_t)streams[i].bytes, streams[i].length, "r");
