@@ -261,7 +261,10 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     if (first == '"') {
         DT_TRY(dt__json_read_string(json, &rows->scratch, &cell));
         if (number && !dt__text_is_missing(cell.text, cell.length))
-            return dt_fail(DT_EFORMAT, "'%.*s' is not a number", dt__shown(cell.length), cell.text);
+            return dt_fail(DT_EFORMAT, "'%.*s' is %s", dt__shown(cell.length), cell.text,
+                           dt__number_parse(cell.text, cell.length, &value) == DT__NUMBER_GOOD
+                               ? "a text: expected a number without quotes"
+                               : "not a number");
     } else {
         const char *from = json->at;
         dt__json_skip(json);

@@ -219,7 +219,7 @@ START_TEST(json_lines_are_read)
     expect_row(3, 1, 2, 3);
     expect_row(4, 4, 5, 6);
     expect_bad(4, "instance 1: 2 numbers, the model has 3 features");
-    expect_bad(4, "instance 2: item 2: '9' is not a number");
+    expect_bad(4, "instance 2: item 2: '9' is a text: expected a number without quotes");
     expect_row(4, 1, 2, 3);
     expect_row(5, 0.1f, 1e-3f, 12345678901234567890.0f);
     expect_end();
@@ -283,7 +283,7 @@ START_TEST(tables_are_read)
     expect_row(1, 2, 1, 0);
     expect_row(2, 9, 0, 1);
     expect_bad(3, "column 'color' is missing");
-    expect_bad(4, "item 1 (carat): '2' is not a number");
+    expect_bad(4, "item 1 (carat): '2' is a text: expected a number without quotes");
     expect_bad(5, "1 values, the model has 2");
     expect_bad(6, "column 'carat': 2 values, expected 1");
     expect_end();
