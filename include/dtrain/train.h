@@ -50,6 +50,7 @@ struct dt_train_options {
  * lets it take back behind the training.
  * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
  * rank 0 sleeps: it needs no core of its own.
+ * DT_EUSAGE: the configuration; or train, eval, loss or test is given at some ranks alone.
  * DT_OK: completed, or was complete already. DT_STOPPED: stopped on request, checkpoint saved.
  * Else: the agreed error is the error text. */
 dt_status dt_train(struct dt_world *world, struct dt_config *config,

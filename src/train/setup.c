@@ -30,6 +30,25 @@ done:
     return status;
 }
 
+/* What a program gives must be given at every rank, or collectives and losses would be others.
+ * Collective. */
+static dt_status options_agree(const struct dt_world *world, const struct dt_train_options *options)
+{
+    static const char *const names[] = {"train", "eval", "loss", "test"};
+    const bool mine[] = {options->train, options->eval, options->loss, options->test};
+    bool bank[sizeof mine];
+    dt_status status = DT_OK;
+    memcpy(bank, mine, sizeof bank);
+    dt_ranks_bcast(world->all, bank, sizeof bank, 0);
+    for (size_t i = 0; i < sizeof mine && !status; i++)
+        if (mine[i] != bank[i])
+            status = dt_fail(DT_EUSAGE,
+                             "%s: rank %d has it, rank %d has not: expected the same on "
+                             "every rank",
+                             names[i], mine[i] ? world->rank : 0, mine[i] ? 0 : world->rank);
+    return dt_ranks_agree(world->all, status);
+}
+
 /* Rank 0's, checked. Rows in memory are named in it as (arrays), so that every rank knows of them;
  * a name that an earlier training left there is taken out. */
 static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
@@ -139,14 +158,11 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     dt_status status;
     if (arrays)
         status = dt_source_from_arrays(job->config, arrays, known, out);
-    else if (job->world->is_bank)
+    else
         status = dt_fail(DT_EUSAGE,
                          "data.train or data.eval is %s, rows that a program had in its memory: "
                          "expected the program, or files",
                          ARRAYS);
-    else
-        status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
-                                    "same on every rank");
     DT_TRY(dt_ranks_agree(job->world->all, status));
     uint32_t mine[2] = {dt_source_crc(*out)}, bank[2];
     status = dt_source_content(*out, &mine[1]);
@@ -360,6 +376,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
     dt_world_heartbeat(world, "start-up", 0); /* what was before is no stall */
     DT_TRY(send_config(world, config, status));
+    DT_TRY(options_agree(world, &run->options));
     const char *dir = config->run.dir;
     job->ckpt_dir = dt__path("%s/ckpt", dir);
     job->latest_dir = dt__path("%s/export/latest", dir);

@@ -117,6 +117,26 @@ static void expect_long_step(struct dt_world *world, const char *dir)
     dt_config_free(&config);
 }
 
+/* What one rank alone gives. Of `test` and held-out rows the next agreement would be another one at that rank. */
+static void expect_same_options(struct dt_world *world, const char *dir, const struct dt_arrays *rows)
+{
+    static const struct dt_own_loss loss = {slow_loss, NULL};
+    const struct dt_train_options given[] = {
+        {.train = rows, .test = true}, {.train = rows, .loss = &loss}, {.train = rows}};
+    char settings[200], message[60];
+    struct dt_config config;
+    snprintf(settings, sizeof settings, "run.dir=%s\nmodel.hidden=4\ndata.eval_fraction=0.2", dir);
+    for (int i = 0; i < 4; i++) {
+        const int odd = i % 2 * 2; /* the rank */
+        EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s", dt_error_text());
+        snprintf(message, sizeof message, "%s: rank %d has it, rank %d has not", i / 2 ? "loss" : "test", odd,
+                 odd ? 0 : 1);
+        EXPECT(strstr(dt_error_text(), message), "%s", dt_error_text());
+        dt_config_free(&config);
+    }
+}
+
 static bool saves_late; /* this rank's files take long to reach the disk */
 
 int fsync(int fd)
@@ -217,6 +237,7 @@ int main(int argc, char **argv)
     EXPECT(train(world, dir[0], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     x[7] -= 1;
     expect_long_step(world, dir[4]);
+    expect_same_options(world, dir[2], &rows);
     rows.rows = ROWS;
     expect_own_evaluation(world, dir + 5, &rows);
     dt_world_destroy(world);
