@@ -100,7 +100,8 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
 {
     const dt_status status = dt__train(world, config, options);
     dt_world_rest(world, status == DT_STOPPED);
-    return status;
+    /* and not what somebody has failed at on the way, of which nothing came */
+    return status == DT_STOPPED ? dt_fail(status, "stopped on request") : status;
 }
 
 dt_status dt_train_arrays(struct dt_world *world, const char *settings,
