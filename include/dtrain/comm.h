@@ -48,7 +48,8 @@ struct dt_world {
 
 /* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four
  * hosts and more whose TCP uses BBR btl_tcp_sndbuf.
- * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx). */
+ * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx); MPI has
+ * begun. */
 dt_status dt_world_create(struct dt_world **out);
 /* Destroys the world and ends MPI behind dt_world_create, which may have failed (world: NULL), once
  * a rank has told why: launchers kill all ranks when the first has ended. Collective, and watched

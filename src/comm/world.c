@@ -212,7 +212,11 @@ dt_status dt_world_create(struct dt_world **out)
 {
     const double START_SECS = 600; /* as run.stall_secs by default */
     const MPI_Comm comm = MPI_COMM_WORLD;
-    int provided, size;
+    int begun, provided, size;
+    DT_MPI(MPI_Initialized(&begun));
+    if (begun)
+        return dt_fail(DT_EUSAGE, "dt_world_create: MPI has begun already, which it does once: "
+                                  "expected dt_world_attach");
     /* What Open MPI needs and does not choose itself; a user's own setting wins. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */

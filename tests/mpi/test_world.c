@@ -339,6 +339,7 @@ int main(int argc, char **argv)
     EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "MPI has not begun");
     EXPECT(dt_world_attach_fortran(0, 1, &early) == DT_EUSAGE, "MPI has not begun");
     MPI_Init(&argc, &argv);
+    EXPECT(dt_world_create(&early) == DT_EUSAGE, "MPI has begun");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 2) hang(strtod(argv[2], NULL));
