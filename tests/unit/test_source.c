@@ -348,6 +348,20 @@ START_TEST(targets_have_units)
         ck_assert_float_eq_tol(dt_source_schema(source)->target_std[i], sqrtf(8.1875f), 1e-6f);
     }
     dt_source_destroy(source);
+
+    /* A resume tells other values, to the last one. */
+    static float weight[4] = {1, 1, 1, 1};
+    const struct dt_arrays weighted = {
+        .rows = 4, .features = 2, .targets = 2, .x = x, .target = y, .weight = weight};
+    float *const last[] = {NULL, x + 7, y + 7, weight + 3};
+    uint32_t crc[COUNT(last)];
+    for (size_t i = 0; i < COUNT(last); i++) {
+        if (last[i]) *last[i] += 1;
+        EXPECT_OK(dt_source_from_arrays(&config, &weighted, NULL, &source));
+        EXPECT_OK(dt_source_content(source, &crc[i]));
+        dt_source_destroy(source);
+        ck_assert_msg(!i || crc[i] != crc[i - 1], "values %zu", i);
+    }
 }
 END_TEST
 
