@@ -55,7 +55,8 @@ dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach 
  * DT_EIO. */
 dt_status dt_report_append(const char *run_dir, const char *line);
 
-/* Calls `record` with each record's line, without newline, once it is written; NULL: no more. */
+/* Calls `record` with each record's line, without newline, once it is written, or waits; NULL: no
+ * more. */
 typedef void dt_record_fn(void *arg, const char *json);
 void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg);
 
@@ -66,8 +67,9 @@ dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir);
 dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir);
 
 /* One JSON record: begin with its kind, add fields to what that gives (dt_json_int and so on); end
- * writes the line in one write().
- * DT_EIO: the disk is full or the like; what was written before is whole. */
+ * writes the line in one write(). Lines that a full disk does not take wait for the next record, or
+ * the close; the first one is warned of, and what was written before is whole. DT_EIO: they are too
+ * many, or the file is gone and cannot be made. */
 struct dt_json *dt_record_begin(struct dt_report *report, const char *kind);
 dt_status dt_record_end(struct dt_report *report);
 /* A record that has been made elsewhere: a JSON object in one line, without newline. */

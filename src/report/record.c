@@ -107,20 +107,44 @@ static dt_status report_stay_in_place(struct dt_report *report)
     return status;
 }
 
+/* All lines that wait, to the file. What did not get onto the disk whole is taken back, or the next
+ * one would join it. */
+static dt_status write_waiting(struct dt_report *report)
+{
+    struct dt_text *lines = &report->waiting;
+    off_t before = lseek(report->fd, 0, SEEK_END);
+    if (before < 0) return dt__fail_errno(report->path, "cannot seek");
+    ssize_t written;
+    do
+        written = write(report->fd, lines->data, lines->length);
+    while (written < 0 && errno == EINTR);
+    if (written == (ssize_t)lines->length) {
+        lines->length = 0;
+        return DT_OK;
+    }
+    if (written >= 0) errno = ENOSPC;
+    dt_status status = dt__fail_errno(report->path, "cannot write");
+    if (ftruncate(report->fd, before))
+        dt_warn("%s: cannot remove an incomplete last line", report->path);
+    return status;
+}
+
 dt_status dt_report_close(struct dt_report *report)
 {
     if (!report) return DT_OK;
     dt_status status = DT_OK;
     dt_log_progress(NULL);
+    dt__prometheus_end(report->prometheus);
     if (report->fd >= 0) status = report_stay_in_place(report);
+    if (!status && report->waiting.length > 0) status = write_waiting(report);
     if (report->fd >= 0 && fsync(report->fd) && !status)
         status = dt__fail_errno(report->path, "cannot sync");
     if (report->fd >= 0 && close(report->fd) && !status)
         status = dt__fail_errno(report->path, "cannot close");
     dt_json_free(&report->record);
+    dt_text_free(&report->waiting);
     dt__run_status_remove(report);
     dt__tensorboard_close(report->tensorboard);
-    dt__prometheus_end(report->prometheus);
     dt__prometheus_free(report->prometheus);
     dt_free(report->status_path);
     dt_free(report->status_made);
@@ -165,25 +189,20 @@ static void record_show(struct dt_report *report, const char *line)
     json_decref(record);
 }
 
-/* The line, without newline yet, to the file and to who listens. One that did not get onto the disk
- * whole is taken back, or the next one would join it. */
+/* Lines beyond this do not wait any more. */
+static const size_t MOST_WAITING = (size_t)16 << 20;
+
+/* The line, without newline yet, to the file and to who listens. A disk that is full for a while
+ * ends no run: the lines wait for the next one, and for the close at last. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {
+    const bool waited = report->waiting.length > 0;
     DT_TRY(dt_text_append(line, "\n", 1));
     DT_TRY(report_stay_in_place(report));
-    off_t before = lseek(report->fd, 0, SEEK_END);
-    if (before < 0) return dt__fail_errno(report->path, "cannot seek");
-    ssize_t written;
-    do
-        written = write(report->fd, line->data, line->length);
-    while (written < 0 && errno == EINTR);
-    if (written != (ssize_t)line->length) {
-        if (written >= 0) errno = ENOSPC;
-        dt_status status = dt__fail_errno(report->path, "cannot write");
-        if (ftruncate(report->fd, before))
-            dt_warn("%s: cannot remove an incomplete last line", report->path);
-        return status;
-    }
+    DT_TRY(dt_text_append(&report->waiting, line->data, line->length));
+    const dt_status status = write_waiting(report);
+    if (status && report->waiting.length > MOST_WAITING) return status;
+    if (status && !waited) dt_warn("%s; tried again with the next record", dt_error_text());
     line->data[line->length - 1] = 0;
     if (report->tensorboard || report->prometheus) record_show(report, line->data);
     if (report->listener) report->listener(report->listener_arg, line->data);

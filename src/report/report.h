@@ -25,6 +25,7 @@ struct dt_report {
     char *path; /* of the records */
     int fd;
     struct dt_json record;  /* being built */
+    struct dt_text waiting; /* lines that the disk had no room for */
     dt_record_fn *listener; /* is told of each record; NULL: nobody */
     void *listener_arg;
     struct dt__tensorboard *tensorboard; /* NULL: none */

@@ -249,8 +249,11 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
 
 void dt__bank_close(struct dt_bank *bank)
 {
+    char error[DT_ERROR_MAX]; /* the run's, which is told behind this: not what fails here */
+    snprintf(error, sizeof error, "%s", dt_error_text());
     dt_writer_destroy(bank->writer);
     if (bank->report) dt_report_close(bank->report);
+    (void)dt_fail(DT_EIO, "%s", error);
     dt_metrics_destroy(bank->metrics);
     dt_config_free(&bank->before);
     dt_checkpoint_free(&bank->loaded);

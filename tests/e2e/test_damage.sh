@@ -66,8 +66,8 @@ at_exit "umount -l $tmp/disk"
 fill() { dd if=/dev/zero of="$tmp/disk/filler" bs=4k 2>/dev/null; }
 later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
 
-# During the run, for a while.
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+# During the run, for a while: no save that fails, and no record, ends it.
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.log_steps=5 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
@@ -75,15 +75,16 @@ rm "$tmp/disk/filler"
 wait $! || { cat "$tmp/err"; fail 'a disk that was full for a while'; }
 grep '^dtrain: warning: checkpoint' "$tmp/err" | head -n 1
 check_le 'warnings' "$(grep -c '^dtrain: warning: checkpoint' "$tmp/err")" 3
+check_eq 'records' "$(records "$tmp/disk/run" train step | xargs)" "$(seq 5 5 320 | xargs)"
 check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
-# Until the end: what was saved before still loads.
+# Until the end: what was saved before still loads. The error is the save's, not that of a record which waits.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.log_steps=5 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
-one_error 'No space' $?
+one_error 'step-000000320.h5' $?
 rm "$tmp/disk/filler"
 good "$tmp/disk/run"
 from=$(sed -n 's/.*resuming at step \([0-9]*\).*/\1/p' "$tmp/err")

@@ -275,21 +275,65 @@ START_TEST(a_long_torn_line_is_cut)
 }
 END_TEST
 
-/* On a full disk the error is told, and what is in the file is whole lines still. */
+/* What a full disk does not take waits for the next record; what is in the file is whole lines. */
 START_TEST(a_full_disk_leaves_whole_lines)
 {
+    dt_log_set_level(DT_LOG_ERROR);
     for (long room = 0; room < 26; room++) {
         set_up(NULL);
         write_record(1);
         disk_bytes = room;
-        struct dt_json *record = dt_record_begin(report, "train");
-        dt_json_int(record, "step", 2);
-        EXPECT_FAIL(dt_record_end(report), DT_EIO, "metrics.jsonl: cannot write: No space left");
-        disk_bytes = -1;
+        write_record(2);
         write_record(3);
-        expect_file("{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":3}\n");
+        disk_bytes = -1;
+        expect_file("{\"kind\":\"train\",\"step\":1}\n");
+        write_record(4);
+        expect_file("{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n"
+                    "{\"kind\":\"train\",\"step\":3}\n{\"kind\":\"train\",\"step\":4}\n");
         tear_down();
     }
+}
+END_TEST
+
+/* They wait for the close at last, which fails if they find no room. */
+START_TEST(a_disk_that_stays_full_is_an_error)
+{
+    dt_log_set_level(DT_LOG_ERROR);
+    for (long room = 0; room < 60; room += 59) {
+        set_up(NULL);
+        disk_bytes = 0;
+        write_record(1);
+        write_record(2);
+        disk_bytes = room;
+        const dt_status status = dt_report_close(report);
+        disk_bytes = -1;
+        ck_assert_int_eq(status, room ? DT_OK : DT_EIO);
+        if (status) ck_assert_ptr_nonnull(strstr(dt_error_text(), "cannot write: No space left"));
+        expect_file(status ? ""
+                           : "{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");
+        scratch_leave(scratch);
+    }
+}
+END_TEST
+
+/* Nor do they wait without end. */
+START_TEST(records_that_wait_have_a_limit)
+{
+    enum { LONG = 1 << 20 };
+    char *line;
+    int taken = 0;
+    dt_log_set_level(DT_LOG_ERROR);
+    set_up(NULL);
+    ck_assert_ptr_nonnull(line = calloc(1, LONG));
+    memset(line, ' ', LONG - 1);
+    memcpy(line, "{}", 2);
+    disk_bytes = 0;
+    while (taken < 100 && !dt_record_line(report, line))
+        taken++;
+    ck_assert_int_eq(taken, 16);
+    free(line);
+    disk_bytes = -1;
+    tear_down();
 }
 END_TEST
 
@@ -441,6 +485,7 @@ END_TEST
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
       metrics_show_what_applies, records_are_appended, what_is_appended_cuts_no_other_line,
       a_torn_last_line_is_cut, a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
+      a_disk_that_stays_full_is_an_error, records_that_wait_have_a_limit,
       an_interrupted_write_goes_on, deleted_records_are_put_back,
       records_that_cannot_be_put_back_are_an_error, another_file_in_their_place_is_gone_on_with,
       a_failed_last_sync_or_close_is_told, a_directory_that_is_not_there_is_an_error,
