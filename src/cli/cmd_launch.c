@@ -270,17 +270,18 @@ static size_t pass_on(int from, struct tail *tail)
 /* What mpirun has started here: ranks, and ways to other hosts. */
 struct children {
     char program[16];         /* the ranks' name, as much of it as the kernel keeps */
-    bool seen, ranks, living; /* any; ranks among them; any that has not ended */
+    bool seen, ranks;         /* any so far; ranks among them */
+    bool living, rank_living; /* any that has not ended; ranks among them */
 };
 
 static void children_look(pid_t pid, struct children *children)
 {
     char path[64], name[32], state;
     glob_t lists;
-    children->living = false;
+    children->living = children->rank_living = false;
     snprintf(path, sizeof path, "/proc/%ld/task/*/children", (long)pid);
     if (glob(path, 0, NULL, &lists)) {
-        children->living = true; /* this kernel does not say */
+        children->living = children->rank_living = true; /* this kernel does not say */
         return;
     }
     for (size_t i = 0; i < lists.gl_pathc; i++) {
@@ -289,8 +290,10 @@ static void children_look(pid_t pid, struct children *children)
             snprintf(path, sizeof path, "/proc/%d/stat", child);
             if (!(stat = fopen(path, "re"))) continue;
             if (fscanf(stat, "%*d (%31[^)]) %c", name, &state) == 2) {
-                children->ranks |= !strcmp(name, children->program);
-                children->living |= state != 'Z';
+                const bool rank = !strcmp(name, children->program), lives = state != 'Z';
+                children->ranks |= rank;
+                children->living |= lives;
+                children->rank_living |= rank && lives;
             }
             fclose(stat);
         }
@@ -299,15 +302,17 @@ static void children_look(pid_t pid, struct children *children)
     globfree(&lists);
 }
 
-/* Whether mpirun has something to wait for: a process that it has started here; or ranks of other
- * hosts alone, which are not seen. Open MPI's daemons there may go on without the way to them
- * (plm_rsh_no_tree_spawn). */
+/* Whether mpirun has something to wait for: ranks that it has started here, which end when all
+ * others do, whatever way there still is to a host whose link is cut; without any, a process that
+ * it has started here, or ranks of other hosts alone, which are not seen. Open MPI's daemons there
+ * may go on without the way to them (plm_rsh_no_tree_spawn). */
 static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct tail *tail,
                          struct children *children)
 {
     if (tail->error[0]) return false;
     children_look(pid, children);
-    return children->living || (children->seen && !children->ranks && !launch->hosts.hydra);
+    if (children->ranks) return children->rank_living;
+    return children->living || (children->seen && !launch->hosts.hydra);
 }
 
 /* Looks for hosts that have come back or are new, now and then, and stops the job at a checkpoint

@@ -37,12 +37,14 @@ stop_once() {
 begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
 errors() { grep -c '^dtrain: error:' "$1"; }
 
-# An mpirun that has lost all ranks that it started, and does not end, is ended; under whatever name launch was called.
+# An mpirun that has lost all ranks that it started, and does not end, is ended, whatever way there is still to a host
+# whose link is cut; under whatever name launch was called.
 as_mpirun "$tmp/hanging" <<END
 [ ! -e "$tmp/hung" ] || exec $true_mpirun "\$@"
 touch "$tmp/hung"
 echo 'dtrain: starting' >&2
 "$tmp/dtrain" 1 &
+sleep 1000 &
 exec sleep 1000
 END
 cp "$(command -v sleep)" "$tmp/dtrain"
