@@ -32,10 +32,10 @@
 #include "dtrain/report.h"
 #include "dtrain/state.h"
 
-/* That mpirun may take to end behind the job's error line, and behind the last rank of this host:
- * it waits for ever for a host whose link is cut, and at times for a lock of its own behind a rank
- * that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started
- * any process it may take three times as long. */
+/* That mpirun may take to end behind the job's error line or its own, and behind the last rank of
+ * this host: it waits for ever for a host whose link is cut, and at times for a lock of its own
+ * behind a rank that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before
+ * it has started any process it may take three times as long. */
 static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
 static const char ERROR[] = "dtrain: error: ";
@@ -188,6 +188,7 @@ struct tail {
     size_t length;
     bool ranks;     /* one of them has said something */
     bool few_slots; /* mpirun has said so, at length */
+    bool aborted;   /* and that it ends the job, for a rank has failed */
 };
 
 /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end with a
@@ -263,6 +264,7 @@ static size_t pass_on(int from, struct tail *tail)
         const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
         if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
+        if (strstr(tail->line, "the job has been aborted")) tail->aborted = true;
     }
     return (size_t)n;
 }
@@ -309,7 +311,7 @@ static void children_look(pid_t pid, struct children *children)
 static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct tail *tail,
                          struct children *children)
 {
-    if (tail->error[0]) return false;
+    if (tail->error[0] || tail->aborted) return false;
     children_look(pid, children);
     if (children->ranks) return children->rank_living;
     return children->living || (children->seen && !launch->hosts.hydra);

@@ -52,6 +52,17 @@ ln -s "$dtrain" "$tmp/other"
 program=$dtrain dtrain=$tmp/other
 launch hangs
 hangs=$job dtrain=$program
+# So is one that has said that it ends the job, where ranks were on other hosts alone.
+as_mpirun "$tmp/aborting" <<END
+[ ! -e "$tmp/aborted" ] || exit 75
+touch "$tmp/aborted"
+sleep 1000 &
+sleep 1
+echo 'a non-zero exit code. Per user-direction, the job has been aborted.' >&2
+exec sleep 1000
+END
+launch aborts
+aborts=$job
 # One whose ranks live is not, however long they say nothing.
 as_mpirun "$tmp/living" <<END
 "$tmp/dtrain" 26
@@ -338,5 +349,7 @@ check_eq 'exit with a slow host' $? 75
 wait $lives
 check_eq 'exit of a job that says nothing for long' $? 75
 check_eq 'its errors' "$(errors "$tmp/lives.err")" 0
+wait $aborts
+check_eq 'exit behind an mpirun that does not end the job' $? 75
 wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
 check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"
