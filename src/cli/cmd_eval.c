@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "data/names.h"
+#include "data/text.h"
 #include "dtrain/report.h"
 #include "dtrain/train.h"
 

@@ -26,7 +26,7 @@
 
 #include "cli/cli.h"
 #include "cli/hosts.h"
-#include "data/packed.h"
+#include "data/input.h"
 #include "dtrain/comm.h"
 #include "dtrain/history.h"
 #include "dtrain/report.h"

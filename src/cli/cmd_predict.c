@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "data/names.h"
+#include "data/text.h"
 #include "dtrain/report.h"
 #include "dtrain/train.h"
 

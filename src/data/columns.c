@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/number.h"
 #include "data/source.h"
+#include "data/text.h"
 #include "data/typed.h"
 
 enum { PATH_SIZE = 64, PLACE_SIZE = 64 };

@@ -18,7 +18,7 @@
 
 #include "data/batch.h"
 #include "data/date.h"
-#include "data/names.h"
+#include "data/text.h"
 #include "hdf5/write.h"
 
 enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */

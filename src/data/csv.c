@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/input.h"
 #include "data/libsvm.h"
-#include "data/number.h"
-#include "data/packed.h"
 #include "data/reader.h"
+#include "data/text.h"
 
 /* ---- cells and rows ------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #define DATA_CSV_H
 
 #include "data/header.h"
-#include "data/text.h"
+#include "data/typed.h"
 
 /* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or
  * to NULL behind the last cell. DT_EFORMAT: text behind a closing quote. */

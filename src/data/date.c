@@ -6,8 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "data/names.h"
-#include "data/number.h"
+#include "data/text.h"
 
 enum { GROUP = 31, SLOTS = 288, SLOT_SECS = 300, DAY_SECS = 86400 };
 

@@ -10,7 +10,8 @@
 
 #include "base/internal.h"
 #include "data/csv.h"
-#include "data/number.h"
+#include "data/input.h"
+#include "data/text.h"
 
 enum { MOST_NAMED = 8 };
 

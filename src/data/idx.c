@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/packed.h"
+#include "data/input.h"
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/number.h"
+#include "data/text.h"
 
 enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20 };
 

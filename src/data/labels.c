@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/number.h"
+#include "data/text.h"
 
 enum { MOST_UNASKED = 1000 };
 

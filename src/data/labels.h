@@ -2,7 +2,7 @@
 #ifndef DATA_LABELS_H
 #define DATA_LABELS_H
 
-#include "data/names.h"
+#include "data/text.h"
 #include "dtrain/config.h"
 #include "dtrain/data.h"
 

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/number.h"
-#include "data/packed.h"
+#include "data/input.h"
 #include "data/reader.h"
 #include "data/text.h"
 

@@ -2,7 +2,7 @@
 #ifndef DATA_LIBSVM_H
 #define DATA_LIBSVM_H
 
-#include "data/text.h"
+#include "data/typed.h"
 
 /* Parses "label index:value ..." into the entries of parser->row (from index 0) and parser->label,
  * which is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that

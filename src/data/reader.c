@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "data/packed.h"
+#include "data/input.h"
 
 /* ==== formats ================================================================================= */
 

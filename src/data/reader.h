@@ -29,12 +29,6 @@ struct dt__format {
     void (*close)(void *reader);
 };
 
-/* The reader of formats that are text: of the typed rows that the survey has made. */
-dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
-                                void **out);
-dt_status dt__typed_reader_read(void *reader, uint64_t row, size_t count, struct dt__block *out);
-void dt__typed_reader_close(void *reader);
-
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
     dt__format_memory;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/csv.h"
+#include "data/input.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
 #include "data/reader.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "data/names.h"
+#include "data/text.h"
 #include "dtrain/data.h"
 
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg)

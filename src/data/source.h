@@ -7,7 +7,7 @@
 
 #include "data/batch.h"
 #include "data/columns.h"
-#include "data/names.h"
+#include "data/text.h"
 #include "data/typed.h"
 #include "dtrain/base.h"
 #include "dtrain/data.h"

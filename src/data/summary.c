@@ -8,9 +8,9 @@
 
 #include "base/internal.h"
 #include "data/csv.h"
-#include "data/number.h"
-#include "data/packed.h"
+#include "data/input.h"
 #include "data/reader.h"
+#include "data/text.h"
 
 enum {
     MOST_DISTINCT = 100000,

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/limits.h"
-#include "data/packed.h"
+#include "data/input.h"
 #include "data/reader.h"
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,

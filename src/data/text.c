@@ -1,352 +1,452 @@
-/* Text formats: records of a stream, and the one pass over a file of rows. */
+/* Texts: the numbers that they say, lists of them, and an index to search them by. */
 #include "data/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <poll.h>
+#include <ctype.h>
+#include <float.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <strings.h>
 
 #include "base/limits.h"
-#include "data/csv.h"
-#include "data/header.h"
-#include "data/number.h"
-#include "data/packed.h"
-#include "data/reader.h"
 
-enum { LONGEST_RECORD = 1 << 26 };
+/* ---- numbers -------------------------------------------------------------------------------- */
 
-/* ---- records -------------------------------------------------------------------------------- */
+enum { LONGEST = 400, SHORT_DIGITS = 19 };
 
-/* A pipe gives what it has, and is waited for; a stream in memory has no descriptor. */
-static dt_status stream_read(const struct dt__lines *lines, char *to, size_t size, size_t *length)
+/* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and
+ * so are powers up to 1e22. More digits are divided with the 64 bits of a long double, and what
+ * ends half-way between two doubles there is left to others.
+ * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
+static bool digits_divide(uint64_t digits, size_t places, double *out)
 {
-    enum { WAIT_MS = 100 };
-    const int fd = fileno(lines->in);
-    struct pollfd input = {.fd = fd, .events = POLLIN};
-    ssize_t got;
-    for (int ready = 0; fd >= 0 && ready <= 0;) {
-        ready = poll(&input, 1, WAIT_MS);
-        if (ready < 0 && errno != EINTR) break; /* read says why */
-        if (ready <= 0) DT_TRY(dt_stop_check());
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (places >= sizeof power / sizeof *power) return false;
+    if (digits <= UINT64_C(1) << 53) {
+        *out = (double)digits / power[places];
+        return true;
     }
-    do
-        got = fd < 0 ? (ssize_t)fread(to, 1, size, lines->in) : read(fd, to, size);
-    while (fd >= 0 && got < 0 && errno == EINTR);
-    if (got < 0 || (fd < 0 && got == 0 && ferror(lines->in)))
-        return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
-    *length = (size_t)got;
-    dt_work_progress();
-    return DT_OK;
+#if LDBL_MANT_DIG == 64
+    long double quotient = (long double)digits / (long double)power[places];
+    uint64_t bits;
+    memcpy(&bits, &quotient, sizeof bits);
+    *out = (double)quotient;
+    return (bits & 0x7ff) != 0x400;
+#else
+    return false;
+#endif
 }
 
-/* Moves what is left to the front and reads more behind it. */
-static dt_status lines_fill(struct dt__lines *lines)
+static const char *digits_scan(const char *p, const char *end, uint64_t *digits)
 {
-    const size_t from = lines->held ? lines->start : lines->begin, kept = lines->end - from;
-    size_t got;
-    if (kept >= LONGEST_RECORD)
-        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a row of more than %d MiB, or an open quote",
-                       lines->name, lines->next_line, LONGEST_RECORD >> 20);
-    if (kept) memmove(lines->data, lines->data + from, kept);
-    lines->begin -= from;
-    lines->start = 0;
-    lines->end = kept;
-    DT_TRY(dt_grow(&lines->data, &lines->capacity, kept + DT__LINES_BYTES, 1, "lines of text"));
-    char *to = lines->data + kept;
-    DT_TRY(lines->file ? dt__packed_read(lines->file, to, lines->capacity - kept, &got)
-                       : stream_read(lines, to, lines->capacity - kept, &got));
-    lines->eof = got == 0;
-    lines->end += got;
-    return DT_OK;
+    for (; p < end && (unsigned char)(*p - '0') < 10; p++)
+        *digits = *digits * 10 + (uint64_t)(*p - '0');
+    return p;
 }
 
-/* Reads as much as tells what kind of file it is; a pipe's first line may be shorter, and the next
- * one be long in coming. */
-static dt_status lines_begin(struct dt__lines *lines)
+bool dt__number_scan(const char **text, const char *end, double *out)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
-    dt_status status = DT_OK;
-    lines->next_line = 1;
-    lines->held = true;
-    while (!status && !lines->eof && lines->end < DT__PACKED_HEAD &&
-           !(lines->end && memchr(lines->data, '\n', lines->end)))
-        status = lines_fill(lines);
-    if (!status && lines->end >= 3 && !memcmp(lines->data, mark, 3)) lines->start = 3;
-    lines->begin = lines->start;
-    if (status) dt__lines_close(lines);
-    return status;
-}
-
-dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
-{
-    *lines = (struct dt__lines){.in = in, .lent = true, .name = name};
-    return lines_begin(lines);
-}
-
-/* A FIFO that nobody writes to yet is waited for where it is read, and not here. */
-static dt_status pipe_open(struct dt__lines *lines, const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0) lines->in = fdopen(fd, "r");
-    if (!lines->in) {
-        const dt_status status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-        if (fd >= 0) close(fd);
-        return status;
+    bool negative = *text < end && **text == '-';
+    const char *first = *text + negative, *point = NULL;
+    uint64_t digits = 0;
+    double value;
+    const char *p = digits_scan(first, end, &digits);
+    if (p < end && *p == '.') {
+        point = p + 1;
+        p = digits_scan(point, end, &digits);
     }
-    if (isatty(fd)) return dt_fail(DT_EIO, "%s: a terminal: expected a file or a pipe", path);
-    DT_TRY(lines_begin(lines));
-    return dt__stream_refuse(path, (const unsigned char *)lines->data, lines->end);
-}
-
-dt_status dt__lines_open(struct dt__lines *lines, const char *path)
-{
-    *lines = (struct dt__lines){.name = path};
-    dt_status status = DT_OK;
-    if (dt__path_is_pipe(path))
-        status = pipe_open(lines, path);
-    else if (!(status = dt__packed_open(path, &lines->file)))
-        status = lines_begin(lines);
-    if (status) dt__lines_close(lines);
-    return status;
-}
-
-void dt__lines_close(struct dt__lines *lines)
-{
-    dt__packed_close(lines->file);
-    if (lines->in && !lines->lent) fclose(lines->in);
-    dt_free(lines->data);
-    dt_free(lines->raw);
-    *lines = (struct dt__lines){0};
-}
-
-void dt__lines_release(struct dt__lines *lines, bool rewind)
-{
-    lines->held = false;
-    if (!rewind) return;
-    lines->rewound = lines->next_line;
-    lines->begin = lines->start;
-    lines->next_line = 1;
-}
-
-bool dt__lines_ready(const struct dt__lines *lines)
-{
-    struct pollfd input = {.fd = lines->in ? fileno(lines->in) : -1, .events = POLLIN};
-    size_t left = lines->end - lines->begin;
-    if (lines->eof || (left && memchr(lines->data + lines->begin, '\n', left))) return true;
-    return poll(&input, 1, 0) != 0;
-}
-
-void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config)
-{
-    const char *separator = config->data.separator;
-    lines->commas = config->data.decimal == DT_DECIMAL_COMMA;
-    lines->separator = separator[0] && !separator[1] ? *separator : ';';
-    if (!strcmp(separator, "space")) lines->separator = ' ';
-}
-
-/* Whether it is like 1.250, of which a file with decimal commas may mean 1250. */
-static bool is_of_thousands(const char *text, size_t length)
-{
-    static const char *const like[] = {"1.111", "11.111", "111.111"};
-    dt__text_trim(&text, &length);
-    if (length && *text == '-') text++, length--;
-    if (length < 5 || length > 7 || *text == '0') return false;
-    for (size_t i = 0; i < length; i++)
-        if (like[length - 5][i] == '.' ? text[i] != '.' : text[i] < '0' || text[i] > '9')
-            return false;
+    ptrdiff_t count = p - first - (point != NULL);
+    for (; count > SHORT_DIGITS && (*first == '0' || *first == '.'); first++)
+        count -= *first == '0';
+    if (count < 1 || count > SHORT_DIGITS) return false;
+    if (!digits_divide(digits, point ? (size_t)(p - point) : 0, &value)) return false;
+    *out = negative ? -value : value;
+    *text = p;
     return true;
 }
 
-/* Puts a point in place of the comma in cells that are a number but for that. Outside of quotes a
- * comma beside one separates cells; every one does where it is the separator. */
-static void commas_replace(struct dt__lines *lines, char *text, size_t length)
+static bool text_is_word(const char *const *words, const char *text, size_t length)
 {
-    const bool separates = lines->separator == ',';
-    const char borders[] = {separates ? ';' : lines->separator, '"', ';', '\t', '|', '\r', '\n'};
-    char *const stop = text + length;
-    bool inside = false; /* quotes */
-    for (char *cell = text, *end; cell < stop; cell = end + 1) {
-        for (end = cell; end < stop && !memchr(borders, *end, sizeof borders);)
-            end++;
-        char *comma = memchr(cell, ',', (size_t)(end - cell));
-        double value;
-        inside ^= cell > text && cell[-1] == '"';
-        if (!comma && !lines->said_point && lines->line >= lines->rewound &&
-            is_of_thousands(cell, (size_t)(end - cell))) {
-            dt_warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
-                    "if it stands between thousands, leave it out",
-                    lines->name, lines->line, (int)(end - cell), cell);
-            lines->said_point = true;
+    for (; *words; words++)
+        if (strlen(*words) == length && !strncasecmp(text, *words, length)) return true;
+    return false;
+}
+
+bool dt__text_is_missing(const char *text, size_t length)
+{
+    static const char *const words[] = {"",  "NA",   "N/A",  "NaN", "null",
+                                        "?", "#N/A", "<NA>", "\\N", NULL};
+    dt__text_trim(&text, &length);
+    return length <= 4 && text_is_word(words, text, length);
+}
+
+enum dt__number dt__number_parse(const char *text, size_t length, double *out)
+{
+    static const char *const words[] = {"nan", "inf", "infinity", NULL};
+    const char *end = text + length;
+    char copy[LONGEST + 1], *stop;
+    double value;
+    while (text < end && (*text == ' ' || *text == '\t'))
+        text++;
+    while (text < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    const char *p = text;
+    if (dt__number_scan(&p, end, &value) && p == end) {
+        *out = value;
+        return DT__NUMBER_GOOD;
+    }
+    /* strtod takes more than decimal numbers: only their characters get there. */
+    length = (size_t)(end - text);
+    size_t sign = length && strchr("+-", *text), digits = 0;
+    if (text_is_word(words, text + sign, length - sign)) return DT__NUMBER_NOT_FINITE;
+    for (size_t i = 0; i < length; i++) {
+        if (isdigit((unsigned char)text[i]))
+            digits++;
+        else if (!text[i] || !strchr("+-.eE", text[i]))
+            return DT__NUMBER_BAD;
+    }
+    if (!digits || length >= LONGEST) return DT__NUMBER_BAD;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    value = dt_real_read(copy, &stop);
+    if (*stop) return DT__NUMBER_BAD;
+    if (!isfinite((float)value)) return DT__NUMBER_NOT_FINITE;
+    *out = value;
+    return DT__NUMBER_GOOD;
+}
+
+bool dt__text_is_number(const char *text, size_t length)
+{
+    double value;
+    return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
+}
+
+static bool text_is_decimal_comma(const char *text, size_t length)
+{
+    char copy[DT__SHOWN];
+    double value;
+    const char *comma = memchr(text, ',', length);
+    if (!comma || length >= DT__SHOWN) return false;
+    memcpy(copy, text, length);
+    copy[comma - text] = '.';
+    return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
+}
+
+/* Cuts one sign off either end, and says which; NULL: there is none. */
+static const char *cut_signs(const char **text, size_t *length)
+{
+    static const char *const signs[] = {"%", "$", "\xe2\x82\xac", "\xc2\xa3", NULL};
+    const char *cut = NULL;
+    for (int i = 0; signs[i]; i++) {
+        const size_t size = strlen(signs[i]), before = *length;
+        if (*length > size && !memcmp(*text, signs[i], size)) *text += size, *length -= size;
+        if (*length > size && !memcmp(*text + *length - size, signs[i], size)) *length -= size;
+        if (*length < before) cut = signs[i];
+    }
+    return cut;
+}
+
+/* Whether it is a number with groups of three digits behind a mark; or, `bare`, without them. */
+static bool text_is_grouped(const char *text, size_t length, char mark, char decimal, bool bare)
+{
+    char copy[DT__SHOWN];
+    double value;
+    size_t size = 0, group = 0;
+    bool point = false, marks = false;
+    for (size_t i = 0; i <= length; i++) {
+        const char c = i < length ? text[i] : 0;
+        if (c == mark || c == decimal || !c) {
+            if (marks && !point && group != 3) return false;
+            if (c == mark && (point || group == 0 || group > 3)) return false;
+            if (c == mark && !marks && text[i - group] == '0') return false; /* 0,125 */
+            marks |= c == mark;
+            point |= c == decimal;
+            group = 0;
+        } else {
+            group += isdigit((unsigned char)c) != 0;
         }
-        const bool behind = comma == cell && cell > text && cell[-1] == '"';
-        const bool before = comma && comma + 1 == end && end < stop && *end == '"';
-        if (!comma || (!inside && (separates || behind || before))) continue;
-        *comma = '.';
-        if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
+        if (c && c != mark) copy[size++] = c == decimal ? '.' : c;
     }
+    return (marks || bare) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
 }
 
-dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
+/* What 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5 have more than a number; NULL: it is no such
+ * text. */
+static const char *text_unit(const char *text, size_t length)
 {
-    size_t bytes = 0;    /* of the record, without its last line end */
-    size_t newlines = 0; /* with that one */
-    bool open = false, ended = false;
-    *out = NULL;
-    while (!ended) {
-        const char *text = lines->data + lines->begin + bytes;
-        size_t left = lines->end - lines->begin - bytes;
-        const char *newline = left ? memchr(text, '\n', left) : NULL;
-        size_t length = newline ? (size_t)(newline - text) : left;
-        for (const char *p = text, *end = text + length;
-             quotes && (p = memchr(p, '"', (size_t)(end - p))); p++)
-            open = !open;
-        bytes += length;
-        newlines += newline != NULL;
-        ended = newline ? !open : lines->eof;
-        if (!ended && newline) bytes++;
-        if (!ended && !newline) DT_TRY(lines_fill(lines));
+    static const struct {
+        char mark, decimal;
+        const char *name;
+    } marks[] = {{',', '.', "commas between thousands"},
+                 {'.', ',', "points between thousands"},
+                 {' ', '.', "blanks between thousands"},
+                 {' ', ',', "blanks between thousands"},
+                 {'\'', '.', "quotes between thousands"}};
+    static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* that do not break */
+    char plain[DT__SHOWN];
+    size_t size = 0;
+    if (length >= DT__SHOWN) return NULL;
+    const char *sign = cut_signs(&text, &length);
+    dt__text_trim(&text, &length);
+    for (size_t i = 0; i < length; i++) {
+        size_t blank = 0;
+        for (int b = 0; blanks[b] && !blank; b++)
+            if (length - i >= strlen(blanks[b]) && !memcmp(text + i, blanks[b], strlen(blanks[b])))
+                blank = strlen(blanks[b]);
+        plain[size++] = blank ? ' ' : text[i];
+        i += blank ? blank - 1 : 0;
     }
-    if (open)
-        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a quote that does not close", lines->name,
-                       lines->next_line);
-    if (lines->eof && lines->begin == lines->end) return DT_OK;
-    char *text = lines->data + lines->begin;
-    lines->begin += bytes + (lines->begin + bytes < lines->end);
-    lines->line = lines->next_line;
-    lines->next_line += newlines;
-    *out = text;
-    while (bytes && text[bytes - 1] == '\r') /* two, where CRLF was made of CRLF */
-        bytes--;
-    *out_length = bytes;
-    if (lines->keeps) {
-        DT_TRY(dt_grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
-        memcpy(lines->raw, text, bytes);
+    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+        if (text_is_grouped(plain, size, marks[m].mark, marks[m].decimal, sign != NULL))
+            return sign ? sign : marks[m].name;
+    return NULL;
+}
+
+/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
+static bool text_is_date(const char *text, size_t length)
+{
+    size_t i = 0, groups = 0;
+    char between = 0;
+    while (groups < 3) {
+        size_t begin = i;
+        while (i < length && isdigit((unsigned char)text[i]))
+            i++;
+        if (i == begin || i - begin > 4) return false;
+        if (++groups == 3) break;
+        if (i == length || !strchr("-/.", text[i]) || (between && text[i] != between)) return false;
+        between = text[i++];
     }
-    if (lines->commas) commas_replace(lines, text, bytes);
-    return DT_OK;
+    return i == length || text[i] == ' ' || text[i] == 'T';
 }
 
-/* ---- the pass over a file ------------------------------------------------------------------- */
-
-enum { MAX_MARKS = 1 << 16 };
-
-dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
+/* 13:25, 1:25 PM, 13:25:59: an hour, and two digits of minutes. */
+static bool text_is_time(const char *text, size_t length)
 {
-    DT_TRY(dt_grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
-    parser->words[parser->count++] = word;
-    return DT_OK;
+    const size_t colon = length > 1 && text[1] == ':' ? 1 : 2;
+    if (length < colon + 3 || text[colon] != ':') return false;
+    for (size_t i = 0; i < colon + 3; i++)
+        if (i != colon && !isdigit((unsigned char)text[i])) return false;
+    const bool hour = colon == 1 || text[0] < '2' || (text[0] == '2' && text[1] < '4');
+    return hour && text[colon + 1] < '6' &&
+           (length == colon + 3 || text[colon + 3] == ':' || text[colon + 3] == ' ');
 }
 
-/* A weight is a number from 0 on. */
-static dt_status cell_weigh(const struct dt__cell *cell, float *out)
+enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
-    if (!cell->text) return DT_OK;
-    dt_status status = dt__number_read(cell->text, cell->length, out);
-    if (!status && *out < 0)
-        status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)cell->length, cell->text);
-    return status ? dt_fail_prefix(status, "data.weight: ") : DT_OK;
+    const bool unit = text_unit(text, length) != NULL;
+    if (text_is_decimal_comma(text, length)) return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
+    if (unit) return DT__TEXT_UNIT;
+    return text_is_date(text, length) || text_is_time(text, length) ? DT__TEXT_DATE
+                                                                    : DT__TEXT_PLAIN;
 }
 
-dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
+dt_status dt__number_read(const char *text, size_t length, float *out)
 {
-    if (dt__text_is_missing(label->text, label->length))
-        return dt_fail(DT_EFORMAT,
-                       "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
-                       "rows of CSV out",
-                       (int)label->length, label->text);
-    dt_status status = dt__number_read(label->text, label->length, out);
-    if (!status) status = dt__target_check(of, (double)*out);
-    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
-}
-
-static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
-                           struct dt__typed_row *out)
-{
-    const struct dt__cell *label = &parser->label;
-    out->count = (uint32_t)parser->count;
-    survey->entries += parser->entries;
-    if (parser->entries > survey->most_entries) survey->most_entries = parser->entries;
-    DT_TRY(cell_weigh(&parser->weight, &out->weight));
-    if (survey->of->classes)
-        return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
-    return dt__target_read(survey->of, label, &out->y.target);
-}
-
-/* Marks the next row as a place to enter, if the last mark is far enough behind; or the end. */
-static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
-{
-    const uint64_t step = file->bytes / MAX_MARKS;
-    if (!end && file->nmarks &&
-        offset - file->marks[file->nmarks - 1].offset <
-            (step > DT__MARK_BYTES ? step : DT__MARK_BYTES))
+    static const char *const messages[] = {
+        [DT__TEXT_PLAIN] = "is not a number",
+        [DT__TEXT_DATE] = "is not a number",
+        [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
+                           "data.decimal=,",
+        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a comma: remove it if it stands between "
+                                   "thousands; if it is a decimal one, write a point, or set "
+                                   "data.decimal=,",
+        [DT__TEXT_UNIT] = "is no plain number: remove the ",
+    };
+    double value;
+    const enum dt__number kind = dt__number_parse(text, length, &value);
+    if (kind == DT__NUMBER_GOOD) {
+        *out = (float)value;
         return DT_OK;
-    DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
-                   "marks in a text file"));
-    file->marks[file->nmarks++] = (struct dt__mark){file->rows, offset};
+    }
+    if (!length) return dt_fail(DT_EFORMAT, "empty where a number belongs");
+    const bool finite = kind != DT__NUMBER_NOT_FINITE;
+    const enum dt__text_kind is = dt__text_kind(text, length);
+    return dt_fail(DT_EFORMAT, "'%.*s' %s%s", dt__shown(length), text,
+                   finite ? messages[is] : "is not a finite number",
+                   finite && is == DT__TEXT_UNIT ? text_unit(text, length) : "");
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+void dt__names_free(char **names, size_t count)
+{
+    for (size_t i = 0; names && i < count; i++)
+        dt_free(names[i]);
+    dt_free(names);
+}
+
+dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
+{
+    char *copy;
+    DT_TRY(dt_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, "names"));
+    DT_TRY(dt_alloc(length + 1, 1, "name", &copy));
+    memcpy(copy, text, length);
+    list->items[list->count++] = copy;
     return DT_OK;
 }
 
-/* Whether a record, which stays as it is, lacks a label, by data.unlabelled=skip. */
-static dt_status record_is_unlabelled(struct dt__survey *survey, const struct dt__parser *parser,
-                                      const char *record, size_t length, bool *out)
+static int order_by_bytes(const void *a, const void *b)
 {
-    const struct dt__header *header = parser->header;
-    *out = false;
-    if (survey->config->data.unlabelled == DT_UNLABELLED_ERROR || !header) return DT_OK;
-    DT_TRY(dt_grow(&survey->record, &survey->record_room, length + 1, 1, "row of text"));
-    memcpy(survey->record, record, length);
-    char *text = survey->record, *const end = text + length;
-    for (size_t i = 0; text && i < header->cells.count; i++) {
-        struct dt__cell cell;
-        DT_TRY(dt__csv_cell(&text, end, header->separator, &cell));
-        *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void dt__names_sort(char **names, size_t count)
+{
+    if (count) qsort(names, count, sizeof *names, order_by_bytes);
+}
+
+void dt__text_trim(const char **text, size_t *length)
+{
+    for (; *length && isblank((unsigned char)**text); ++*text)
+        --*length;
+    while (*length && isblank((unsigned char)(*text)[*length - 1]))
+        --*length;
+}
+
+dt_status dt__names_split(const char *text, struct dt__names *out)
+{
+    while (*text) {
+        size_t length = strcspn(text, ","), next = length + (text[length] == ',');
+        const char *part = text;
+        while (length && isspace((unsigned char)*part))
+            part++, length--;
+        while (length && isspace((unsigned char)part[length - 1]))
+            length--;
+        if (length) DT_TRY(dt__names_add(out, part, length));
+        text += next;
     }
     return DT_OK;
 }
 
-dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
-                          const struct dt__grammar *grammar, struct dt__parser *parser)
+/* ---- dictionaries ---------------------------------------------------------------------------- */
+
+void dt__dict_free(struct dt__dict *dict)
 {
-    char *record;
-    size_t length;
-    struct dt__typed *typed = &survey->source->typed;
-    survey->labels.path = file->path;
-    if (!survey->of->classes) {
-        dt_status status = dt__survey_targets(survey, 1 + parser->more);
-        if (status) return dt_fail_prefix(status, "%s: ", file->path);
+    dt_free(dict->bytes);
+    dt_free(dict->entries);
+    dt_free(dict->slots);
+    *dict = (struct dt__dict){0};
+}
+
+/* FNV-1a, and its bits mixed. */
+uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+_Static_assert((DT__DICT_SLOTS & (DT__DICT_SLOTS - 1)) == 0 && DT__DICT_SLOTS > 1,
+               "a hash is masked; a slot stays free");
+
+/* The slot of a text, or the empty one where it belongs. */
+static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t length)
+{
+    size_t slot = dt__text_hash(text, length, 0) & (dict->nslots - 1);
+    for (uint32_t number; (number = dict->slots[slot]); slot = (slot + 1) & (dict->nslots - 1)) {
+        const struct dt__dict_entry *entry = &dict->entries[number - 1];
+        if (entry->length == length && !memcmp(dict->bytes + entry->at, text, length)) break;
     }
-    uint64_t skipped = 0;
-    while (true) {
-        struct dt__typed_row row = {.weight = 1};
-        bool unlabelled;
-        DT_TRY(dt_stop_check());
-        do
-            DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
-        while (record && grammar->is_empty(record, length));
-        if (!record) break;
-        survey->labels.line = lines->line;
-        uint32_t *const crc = &survey->source->text_crc;
-        *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
-        dt_status status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
-        if (unlabelled && ++skipped) continue;
-        if (!status) status = grammar->parse(parser, record, length);
-        const bool parsed = !status;
-        if (parsed) status = row_learn(survey, parser, &row);
-        if (status)
-            return dt_fail_prefix(status, "%s:%" PRIu64 "%s: ", lines->name, lines->line,
-                                  parsed && lines->commas ? " (a decimal comma is shown as a point)"
-                                                          : "");
-        DT_TRY(file_mark(file, dt__typed_end(typed), false));
-        DT_TRY(dt__typed_add(typed, &row, sizeof row));
-        DT_TRY(dt__typed_add(typed, parser->words, row.count * sizeof *parser->words));
-        file->rows++;
+    return slot;
+}
+
+dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+{
+    if (2 * (dict->count + 1) > dict->nslots) { /* at most half of the slots are used */
+        const size_t nslots = dict->nslots ? 2 * dict->nslots : DT__DICT_SLOTS;
+        uint32_t *slots;
+        DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
+        dt_free(dict->slots);
+        dict->slots = slots;
+        dict->nslots = nslots;
+        for (size_t i = 0; i < dict->count; i++) {
+            const struct dt__dict_entry *entry = &dict->entries[i];
+            slots[dict_slot(dict, dict->bytes + entry->at, entry->length)] = (uint32_t)i + 1;
+        }
     }
-    if (skipped)
-        dt_info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
-                lines->name, skipped);
-    survey->floats |= parser->floats;
-    survey->values |= parser->values;
-    return file_mark(file, dt__typed_end(typed), true);
+    size_t slot = dict_slot(dict, text, length);
+    if (!dict->slots[slot]) {
+        if (dict->count == UINT32_MAX - 1) return dt_fail(DT_EFORMAT, "too many distinct texts");
+        DT_TRY(dt_grow(&dict->entries, &dict->entries_room, dict->count + 1, sizeof *dict->entries,
+                       "dictionary"));
+        DT_TRY(
+            dt_grow(&dict->bytes, &dict->bytes_room, dict->length + length + 1, 1, "dictionary"));
+        memcpy(dict->bytes + dict->length, text, length);
+        dict->bytes[dict->length + length] = 0;
+        dict->entries[dict->count] = (struct dt__dict_entry){dict->length, length, 0};
+        dict->length += length + 1;
+        dict->slots[slot] = (uint32_t)++dict->count;
+    }
+    *out = dict->slots[slot] - 1;
+    dict->entries[*out].count++;
+    return DT_OK;
+}
+
+dt_status dt__dict_add_names(struct dt__dict *dict, char *const *names, size_t count)
+{
+    uint32_t number;
+    for (size_t i = 0; names && i < count; i++)
+        DT_TRY(dt__dict_add(dict, names[i], strlen(names[i]), &number));
+    return DT_OK;
+}
+
+bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+{
+    uint32_t number = dict->count ? dict->slots[dict_slot(dict, text, length)] : 0;
+    if (number) *out = number - 1;
+    return number != 0;
+}
+
+bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length,
+                         uint32_t *out)
+{
+    char led[256] = " ";
+    if (dt__dict_find(dict, text, length, out)) return true;
+    dt__text_trim(&text, &length);
+    if (dt__dict_find(dict, text, length, out)) return true;
+    if (length + 1 > sizeof led) return false;
+    memcpy(led + 1, text, length);
+    return dt__dict_find(dict, led, length + 1, out);
+}
+
+const char *dt__dict_text(const struct dt__dict *dict, size_t number)
+{
+    return dict->bytes + dict->entries[number].at;
+}
+
+/* ---- lists of files -------------------------------------------------------------------------- */
+
+/* A file that is there is meant, whatever characters its name has. */
+dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out)
+{
+    struct dt__names parts = {0};
+    dt_status status = dt__names_split(list, &parts);
+    for (size_t i = 0; i < parts.count && !status; i++) {
+        const char *part = parts.items[i];
+        glob_t matches;
+        if (!strpbrk(part, "*?[") || dt_path_exists(part)) {
+            status = dt__names_add(out, part, strlen(part));
+            continue;
+        }
+        int code = glob(part, GLOB_NOSORT, NULL, &matches);
+        if (code) {
+            status = dt_fail(DT_EIO,
+                             code == GLOB_NOMATCH ? "%s: no file matches '%s'"
+                                                  : "%s: cannot expand '%s'",
+                             key, part);
+            break;
+        }
+        dt__names_sort(matches.gl_pathv, matches.gl_pathc);
+        for (size_t m = 0; m < matches.gl_pathc && !status; m++)
+            status = dt__names_add(out, matches.gl_pathv[m], strlen(matches.gl_pathv[m]));
+        globfree(&matches);
+    }
+    dt__names_free(parts.items, parts.count);
+    return status;
 }

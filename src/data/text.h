@@ -1,11 +1,12 @@
-/* Text formats: numbered lines, one row a record, some places marked where a file can be
- * entered. */
+/* Texts: pieces of records, and the numbers that they say, which are decimal only, whatever the
+ * locale, never NaN or infinite; lists of names: of columns, of classes, of files; dictionaries
+ * that number texts and count them. */
 #ifndef DATA_TEXT_H
 #define DATA_TEXT_H
 
 #include <string.h>
 
-#include "data/survey.h"
+#include "dtrain/base.h"
 
 /* A piece of a record. */
 struct dt__cell {
@@ -17,83 +18,99 @@ static inline bool dt__cell_is(struct dt__cell cell, const char *text)
     return cell.length == strlen(text) && !memcmp(cell.text, text, cell.length);
 }
 
-struct dt__packed;
-struct dt__lines {
-    struct dt__packed *file; /* NULL: */
-    FILE *in;                /* a stream, */
-    bool lent;               /* whoever opened it closes it */
-    const char *name;        /* for messages; lent */
-    char *data;
-    size_t capacity, start, begin, end; /* start: held for a rewind; not yet handed out:
-                                           data[begin..end) */
-    uint64_t line;                      /* the line at which the last record began */
-    uint64_t next_line;                 /* the line at which the next begins */
-    uint64_t rewound; /* records that begin in lines before have been handed out once */
-    bool eof, held;
-    bool commas;     /* of CSV: numbers have a decimal comma, which becomes a point */
-    char separator;  /* ends a cell then, and so does any of those that are found by themselves but
-                      * the comma; of a comma only those in quotes are decimal ones */
-    bool said_point; /* that one of them has a point, which may mean thousands */
-    bool keeps;      /* set by the caller: `raw` is to be the last record as it stood */
-    char *raw;
-    size_t raw_room;
+/* How much of a text a message shows. */
+enum { DT__SHOWN = 40 };
+static inline int dt__shown(size_t length)
+{
+    return length < DT__SHOWN ? (int)length : DT__SHOWN;
+}
+
+/* Text without the blanks and tabs around it. */
+void dt__text_trim(const char **text, size_t *length);
+
+enum dt__number { DT__NUMBER_GOOD, DT__NUMBER_BAD, DT__NUMBER_NOT_FINITE };
+
+/* Reads text[0..length), blanks around it allowed, as the nearest double. NOT_FINITE: nan, inf, or
+ * beyond what a float holds. */
+enum dt__number dt__number_parse(const char *text, size_t length, double *out);
+
+/* Whether text is a number, a finite one or not. */
+bool dt__text_is_number(const char *text, size_t length);
+
+/* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?; blanks
+ * around it allowed. */
+bool dt__text_is_missing(const char *text, size_t length);
+
+/* What a text is that is no number: a date (2021-03-04, 4/3/21 12:30); a number but for one comma
+ * in the place of a point (0,5), which may stand between thousands (1,250); one but for a sign of
+ * percent or money at an end, or marks between its thousands (5%, $3, 1,250.5, 1.250,5, 1 250). */
+enum dt__text_kind {
+    DT__TEXT_PLAIN,
+    DT__TEXT_DATE,
+    DT__TEXT_COMMA,
+    DT__TEXT_COMMA_OR_UNIT,
+    DT__TEXT_UNIT,
+    DT__TEXT_KINDS
 };
+enum dt__text_kind dt__text_kind(const char *text, size_t length);
 
-/* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on
- * from a stream. What is read is held, for a look at the first records, until dt__lines_release.
- * DT_EIO: "PATH: ..."; DT_EFORMAT: a pipe of packed rows. */
-dt_status dt__lines_open(struct dt__lines *lines, const char *path);
-dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);
-void dt__lines_close(struct dt__lines *lines);
+/* Reads the common short form at *text as the nearest double: sign, digits, '.', digits, at most
+ * 19 digits without leading zeros and 22 behind the point. Moves *text behind it and returns
+ * true, else leaves all as it is; a few such numbers are refused too. */
+bool dt__number_scan(const char **text, const char *end, double *out);
 
-/* Takes decimal commas, as the configuration says. */
-void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config);
+/* The same as dt__number_parse with a message: "'abc' is not a number", and of the kinds above how
+ * to write it. */
+dt_status dt__number_read(const char *text, size_t length, float *out);
 
-/* On from the first record, or from here. */
-void dt__lines_release(struct dt__lines *lines, bool rewind);
+/* ---- lists ---------------------------------------------------------------------------------- */
 
-/* Whether the next call gives a line, or the end, or can read on, without waiting for input. */
-bool dt__lines_ready(const struct dt__lines *lines);
+/* Frees names[0..count) and the list; NULL is fine. */
+void dt__names_free(char **names, size_t count);
 
-/* Next line without its line end (LF or CRLF), or NULL behind the last. With `quotes` a record is
- * several lines where a line end stands between double quotes. May be written to; valid until the
- * next call. DT_EFORMAT: a quote that does not close, a record of more than 64 MiB. */
-dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length);
-
-struct dt__header;
-/* What turns the records of a file into typed rows. */
-struct dt__parser {
-    struct dt__columns *columns;     /* CSV */
-    const struct dt__header *header; /* CSV: which of the file's columns is what */
-    uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
-    uint32_t widest;                 /* LIBSVM: greatest index of any row so far */
-    uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
-    uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
-    size_t count, room;
-    struct dt__cell label, weight; /* its text; empty if there is none */
-    const struct dt_targets *of;   /* of further labels ... */
-    size_t more;                   /* ... so many */
-    size_t entries;                /* sparse ones of the last record */
-    bool floats, values;           /* of all: a value that is no byte, an entry that is not 1 */
+/* A list that grows; free with dt__names_free(list.items, list.count). */
+struct dt__names {
+    char **items;
+    size_t count, capacity;
 };
-/* The number of a label. DT_EFORMAT: it is missing, none, or none that the loss takes. */
-dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out);
-/* Adds a word to the row. */
-dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
+/* Adds a copy of text[0..length) at the end. */
+dt_status dt__names_add(struct dt__names *list, const char *text, size_t length);
 
-/* A grammar of text. Messages name the column alone. */
-struct dt__grammar {
-    bool quotes;                                   /* records may hold line ends between quotes */
-    bool (*is_empty)(char *record, size_t length); /* it is passed over */
-    dt_status (*parse)(struct dt__parser *parser, char *record, size_t length);
-    /* The numbers and entries of a typed row. */
-    dt_status (*row)(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                     struct dt__row *row);
+/* Distinct texts, numbered as they come, and how often each came. Zeroed: an empty one. */
+struct dt__dict {
+    char *bytes; /* the texts, each with its NUL */
+    size_t length, bytes_room;
+    struct dt__dict_entry {
+        size_t at; /* in bytes */
+        size_t length;
+        uint64_t count;
+    } * entries;
+    size_t count, entries_room;
+    uint32_t *slots; /* number + 1 of an entry, or 0; a power of two of them */
+    size_t nslots;
 };
+void dt__dict_free(struct dt__dict *dict);
+/* Counts text[0..length), whose number is *out. DT_EMEMORY. */
+dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, uint32_t *out);
+dt_status dt__dict_add_names(struct dt__dict *dict, char *const *names, size_t count);
+/* The number of a text. False: it is not there. */
+bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out);
+/* The same; a text that is not there may stand there without the blanks around it, or with one in
+ * front: files that have "a, b" for "a,b" name what others ask for by its plain name. */
+bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length,
+                         uint32_t *out);
+const char *dt__dict_text(const struct dt__dict *dict, size_t number);
+/* The same on every machine. */
+uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed);
 
-/* Parses all records from where `lines` stands: typed rows, marks, labels, entries, whether values
- * are bytes. */
-dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
-                          const struct dt__grammar *grammar, struct dt__parser *parser);
+/* Sorts bytewise. */
+void dt__names_sort(char **names, size_t count);
+
+/* Splits a comma-separated list; blanks around the parts are cut, empty parts left out. */
+dt_status dt__names_split(const char *text, struct dt__names *out);
+
+/* Expands a comma-separated list: each glob into its files sorted bytewise, all else as it stands.
+ * `key` names the option in messages. DT_EIO: a glob that matches nothing. */
+dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out);
 
 #endif

@@ -1,7 +1,8 @@
-/* Typed rows: the file, and the reader of formats that are text. */
+/* Typed rows: the file, the pass over a text file that makes them, and their reader. */
 #include "data/typed.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "data/csv.h"
+#include "data/input.h"
 #include "data/reader.h"
-#include "data/text.h"
 
 static const char NAME[] = "the temporary file of typed rows ($TMPDIR)";
 
@@ -108,6 +110,129 @@ dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t 
     DT_TRY(dt_fd_write_at(typed->fd, NAME, bytes, length, typed->bytes));
     typed->bytes += length;
     return DT_OK;
+}
+
+/* ---- rows of a text file --------------------------------------------------------------------- */
+
+enum { MAX_MARKS = 1 << 16 };
+
+dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
+{
+    DT_TRY(dt_grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
+    parser->words[parser->count++] = word;
+    return DT_OK;
+}
+
+/* A weight is a number from 0 on. */
+static dt_status cell_weigh(const struct dt__cell *cell, float *out)
+{
+    if (!cell->text) return DT_OK;
+    dt_status status = dt__number_read(cell->text, cell->length, out);
+    if (!status && *out < 0)
+        status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)cell->length, cell->text);
+    return status ? dt_fail_prefix(status, "data.weight: ") : DT_OK;
+}
+
+dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
+{
+    if (dt__text_is_missing(label->text, label->length))
+        return dt_fail(DT_EFORMAT,
+                       "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
+                       "rows of CSV out",
+                       (int)label->length, label->text);
+    dt_status status = dt__number_read(label->text, label->length, out);
+    if (!status) status = dt__target_check(of, (double)*out);
+    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
+}
+
+static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
+                           struct dt__typed_row *out)
+{
+    const struct dt__cell *label = &parser->label;
+    out->count = (uint32_t)parser->count;
+    survey->entries += parser->entries;
+    if (parser->entries > survey->most_entries) survey->most_entries = parser->entries;
+    DT_TRY(cell_weigh(&parser->weight, &out->weight));
+    if (survey->of->classes)
+        return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
+    return dt__target_read(survey->of, label, &out->y.target);
+}
+
+/* Marks the next row as a place to enter, if the last mark is far enough behind; or the end. */
+static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
+{
+    const uint64_t step = file->bytes / MAX_MARKS;
+    if (!end && file->nmarks &&
+        offset - file->marks[file->nmarks - 1].offset <
+            (step > DT__MARK_BYTES ? step : DT__MARK_BYTES))
+        return DT_OK;
+    DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
+                   "marks in a text file"));
+    file->marks[file->nmarks++] = (struct dt__mark){file->rows, offset};
+    return DT_OK;
+}
+
+/* Whether a record, which stays as it is, lacks a label, by data.unlabelled=skip. */
+static dt_status record_is_unlabelled(struct dt__survey *survey, const struct dt__parser *parser,
+                                      const char *record, size_t length, bool *out)
+{
+    const struct dt__header *header = parser->header;
+    *out = false;
+    if (survey->config->data.unlabelled == DT_UNLABELLED_ERROR || !header) return DT_OK;
+    DT_TRY(dt_grow(&survey->record, &survey->record_room, length + 1, 1, "row of text"));
+    memcpy(survey->record, record, length);
+    char *text = survey->record, *const end = text + length;
+    for (size_t i = 0; text && i < header->cells.count; i++) {
+        struct dt__cell cell;
+        DT_TRY(dt__csv_cell(&text, end, header->separator, &cell));
+        *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
+    }
+    return DT_OK;
+}
+
+dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
+                          const struct dt__grammar *grammar, struct dt__parser *parser)
+{
+    char *record;
+    size_t length;
+    struct dt__typed *typed = &survey->source->typed;
+    survey->labels.path = file->path;
+    if (!survey->of->classes) {
+        dt_status status = dt__survey_targets(survey, 1 + parser->more);
+        if (status) return dt_fail_prefix(status, "%s: ", file->path);
+    }
+    uint64_t skipped = 0;
+    while (true) {
+        struct dt__typed_row row = {.weight = 1};
+        bool unlabelled;
+        DT_TRY(dt_stop_check());
+        do
+            DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
+        while (record && grammar->is_empty(record, length));
+        if (!record) break;
+        survey->labels.line = lines->line;
+        uint32_t *const crc = &survey->source->text_crc;
+        *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
+        dt_status status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
+        if (unlabelled && ++skipped) continue;
+        if (!status) status = grammar->parse(parser, record, length);
+        const bool parsed = !status;
+        if (parsed) status = row_learn(survey, parser, &row);
+        if (status)
+            return dt_fail_prefix(status, "%s:%" PRIu64 "%s: ", lines->name, lines->line,
+                                  parsed && lines->commas ? " (a decimal comma is shown as a point)"
+                                                          : "");
+        DT_TRY(file_mark(file, dt__typed_end(typed), false));
+        DT_TRY(dt__typed_add(typed, &row, sizeof row));
+        DT_TRY(dt__typed_add(typed, parser->words, row.count * sizeof *parser->words));
+        file->rows++;
+    }
+    if (skipped)
+        dt_info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
+                lines->name, skipped);
+    survey->floats |= parser->floats;
+    survey->values |= parser->values;
+    return file_mark(file, dt__typed_end(typed), true);
 }
 
 /* ---- reading rows --------------------------------------------------------------------------- */

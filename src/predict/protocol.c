@@ -6,7 +6,7 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
-#include "data/number.h"
+#include "data/text.h"
 #include "dtrain/report.h"
 #include "predict/serve.h"
 

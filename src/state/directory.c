@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "data/names.h"
+#include "data/text.h"
 
 #define LATEST "latest.h5"
 

@@ -8,7 +8,7 @@
  * said. */
 #include <string.h>
 
-#include "data/names.h"
+#include "data/text.h"
 #include "model/layer.h"
 #include "train/bank.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "data/number.h"
+#include "data/text.h"
 
 enum { MANY = 200000 };
 

@@ -1,6 +1,6 @@
 /* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
  * products are those of the same rows written out. */
-#include "data/names.h"
+#include "data/text.h"
 #include "data/source.h"
 #include "data_files.h"
 #include "model/entries.h"
