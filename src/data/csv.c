@@ -1,5 +1,4 @@
-/* CSV: cells and rows, and how the columns of several files go together. Separator and roles of
- * one file: header.c.
+/* CSV: cells, rows and files. Separator and roles of columns: header.c.
  * Source: RFC 4180, section 2; other separators, byte order marks, blank lines and blanks in front
  * of a quote are taken as well. */
 #include "data/csv.h"
@@ -37,6 +36,24 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
     }
     *text = stop < end ? stop + 1 : NULL;
     return DT_OK;
+}
+
+dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out)
+{
+    char *copy, *text;
+    struct dt__cell cell;
+    dt_status status = DT_OK;
+    DT_TRY(dt_alloc(length + 1, 1, "row", &copy));
+    memcpy(copy, record, length);
+    for (text = copy; text;) {
+        DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));
+        const char *name = cell.text;
+        dt__text_trim(&name, &cell.length);
+        DT_GUARD(dt__names_add(out, name, cell.length));
+    }
+done:
+    dt_free(copy);
+    return status;
 }
 
 /* Takes the next cell into the row. A plain number that ends its cell is the common case. */
@@ -151,170 +168,7 @@ static bool csv_is_empty(char *record, size_t length)
 
 const struct dt__grammar dt__csv_grammar = {true, csv_is_empty, csv_parse, csv_row};
 
-/* ---- columns of several files --------------------------------------------------------------- */
-
-/* The first file of the training data says what columns there are. */
-static dt_status columns_make(struct dt__survey *survey, const struct dt__header *header)
-{
-    const struct dt_config *config = survey->config;
-    struct dt__columns *columns = &survey->source->columns;
-    bool *insisted;
-    dt_status status = DT_OK;
-    DT_TRY(dt__survey_features(survey, header->features));
-    DT_TRY(dt__columns_init(columns, config, header->features));
-    if (header->names && (status = dt__header_distinct(header)))
-        return dt_fail(status, "%s: rename one; data.ignore leaves columns out by their numbers",
-                       dt_error_text());
-    DT_TRY(dt_alloc(header->cells.count, sizeof *insisted, "columns", &insisted));
-    DT_GUARD(dt__header_mark_categories(header, config, true, insisted));
-    for (size_t i = 0; i < header->cells.count; i++) {
-        if (header->roles[i] < 0) continue;
-        struct dt__column *column = &columns->items[header->roles[i]];
-        column->place = i;
-        column->insisted = insisted[i];
-        if (insisted[i]) column->kind = DT_COLUMN_CATEGORY;
-        if (header->names) DT_GUARD(dt_strdup(header->cells.items[i], &column->name));
-    }
-done:
-    dt_free(insisted);
-    return status;
-}
-
-/* The first header says what weight and labels are called, those in their order. */
-static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
-{
-    struct dt_text labels = {0};
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < header->nwants && header->names; i++) {
-        const struct dt__want *want = &header->wants[i];
-        const char *name = header->cells.items[want->column];
-        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column)
-            DT_GUARD(dt_strdup(name, &survey->weight_column));
-        if (want->role <= DT__ROLE_LABEL && !survey->label_column)
-            DT_GUARD(dt_text_add(&labels, "%s%s", labels.length ? "," : "", name));
-    }
-    if (labels.data) survey->label_column = labels.data;
-    return DT_OK;
-done:
-    dt_text_free(&labels);
-    return status;
-}
-
-enum { MOST_NAMED = 8 };
-
-/* Names the columns, once, that the data before has not and that no key lists. */
-static dt_status extra_tell(struct dt__survey *survey, const char *path,
-                            const struct dt__header *header)
-{
-    const struct dt_config *config = survey->config;
-    const struct dt__names *cells = &header->cells;
-    struct dt_text names = {0};
-    size_t extra = 0;
-    bool *listed;
-    dt_status status;
-    if (survey->said_extra) return DT_OK;
-    DT_TRY(dt_alloc(cells->count, sizeof *listed, "columns", &listed));
-    DT_GUARD(dt__header_mark(header, "data.ignore", config->data.ignore, false, listed));
-    DT_GUARD(dt__header_mark(header, "data.weight", config->data.weight, false, listed));
-    for (size_t i = 0; i < cells->count; i++) {
-        if (header->roles[i] != DT__ROLE_IGNORE || listed[i] || extra++ >= MOST_NAMED) continue;
-        DT_GUARD(dt_text_add(&names, "%s'%s'", extra > 1 ? ", " : "", cells->items[i]));
-    }
-    if (extra)
-        dt_info("%s: columns that %s are ignored: %s%s", path,
-                survey->known ? "training did not have" : "the files before do not have",
-                names.data, extra > MOST_NAMED ? " and more" : "");
-    survey->said_extra = extra > 0;
-done:
-    dt_free(listed);
-    dt_text_free(&names);
-    return status;
-}
-
-/* Roles by the names of the files before, or of the model, if this file has them; else by the
- * configuration. */
-static dt_status columns_find(struct dt__survey *survey, const struct dt__lines *lines,
-                              struct dt__header *header)
-{
-    const struct dt_config *config = survey->config;
-    struct dt_source *source = survey->source;
-    struct dt__columns *columns = &source->columns;
-    const char *label = survey->known ? survey->known->label_column : survey->label_column;
-    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, survey->known));
-    if (!survey->known && source->schema.columns)
-        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
-    if (!columns->count && source->schema.feature_names) { /* by a file of another format */
-        DT_TRY(dt__columns_init(columns, config, (size_t)survey->features));
-        for (size_t c = 0; c < columns->count; c++)
-            DT_TRY(dt_strdup(source->schema.feature_names[c], &columns->items[c].name));
-    }
-    if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
-        if (survey->training)
-            DT_TRY(dt__header_want(header, "data.weight", config->data.weight,
-                                   survey->weight_column, false, DT__ROLE_WEIGHT));
-        DT_TRY(dt__header_want(header, "data.label", config->data.label, label, survey->targets > 1,
-                               DT__ROLE_LABEL));
-        DT_TRY(dt__header_match(header, columns,
-                                survey->known ? "the training data" : source->files[0].path,
-                                config->data.header == DT_HEADER_YES));
-        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
-        if (header->names) return names_note(survey, header);
-    }
-    DT_TRY(dt__header_decide(header, config, lines));
-    if (!columns->count) {
-        DT_TRY(columns_make(survey, header));
-        return names_note(survey, header);
-    }
-    if (header->features == columns->count) return DT_OK;
-    return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", header->features,
-                   survey->known ? "the model has" : "the files before have", columns->count);
-}
-
 /* ---- files ---------------------------------------------------------------------------------- */
-
-/* What column i's cell of the first row stands over, where that is strange: in a row of names over
- * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
- * The row may be either. Else NULL. */
-static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
-{
-    const char *text = first->cells.items[i];
-    const size_t size = strlen(text);
-    const enum dt__text_kind kind = dt__text_kind(text, size);
-    const bool is_number = dt__text_is_number(text, size);
-    double value;
-    if (first->names && kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind)
-        return "date";
-    if (dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD) return NULL;
-    if (first->names) return is_number && first->roles[i] < 0 ? "number" : NULL;
-    return is_number || dt__text_is_missing(text, size) ? NULL : "number";
-}
-
-/* The lines stand behind the first row. */
-static dt_status first_row_check(const struct dt__header *first, struct dt__lines *lines)
-{
-    struct dt__names second = {0};
-    const uint64_t line = lines->line;
-    char *record;
-    size_t length;
-    do
-        DT_TRY(dt__lines_next(lines, true, &record, &length));
-    while (record && !length);
-    dt_status status = DT_OK;
-    const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
-                       second.count == first->cells.count; /* else it is told of later */
-    for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
-        const char *below = second.items[i], *over = strange_over(first, i, below);
-        if (first->roles[i] != DT__ROLE_IGNORE && over)
-            status = dt_fail(
-                DT_EFORMAT,
-                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
-                "the first row is",
-                i, first->cells.items[i], over, below,
-                first->names ? "" : ", but other cells of the first row are numbers");
-    }
-    dt__names_free(second.items, second.count);
-    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
-}
 
 static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
@@ -335,10 +189,10 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
                          file->path));
     status = dt__header_parse(&header, config, &lines, record, length);
-    if (!status) status = columns_find(survey, &lines, &header);
+    if (!status) status = dt__header_survey(&header, survey, &lines);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (config->data.header == DT_HEADER_AUTO && !survey->known)
-        DT_GUARD(first_row_check(&header, &lines));
+        DT_GUARD(dt__header_check(&header, &lines));
     dt__lines_release(&lines, true);
     for (length = 0; header.names && !length;)
         DT_GUARD(dt__lines_next(&lines, true, &record, &length));

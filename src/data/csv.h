@@ -9,6 +9,9 @@
  * to NULL behind the last cell. DT_EFORMAT: text behind a closing quote. */
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out);
 
+/* Adds the cells of a record, which stays as it is, without the blanks around them. */
+dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
+
 /* Parses one record by parser->header's roles into words, label and weight. Columns in messages
  * count from 0, as in data.label. DT_EFORMAT: too few or too many cells, or a cell is wrong. */
 extern const struct dt__grammar dt__csv_grammar;

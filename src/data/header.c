@@ -1,4 +1,4 @@
-/* The first row of a CSV. */
+/* The first row of a CSV, and how the columns of several files go together. */
 #include "data/header.h"
 
 #include <ctype.h>
@@ -11,6 +11,7 @@
 #include "base/internal.h"
 #include "data/csv.h"
 #include "data/input.h"
+#include "data/survey.h"
 #include "data/text.h"
 
 enum { MOST_NAMED = 8 };
@@ -67,24 +68,6 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
         if (counts[i] > counts[best]) best = i;
     *out = SEPARATORS[best];
     return DT_OK;
-}
-
-dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out)
-{
-    char *copy, *text;
-    struct dt__cell cell;
-    dt_status status = DT_OK;
-    DT_TRY(dt_alloc(length + 1, 1, "row", &copy));
-    memcpy(copy, record, length);
-    for (text = copy; text;) {
-        DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));
-        const char *name = cell.text;
-        dt__text_trim(&name, &cell.length);
-        DT_GUARD(dt__names_add(out, name, cell.length));
-    }
-done:
-    dt_free(copy);
-    return status;
 }
 
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
@@ -154,7 +137,8 @@ bool dt__header_has(const struct dt__header *header, const char *text, size_t *f
     return true;
 }
 
-dt_status dt__header_distinct(const struct dt__header *header)
+/* DT_EFORMAT: two columns, not both of them ignored, have one name. */
+static dt_status header_distinct(const struct dt__header *header)
 {
     for (size_t i = 0, first; i < header->cells.count; i++) {
         bool twice;
@@ -197,8 +181,10 @@ void dt__header_free(struct dt__header *header)
     *header = (struct dt__header){0};
 }
 
-dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
-                          const char *learned, bool several, int32_t role)
+/* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
+ * names) that the data before had where the key has numbers. */
+static dt_status header_want(struct dt__header *header, const char *key, const char *text,
+                             const char *learned, bool several, int32_t role)
 {
     struct dt__want want = {.key = key, .list = text, .role = role};
     struct dt__names list = {0};
@@ -272,21 +258,17 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
                    count > 1 ? "'" : "");
 }
 
-dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
-                          size_t *out)
-{
-    long long number;
-    return column_find(header, key, text, text_is_integer(text, &number), out);
-}
-
-dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
-                          bool insist, bool *marks)
+/* Marks the columns that a key lists. `insist`: they must be there. */
+static dt_status header_mark(const struct dt__header *header, const char *key, const char *list,
+                             bool insist, bool *marks)
 {
     struct dt__names names = {0};
     size_t column;
     dt_status status = dt__names_split(list, &names);
     for (size_t i = 0; i < names.count && !status; i++) {
-        status = dt__header_find(header, key, names.items[i], &column);
+        long long number;
+        const bool by_place = text_is_integer(names.items[i], &number);
+        status = column_find(header, key, names.items[i], by_place, &column);
         if (!status) marks[column] = true;
         if (!insist) status = DT_OK;
     }
@@ -299,7 +281,7 @@ dt_status dt__header_mark_categories(const struct dt__header *header,
 {
     const char *list = config->data.categories;
     if (!strcmp(list, "auto") || !strcmp(list, "none")) return DT_OK;
-    return dt__header_mark(header, "data.categories", list, insist, marks);
+    return header_mark(header, "data.categories", list, insist, marks);
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
@@ -372,7 +354,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     DT_GUARD(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
-    status = dt__header_distinct(header);
+    status = header_distinct(header);
 done:
     dt_text_free(&missing);
     return status;
@@ -398,11 +380,9 @@ static dt_status want_check_number(const struct dt__header *header, const struct
 static dt_status wants_of_config(struct dt__header *header, const struct dt_config *config)
 {
     wants_clear(header);
-    DT_TRY(
-        dt__header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
-    DT_TRY(
-        dt__header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
-    return dt__header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
+    DT_TRY(header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
+    DT_TRY(header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
+    return header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
 }
 
 static dt_status roles_give(struct dt__header *header, const struct dt_config *config)
@@ -450,4 +430,164 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
                 "columns: data.header=yes",
                 lines->name, lines->line, first, first + 1, first + 2);
     return DT_OK;
+}
+
+/* ---- columns of several files --------------------------------------------------------------- */
+
+/* The first file of the training data says what columns there are. */
+static dt_status columns_make(struct dt__survey *survey, const struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    struct dt__columns *columns = &survey->source->columns;
+    bool *insisted;
+    dt_status status = DT_OK;
+    DT_TRY(dt__survey_features(survey, header->features));
+    DT_TRY(dt__columns_init(columns, config, header->features));
+    if (header->names && (status = header_distinct(header)))
+        return dt_fail(status, "%s: rename one; data.ignore leaves columns out by their numbers",
+                       dt_error_text());
+    DT_TRY(dt_alloc(header->cells.count, sizeof *insisted, "columns", &insisted));
+    DT_GUARD(dt__header_mark_categories(header, config, true, insisted));
+    for (size_t i = 0; i < header->cells.count; i++) {
+        if (header->roles[i] < 0) continue;
+        struct dt__column *column = &columns->items[header->roles[i]];
+        column->place = i;
+        column->insisted = insisted[i];
+        if (insisted[i]) column->kind = DT_COLUMN_CATEGORY;
+        if (header->names) DT_GUARD(dt_strdup(header->cells.items[i], &column->name));
+    }
+done:
+    dt_free(insisted);
+    return status;
+}
+
+/* The first header says what weight and labels are called, those in their order. */
+static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
+{
+    struct dt_text labels = {0};
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < header->nwants && header->names; i++) {
+        const struct dt__want *want = &header->wants[i];
+        const char *name = header->cells.items[want->column];
+        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column)
+            DT_GUARD(dt_strdup(name, &survey->weight_column));
+        if (want->role <= DT__ROLE_LABEL && !survey->label_column)
+            DT_GUARD(dt_text_add(&labels, "%s%s", labels.length ? "," : "", name));
+    }
+    if (labels.data) survey->label_column = labels.data;
+    return DT_OK;
+done:
+    dt_text_free(&labels);
+    return status;
+}
+
+/* Names the columns, once, that the data before has not and that no key lists. */
+static dt_status extra_tell(struct dt__survey *survey, const char *path,
+                            const struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    const struct dt__names *cells = &header->cells;
+    struct dt_text names = {0};
+    size_t extra = 0;
+    bool *listed;
+    dt_status status;
+    if (survey->said_extra) return DT_OK;
+    DT_TRY(dt_alloc(cells->count, sizeof *listed, "columns", &listed));
+    DT_GUARD(header_mark(header, "data.ignore", config->data.ignore, false, listed));
+    DT_GUARD(header_mark(header, "data.weight", config->data.weight, false, listed));
+    for (size_t i = 0; i < cells->count; i++) {
+        if (header->roles[i] != DT__ROLE_IGNORE || listed[i] || extra++ >= MOST_NAMED) continue;
+        DT_GUARD(dt_text_add(&names, "%s'%s'", extra > 1 ? ", " : "", cells->items[i]));
+    }
+    if (extra)
+        dt_info("%s: columns that %s are ignored: %s%s", path,
+                survey->known ? "training did not have" : "the files before do not have",
+                names.data, extra > MOST_NAMED ? " and more" : "");
+    survey->said_extra = extra > 0;
+done:
+    dt_free(listed);
+    dt_text_free(&names);
+    return status;
+}
+
+dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
+                            const struct dt__lines *lines)
+{
+    const struct dt_config *config = survey->config;
+    struct dt_source *source = survey->source;
+    struct dt__columns *columns = &source->columns;
+    const char *label = survey->known ? survey->known->label_column : survey->label_column;
+    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, survey->known));
+    if (!survey->known && source->schema.columns)
+        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
+    if (!columns->count && source->schema.feature_names) { /* by a file of another format */
+        DT_TRY(dt__columns_init(columns, config, (size_t)survey->features));
+        for (size_t c = 0; c < columns->count; c++)
+            DT_TRY(dt_strdup(source->schema.feature_names[c], &columns->items[c].name));
+    }
+    if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
+        if (survey->training)
+            DT_TRY(header_want(header, "data.weight", config->data.weight, survey->weight_column,
+                               false, DT__ROLE_WEIGHT));
+        DT_TRY(header_want(header, "data.label", config->data.label, label, survey->targets > 1,
+                           DT__ROLE_LABEL));
+        DT_TRY(dt__header_match(header, columns,
+                                survey->known ? "the training data" : source->files[0].path,
+                                config->data.header == DT_HEADER_YES));
+        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
+        if (header->names) return names_note(survey, header);
+    }
+    DT_TRY(dt__header_decide(header, config, lines));
+    if (!columns->count) {
+        DT_TRY(columns_make(survey, header));
+        return names_note(survey, header);
+    }
+    if (header->features == columns->count) return DT_OK;
+    return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", header->features,
+                   survey->known ? "the model has" : "the files before have", columns->count);
+}
+
+/* ---- the second row -------------------------------------------------------------------------- */
+
+/* What column i's cell of the first row stands over, where that is strange: in a row of names over
+ * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
+ * The row may be either. Else NULL. */
+static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
+{
+    const char *text = first->cells.items[i];
+    const size_t size = strlen(text);
+    const enum dt__text_kind kind = dt__text_kind(text, size);
+    const bool is_number = dt__text_is_number(text, size);
+    double value;
+    if (first->names && kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind)
+        return "date";
+    if (dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD) return NULL;
+    if (first->names) return is_number && first->roles[i] < 0 ? "number" : NULL;
+    return is_number || dt__text_is_missing(text, size) ? NULL : "number";
+}
+
+dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines)
+{
+    struct dt__names second = {0};
+    const uint64_t line = lines->line;
+    char *record;
+    size_t length;
+    do
+        DT_TRY(dt__lines_next(lines, true, &record, &length));
+    while (record && !length);
+    dt_status status = DT_OK;
+    const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
+                       second.count == first->cells.count; /* else it is told of later */
+    for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
+        const char *below = second.items[i], *over = strange_over(first, i, below);
+        if (first->roles[i] != DT__ROLE_IGNORE && over)
+            status = dt_fail(
+                DT_EFORMAT,
+                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
+                "the first row is",
+                i, first->cells.items[i], over, below,
+                first->names ? "" : ", but other cells of the first row are numbers");
+    }
+    dt__names_free(second.items, second.count);
+    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
 }

@@ -33,9 +33,7 @@ struct dt__header {
 };
 
 struct dt__lines;
-
-/* Adds the cells of a record, which stays as it is, without the blanks around them. */
-dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
+struct dt__survey;
 
 /* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator. The
  * header starts from zeros, and is to be freed in any case. DT_EUSAGE: data.separator is none;
@@ -44,10 +42,6 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                            struct dt__lines *lines, const char *record, size_t length);
 void dt__header_free(struct dt__header *header);
 
-/* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
- * names) that the data before had where the key has numbers. DT_EMISMATCH: two weights. */
-dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
-                          const char *learned, bool several, int32_t role);
 /* Roles by the names of the data before (all columns have one) and by what is wanted; all else is
  * ignored. header->names false, with DT_OK: the cells name no columns, and nobody `told` that they
  * do. DT_EMISMATCH: they do, but not all, and the message lists what is missing of
@@ -62,19 +56,21 @@ dt_status dt__header_roles(struct dt__header *header, const struct dt_config *co
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
                             const struct dt__lines *lines);
 
-/* The column that a key names, or numbers. DT_EMISMATCH. */
-dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
-                          size_t *out);
-/* Marks the columns that a key lists. `insist`: they must be there. DT_EMISMATCH. */
-dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
-                          bool insist, bool *marks);
-/* The same for data.categories, whose words auto and none list no column. */
+/* Marks the columns that data.categories lists; its words auto and none list no column. `insist`:
+ * they must be there. DT_EMISMATCH. */
 dt_status dt__header_mark_categories(const struct dt__header *header,
                                      const struct dt_config *config, bool insist, bool *marks);
 /* The first cell with a text; *twice: it is not the only one. False: there is none. */
 bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice);
-/* Behind the roles. DT_EFORMAT: two columns, not both of them ignored, have one name. */
-dt_status dt__header_distinct(const struct dt__header *header);
+/* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one
+ * has them; else by the configuration. The first file of the training data makes the columns.
+ * DT_EMISMATCH: unlike the files before. */
+dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
+                            const struct dt__lines *lines);
+/* Reads the second row, which tells of names taken for values, and of values taken for names.
+ * DT_EFORMAT. */
+dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines);
+
 /* No feature is a number, so that the cells may be names. */
 bool dt__header_has_no_numbers(const struct dt__header *header);
 
