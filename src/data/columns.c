@@ -1,4 +1,4 @@
-/* The columns of a table: learned, settled, and cells read by them. */
+/* The columns of a table: learned, settled, and kept in a file. */
 #include "data/columns.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "data/text.h"
 #include "data/typed.h"
 
-enum { PATH_SIZE = 64, PLACE_SIZE = 64 };
+enum { PATH_SIZE = 64 };
 /* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
 enum { NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
 
@@ -46,9 +46,8 @@ int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBE
     return dt__dates_numbers(&dates);
 }
 
-/* Of a settled column; `at` is its place among all. */
-static uint32_t text_code(const struct dt__column *column, int hash_bits, size_t at,
-                          const char *text, size_t length)
+uint32_t dt__column_code(const struct dt__column *column, int hash_bits, size_t at,
+                         const char *text, size_t length)
 {
     uint32_t number;
     if (hash_bits)
@@ -86,8 +85,8 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
         if (column->kind == DT_COLUMN_DATE)
             dt__dates_parse_form(from->categories[0], &column->dates);
         if (column->kind == DT_COLUMN_CATEGORY) {
-            column->entry = made.entries++;
-            column->blank = text_code(column, made.hash_bits, (size_t)c, "", 0);
+            made.entries++;
+            column->blank = dt__column_code(column, made.hash_bits, (size_t)c, "", 0);
             if (column->first < made.numbers)
                 made.numbers = column->first; /* numbers, flags before */
         }
@@ -122,80 +121,15 @@ void dt__columns_free(struct dt__columns *columns)
     *columns = (struct dt__columns){0};
 }
 
-/* ---- cells ---------------------------------------------------------------------------------- */
-
-/* As a list of columns takes it: its name, or its number where that would be read as another. */
-static void column_listed(const struct dt__column *column, char out[PLACE_SIZE])
+void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE])
 {
     const char *name = column->name;
     const size_t length = name ? strlen(name) : 0;
-    if (length && length < PLACE_SIZE && !strchr(name, ',') && !dt__text_is_number(name, length))
-        snprintf(out, PLACE_SIZE, "%s", name);
+    if (length && length < DT__PLACE_SIZE && !strchr(name, ',') &&
+        !dt__text_is_number(name, length))
+        snprintf(out, DT__PLACE_SIZE, "%s", name);
     else
-        snprintf(out, PLACE_SIZE, "%zu", column->place);
-}
-
-/* The column's first value says what it is. */
-static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
-                             const char *text, size_t length)
-{
-    uint32_t number;
-    column->kind = DT_COLUMN_NUMBER;
-    if (dt__text_is_number(text, length)) return DT_OK;
-    const enum dt__text_kind kind = dt__text_kind(text, length);
-    if (kind == DT__TEXT_DATE && columns->dates) column->kind = DT_COLUMN_DATE;
-    if (column->kind == DT_COLUMN_DATE || !columns->texts) return DT_OK;
-    if (kind == DT__TEXT_DATE)
-        return dt_fail(DT_EFORMAT,
-                       "'%.*s' is a date: leave the column out with data.ignore, or make numbers "
-                       "of it with data.dates=auto",
-                       dt__shown(length), text);
-    if (kind) return DT_OK; /* a number that is refused */
-    column->kind = DT_COLUMN_CATEGORY;
-    for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
-        DT_TRY(dt__dict_add(&column->dict, "", 0, &number));
-    return DT_OK;
-}
-
-static dt_status cell_missing(const struct dt__columns *columns, const char *text, size_t length)
-{
-    if (columns->missing != DT_MISSING_ERROR) return DT_OK;
-    if (!columns->learning)
-        return dt_fail(DT_EFORMAT,
-                       length
-                           ? "'%.*s' is a missing value, and the model was trained with "
-                             "data.missing=error: data.missing=mean or flag in training takes it"
-                           : "a value is missing%.*s, and the model was trained with "
-                             "data.missing=error: data.missing=mean or flag in training takes it",
-                       dt__shown(length), text);
-    return dt_fail(
-        DT_EFORMAT,
-        length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean (for "
-                 "texts, a category for gaps)"
-               : "a value is missing%.*s; data.missing=mean takes the column's mean (for texts, "
-                 "a category for gaps)",
-        dt__shown(length), text);
-}
-
-static dt_status cell_number(const struct dt__columns *columns, struct dt__column *column,
-                             const char *text, size_t length, uint32_t *out)
-{
-    char place[PLACE_SIZE];
-    float value;
-    double number;
-    dt_status status;
-    if (column->kind == DT_COLUMN_DATE) {
-        status = dt__dates_read(&column->dates, columns->learning, text, length, out);
-    } else {
-        status = dt__number_read(text, length, &value);
-        if (!status) memcpy(out, &value, sizeof value);
-    }
-    if (!status || !columns->learning || !columns->texts || !column->name ||
-        dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
-        return status;
-    column_listed(column, place);
-    return dt_fail(status, "%s. Or, if the column holds names and no amounts: data.categories=%s",
-                   dt_error_text(), place);
+        snprintf(out, DT__PLACE_SIZE, "%zu", column->place);
 }
 
 void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows)
@@ -208,74 +142,6 @@ void dt__columns_tell_unknown(const struct dt__columns *columns, const char *pat
                     "never saw, or too seldom (data.min_count)",
                     path, c, column->name ? column->name : "", column->unknown, rows);
     }
-}
-
-void dt__column_note(struct dt__column *column, double value)
-{
-    column->falls |= !(value > column->last) || value != rint(value);
-    column->last = value;
-}
-
-dt_status dt__columns_cell(struct dt__columns *columns, size_t index, const char *text,
-                           size_t length, uint32_t *out)
-{
-    struct dt__column *column = &columns->items[index];
-    uint32_t known; /* a text of training, whatever it says */
-    const bool missing = dt__text_is_missing(text, length) &&
-                         (columns->learning || column->kind != DT_COLUMN_CATEGORY || !length ||
-                          !dt__dict_find(&column->dict, text, length, &known));
-    if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
-    if (missing) DT_TRY(cell_missing(columns, text, length));
-    if (column->kind == DT__COLUMN_OPEN && !missing)
-        DT_TRY(column_open(columns, column, text, length));
-    if (column->kind != DT_COLUMN_CATEGORY) {
-        if (!missing) return cell_number(columns, column, text, length, out);
-        if (columns->learning) column->missing++;
-    } else if (length && memchr(text, 0, length)) {
-        return dt_fail(DT_EFORMAT, "a byte of zero in a text");
-    } else if (columns->learning && !columns->hash_bits) {
-        DT_TRY(dt__dict_add(&column->dict, text, missing ? 0 : length, out));
-    } else if (!missing) {
-        *out = text_code(column, columns->hash_bits, index, text, length);
-    }
-    if (missing) *out = DT__MISSING;
-    return DT_OK;
-}
-
-dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row)
-{
-    size_t n = (size_t)columns->numbers;
-    row->entries = 0;
-    row->weight = 1;
-    if (row->capacity < n) {
-        DT_TRY(dt_alloc(n, sizeof *row->x, "row of text", &row->x));
-        row->capacity = n;
-    }
-    if (n && columns->missing == DT_MISSING_FLAG) memset(row->x, 0, n * sizeof *row->x);
-    for (size_t i = 0; i < columns->entries; i++) /* the words say which */
-        DT_TRY(dt__row_add_entry(row, 0, 1));
-    return DT_OK;
-}
-
-void dt__columns_put_word(const struct dt__columns *columns, size_t index, uint32_t word,
-                          struct dt__row *row)
-{
-    const struct dt__column *column = &columns->items[index];
-    if (column->kind == DT_COLUMN_CATEGORY) {
-        if (word == DT__MISSING)
-            word = column->blank;
-        else if (column->map)
-            word = column->map[word];
-        row->index[column->entry] = (uint32_t)column->first + word;
-        return;
-    }
-    float *const x = &row->x[column->first];
-    const bool date = column->kind == DT_COLUMN_DATE, missing = word == DT__MISSING;
-    if (missing && column->flag) row->x[column->flag] = 1;
-    if (date && missing) dt__dates_put_mean(&column->dates, (double)column->fill, x);
-    if (date && !missing) dt__dates_put(&column->dates, word, x);
-    if (!date && missing) *x = column->fill;
-    if (!date && !missing) memcpy(x, &word, sizeof word);
 }
 
 /* ---- settling ------------------------------------------------------------------------------- */
@@ -341,8 +207,8 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
         numbers += dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length, &value) ==
                    DT__NUMBER_GOOD;
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
-        char place[PLACE_SIZE];
-        column_listed(column, place);
+        char place[DT__PLACE_SIZE];
+        dt__column_listed(column, place);
         if (numbers > dict->count / 2)
             return dt_fail(DT_EFORMAT,
                            "column %s: %zu of %zu different values are numbers, others are not, "
@@ -503,15 +369,16 @@ static dt_status column_map(const struct dt__column *learned, struct dt__column 
     DT_TRY(dt_alloc(dict->count, sizeof *settled->map, "categories", &settled->map));
     settled->ncodes = dict->count;
     for (size_t i = 0; i < dict->count; i++)
-        settled->map[i] = text_code(settled, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
+        settled->map[i] =
+            dt__column_code(settled, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
     return DT_OK;
 }
 
 /* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
 static void warn_of_identifier(const struct dt__column *column)
 {
-    char place[PLACE_SIZE];
-    column_listed(column, place);
+    char place[DT__PLACE_SIZE];
+    dt__column_listed(column, place);
     dt_warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
             "numbers the rows, data.ignore=%s leaves it out",
             place, place);

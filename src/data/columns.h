@@ -37,7 +37,6 @@ struct dt__column {
     /* settled */
     int first, flag;  /* features; flag 0: none */
     float fill;       /* what a missing number is read as; NaN: not known yet */
-    size_t entry;     /* category: its place among a row's entries */
     uint32_t blank;   /* category: the code of a missing value */
     uint64_t unknown; /* category: cells of CSV with an unknown text; JSON rows share columns */
     uint32_t *map;    /* category: (ncodes) codes of the texts seen; NULL: words are codes */
@@ -77,16 +76,12 @@ int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBE
 
 /* Says which columns have such texts in more than half of `rows`: TRUE for True, perhaps. */
 void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows);
-/* Learning: the value of a number that was read without dt__columns_cell. */
-void dt__column_note(struct dt__column *column, double value);
-/* What a cell says, as a word of typed rows; learning, a text is counted. DT_EFORMAT: not a number,
- * missing where data.missing=error, a date. */
-dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
-                           size_t length, uint32_t *out);
-/* Settled: makes a row empty, for its words to come, in whatever order; puts one there. */
-dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row);
-void dt__columns_put_word(const struct dt__columns *columns, size_t column, uint32_t word,
-                          struct dt__row *row);
+/* As a list of columns takes it: its name, or its number where that would be read as another. */
+enum { DT__PLACE_SIZE = 64 };
+void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE]);
+/* Settled: the code of a text in a column of categories; `at` is its place among all. */
+uint32_t dt__column_code(const struct dt__column *column, int hash_bits, size_t at,
+                         const char *text, size_t length);
 
 /* Where a shard of a table keeps them: no name of the user's own data. */
 #define DT__SHARD_GROUP "/dtrain"

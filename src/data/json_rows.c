@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/text.h"
+#include "data/csv.h"
 
 enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20 };
 
@@ -204,6 +204,7 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
                              bool exact)
 {
     *rows = (struct dt__json_rows){.columns = columns, .exact = exact};
+    DT_TRY(dt_alloc(columns->count, sizeof *rows->words, "columns", &rows->words));
     /* fewer names than columns: there are none, or two have one */
     if (!columns->count || columns->names.count < columns->count) return DT_OK;
     return dt_alloc(columns->count, 1, "columns", &rows->seen);
@@ -212,6 +213,7 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
 void dt__json_rows_free(struct dt__json_rows *rows)
 {
     dt_free(rows->seen);
+    dt_free(rows->words);
     dt_text_free(&rows->scratch);
 }
 
@@ -236,8 +238,7 @@ static struct dt__cell number_text(const struct dt__column *column, struct dt__c
 }
 
 /* A value that is no list into a column. null is one that is missing. */
-static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                            struct dt__row *out)
+static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, size_t column)
 {
     const struct dt__column *item = rows->columns->items ? &rows->columns->items[column] : NULL;
     const bool number = !item || item->kind == DT_COLUMN_NUMBER;
@@ -245,10 +246,11 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     char real[DT_REAL_TEXT];
     struct dt__cell cell;
     double value;
-    uint32_t word;
+    float single;
     if (number && dt__number_scan(&p, json->end, &value) &&
         (p == json->end || (*p != 'e' && *p != 'E'))) { /* the common case */
-        out->x[item ? (size_t)item->first : column] = (float)value;
+        single = (float)value;
+        memcpy(&rows->words[column], &single, sizeof single);
         json->at = p;
         return DT_OK;
     }
@@ -273,16 +275,17 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         if (!number && item->kind == DT_COLUMN_CATEGORY && !rows->columns->hash_bits)
             cell = number_text(item, cell, real);
     }
-    if (!item) return dt__number_read(cell.text, cell.length, &out->x[column]);
-    DT_TRY(dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
-                            cell.length, &word));
-    dt__columns_put_word(rows->columns, column, word, out);
+    if (item)
+        return dt__cell_word((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
+                             cell.length, &rows->words[column]);
+    DT_TRY(dt__number_read(cell.text, cell.length, &single));
+    memcpy(&rows->words[column], &single, sizeof single);
     return DT_OK;
 }
 
 /* In a list of too many or too few, a value that does not suit its column has only slid there. */
 dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                          size_t count, struct dt__row *out)
+                          size_t count)
 {
     const struct dt__column *items = rows->columns->items;
     dt_status status = DT_OK;
@@ -297,7 +300,7 @@ dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, siz
         const size_t i = values++;
         if (status || i >= count) {
             dt__json_skip(json);
-        } else if ((status = value_read(rows, json, column + i, out)) && count > 1) {
+        } else if ((status = value_read(rows, json, column + i)) && count > 1) {
             const char *name = items ? items[column + i].name : NULL;
             dt_fail_prefix(status, "item %zu%s%s%s: ", i, name ? " (" : "", name ? name : "",
                            name ? ")" : "");
@@ -313,7 +316,7 @@ dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, siz
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
+static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json)
 {
     const char *word = rows->exact ? "" : "column ";
     const size_t count = rows->columns->count;
@@ -332,11 +335,11 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
         const char *known = rows->columns->items[column].name;
         if (rows->seen[column]) return dt_fail(DT_EFORMAT, "%s'%s' stands twice", word, known);
         rows->seen[column] = true;
-        dt_status status = dt__json_values(rows, json, column, 1, out);
+        dt_status status = dt__json_values(rows, json, column, 1);
         if (status) return dt_fail_prefix(status, "%s'%s': ", word, known);
     }
     json->at++;
-    if (whole.at && keys == 1) return dt__json_values(rows, &whole, 0, count, out);
+    if (whole.at && keys == 1) return dt__json_values(rows, &whole, 0, count);
     if (!rows->seen)
         return dt_fail(DT_EFORMAT,
                        "the model's features have no names, or two have one: expected lists");
@@ -349,11 +352,10 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
 dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
 {
     const char first = dt__json_peek(json), *from = json->at;
-    dt_status status = dt__columns_begin(rows->columns, out);
-    if (!status)
-        status = first == '{' ? object_read(rows, json, out)
-                              : dt__json_values(rows, json, 0, rows->columns->count, out);
-    if (!status) return DT_OK;
+    const size_t count = rows->columns->count;
+    const dt_status status =
+        first == '{' ? object_read(rows, json) : dt__json_values(rows, json, 0, count);
+    if (!status) return dt__table_row(rows->columns, rows->words, count, out);
     json->at = from;
     dt__json_skip(json);
     return status;
@@ -361,12 +363,12 @@ dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct
 
 dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
 {
-    DT_TRY(dt__columns_begin(rows->columns, out));
-    for (size_t c = 0; c < rows->columns->count; c++) {
+    const size_t count = rows->columns->count;
+    for (size_t c = 0; c < count; c++) {
         while (dt__json_peek(json) == '[' || *json->at == ']')
             json->at++;
-        dt_status status = value_read(rows, json, c, out);
+        dt_status status = value_read(rows, json, c);
         if (status) return dt_fail_prefix(status, "item %zu: ", c);
     }
-    return DT_OK;
+    return dt__table_row(rows->columns, rows->words, count, out);
 }

@@ -39,6 +39,7 @@ struct dt__json_rows {
     const struct dt__columns *columns; /* without items: numbers that have no names */
     bool exact;                        /* they are the model's features, one by one */
     bool *seen; /* (columns) names of the object under way; NULL: names tell no columns apart */
+    uint32_t *words; /* (columns) what a row's values say */
     struct dt_text scratch;
 };
 
@@ -47,10 +48,10 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
                              bool exact);
 void dt__json_rows_free(struct dt__json_rows *rows);
 
-/* Reads values into `count` columns from `column` on: the one at the cursor, or those of the list
- * there and of the lists in it. DT_EFORMAT: more, or fewer. */
+/* Reads values into the words of `count` columns from `column` on: the one at the cursor, or those
+ * of the list there and of the lists in it. DT_EFORMAT: more, or fewer. */
 dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                          size_t count, struct dt__row *out);
+                          size_t count);
 /* Reads the next `columns` values, whatever lists they stand in, of which there are so many. */
 dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
 /* Reads a row: a list of the columns' values, nested as deep as a picture's shape asks for, or the

@@ -246,7 +246,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
                          "the model takes the categories of a table: expected CSV or JSON"));
     DT_GUARD(rows->grammar == &dt__csv_grammar ? dt__columns_of_schema(&rows->columns, schema)
                                                : dt__columns_of_json(&rows->columns, schema));
-    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
+    if (!rows->grammar) DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
     if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
     dt__lines_release(lines, true);
     *out = rows;

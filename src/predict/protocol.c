@@ -6,7 +6,7 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
-#include "data/text.h"
+#include "data/csv.h"
 #include "dtrain/report.h"
 #include "predict/serve.h"
 
@@ -301,17 +301,15 @@ static dt_status request_read_row(struct dt__request *request)
         return dt__json_row(&request->reader, &request->left, &request->row);
     if (request->form == DT__TENSOR)
         return dt__json_flat_row(&request->reader, &request->left, &request->row);
-    DT_TRY(dt__columns_begin(columns, &request->row));
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
         if (!request->columns[c].at)
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", request->reader.exact ? "" : "column ",
                            name);
-        dt_status status =
-            dt__json_values(&request->reader, &request->columns[c], c, 1, &request->row);
+        dt_status status = dt__json_values(&request->reader, &request->columns[c], c, 1);
         if (status) return dt_fail_prefix(status, "'%s': ", name);
     }
-    return DT_OK;
+    return dt__table_row(columns, request->reader.words, columns->count, &request->row);
 }
 
 dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor)
