@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/reader.h"
+#include "data/survey.h"
 
 static dt_status weights_check(const struct dt__file *file)
 {

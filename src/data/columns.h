@@ -16,7 +16,7 @@
 #ifndef DATA_COLUMNS_H
 #define DATA_COLUMNS_H
 
-#include "data/batch.h"
+#include "data/block.h"
 #include "data/date.h"
 #include "data/text.h"
 #include "hdf5/write.h"

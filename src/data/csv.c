@@ -11,7 +11,7 @@
 
 #include "data/input.h"
 #include "data/libsvm.h"
-#include "data/reader.h"
+#include "data/survey.h"
 #include "data/text.h"
 
 /* ---- cells ---------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "data/reader.h"
+#include "data/survey.h"
 #include "hdf5/read.h"
 
 enum { MOST_ONE_HOT = 1 << 16 };

@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #include "base/limits.h"
-#include "data/reader.h"
+#include "data/block.h"
 #include "data/text.h"
 
 enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "data/input.h"
-#include "data/reader.h"
+#include "data/survey.h"
 #include "data/text.h"
 
 /* Features that are believed of data of any size; bytes that a packed one may stand for. */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "data/augment.h"
-#include "data/batch.h"
+#include "data/block.h"
 #include "data/order.h"
-#include "data/reader.h"
+#include "data/source.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 

@@ -3,12 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/block.h"
 #include "data/csv.h"
 #include "data/input.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
-#include "data/reader.h"
-#include "data/source.h"
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 

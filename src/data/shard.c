@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/reader.h"
+#include "data/survey.h"
 #include "hdf5/write.h"
 
 /* ---- the shuffle ---------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
-#include "data/batch.h"
+#include "data/block.h"
 #include "data/columns.h"
 #include "data/text.h"
 #include "data/typed.h"

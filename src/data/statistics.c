@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/reader.h"
+#include "data/survey.h"
 
 enum { BLOCK_ROWS = 256 };
 

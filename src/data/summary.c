@@ -9,7 +9,7 @@
 #include "base/internal.h"
 #include "data/csv.h"
 #include "data/input.h"
-#include "data/reader.h"
+#include "data/survey.h"
 #include "data/text.h"
 
 enum {

@@ -13,7 +13,6 @@
 
 #include "base/limits.h"
 #include "data/input.h"
-#include "data/reader.h"
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
  * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first

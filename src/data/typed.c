@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "data/csv.h"
 #include "data/input.h"
-#include "data/reader.h"
+#include "data/survey.h"
 
 static const char NAME[] = "the temporary file of typed rows ($TMPDIR)";
 

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/reader.h"
+#include "data/block.h"
+#include "data/source.h"
 #include "data_files.h"
 
 enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
