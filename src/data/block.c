@@ -369,11 +369,6 @@ static void clip_floats(size_t n, float most, float *restrict x)
     }
 }
 
-void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x)
-{
-    if (schema->clip > 0) clip_floats(n, (float)schema->clip, x);
-}
-
 /* Of raw values that are bytes, and of floats. */
 #define KERNELS(type, values)                                                                      \
     DT__CLONES static void scale_##values(size_t n, const type *restrict raw, float scale,         \
@@ -397,21 +392,16 @@ void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x)
             normalise_##values(n, raw, scale, schema->mean, schema->inv_std, x);                   \
         else                                                                                       \
             scale_##values(n, raw, scale, x);                                                      \
-        dt__schema_clip(schema, n, x);                                                             \
+        if (schema->clip > 0) clip_floats(n, (float)schema->clip, x);                              \
     }
 KERNELS(unsigned char, bytes)
 KERNELS(float, floats)
-
-void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x)
-{
-    row_of_floats(schema, n, raw, x);
-}
 
 void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
 {
     size_t n = (size_t)schema->features;
     for (size_t r = 0; r < rows; r++)
-        dt__schema_normalize_row(schema, n, raw + r * n, x + r * n);
+        row_of_floats(schema, n, raw + r * n, x + r * n);
 }
 
 /* Entries are scaled, and never moved: what is 0 stays 0. */
@@ -423,14 +413,14 @@ static void entries_normalize(const struct dt_schema *schema, size_t n, const ui
         value[i] *= scale;
     for (size_t i = 0; schema->inv_std && i < n; i++)
         value[i] *= schema->inv_std[index[i]];
-    dt__schema_clip(schema, n, value);
+    if (schema->clip > 0) clip_floats(n, (float)schema->clip, value);
 }
 
 void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
                        uint32_t *index, float *value)
 {
     if (index) {
-        dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
+        row_of_floats(schema, (size_t)schema->dense, row->x, x);
         for (size_t i = 0; i < row->entries; i++) {
             index[i] = row->index[i];
             value[i] = row->value[i];
@@ -440,7 +430,7 @@ void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row
     }
     for (size_t i = 0; i < row->entries; i++)
         row->x[row->index[i]] = row->value[i];
-    dt__schema_normalize_row(schema, (size_t)schema->features, row->x, x);
+    row_of_floats(schema, (size_t)schema->features, row->x, x);
     for (size_t i = 0; i < row->entries; i++)
         row->x[row->index[i]] = 0;
 }

@@ -184,14 +184,10 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
                             const uint64_t *slots, size_t at, size_t count);
 void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct dt_batch *out);
 
-/* x of the first n features of one raw row of floats. */
-void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x);
 /* A raw row as the network takes it: all features into x; or with `index` the dense ones, and the
  * entries, which are scaled and never moved, as in training. Without it row->x has room for all
  * features, of which those of entries are 0 before and after. */
 void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
                        uint32_t *index, float *value);
-/* The clip alone, of values that are scaled and normalised. */
-void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x);
 
 #endif

@@ -40,23 +40,19 @@ static bool digits_divide(uint64_t digits, size_t places, double *out)
 #endif
 }
 
-static const char *digits_scan(const char *p, const char *end, uint64_t *digits)
-{
-    for (; p < end && (unsigned char)(*p - '0') < 10; p++)
-        *digits = *digits * 10 + (uint64_t)(*p - '0');
-    return p;
-}
-
 bool dt__number_scan(const char **text, const char *end, double *out)
 {
-    bool negative = *text < end && **text == '-';
-    const char *first = *text + negative, *point = NULL;
+    const bool negative = *text < end && **text == '-';
+    const char *first = *text + negative, *p = first, *point = NULL;
     uint64_t digits = 0;
     double value;
-    const char *p = digits_scan(first, end, &digits);
-    if (p < end && *p == '.') {
-        point = p + 1;
-        p = digits_scan(point, end, &digits);
+    for (; p < end; p++) {
+        if ((unsigned char)(*p - '0') < 10)
+            digits = digits * 10 + (uint64_t)(*p - '0');
+        else if (*p == '.' && !point)
+            point = p + 1;
+        else
+            break;
     }
     ptrdiff_t count = p - first - (point != NULL);
     for (; count > SHORT_DIGITS && (*first == '0' || *first == '.'); first++)

@@ -123,16 +123,6 @@ dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
     return DT_OK;
 }
 
-/* A weight is a number from 0 on. */
-static dt_status cell_weigh(const struct dt__cell *cell, float *out)
-{
-    if (!cell->text) return DT_OK;
-    dt_status status = dt__number_read(cell->text, cell->length, out);
-    if (!status && *out < 0)
-        status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)cell->length, cell->text);
-    return status ? dt_fail_prefix(status, "data.weight: ") : DT_OK;
-}
-
 dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
 {
     if (dt__text_is_missing(label->text, label->length))
@@ -148,11 +138,15 @@ dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *la
 static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
                            struct dt__typed_row *out)
 {
-    const struct dt__cell *label = &parser->label;
+    const struct dt__cell *label = &parser->label, *weight = &parser->weight;
+    dt_status status = DT_OK;
     out->count = (uint32_t)parser->count;
     survey->entries += parser->entries;
     if (parser->entries > survey->most_entries) survey->most_entries = parser->entries;
-    DT_TRY(cell_weigh(&parser->weight, &out->weight));
+    if (weight->text) status = dt__number_read(weight->text, weight->length, &out->weight);
+    if (!status && out->weight < 0)
+        status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)weight->length, weight->text);
+    if (status) return dt_fail_prefix(status, "data.weight: ");
     if (survey->of->classes)
         return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
     return dt__target_read(survey->of, label, &out->y.target);
@@ -281,41 +275,35 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     return DT_OK;
 }
 
-/* A row as the source has it: codes are classes and features from here on. */
-static dt_status reader_row(struct typed_reader *reader, const struct dt__typed_row *typed,
-                            const uint32_t *words)
-{
-    const struct dt_source *source = reader->source;
-    struct dt__row *row = &reader->row;
-    const int32_t code = typed->y.label;
-    DT_TRY(dt__formats[reader->file->format]->grammar->row(&source->columns, words, typed->count,
-                                                           row));
-    row->weight = typed->weight;
-    if (source->layout.targets)
-        row->y.target = typed->y.target;
-    else /* the labels -1 and 1 are classes 0 and 1 */
-        row->y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
-    const size_t more = source->layout.targets > 1 ? (size_t)source->layout.targets - 1 : 0;
-    row->more = more ? words + typed->count - more : NULL;
-    return DT_OK;
-}
-
+/* Codes are classes and features from here on. */
 dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct typed_reader *reader = arg;
+    const struct dt_source *source = reader->source;
     const struct dt__mark *marks = reader->file->marks;
+    const struct dt__grammar *grammar = dt__formats[reader->file->format]->grammar;
+    const size_t targets = (size_t)source->layout.targets, more = targets > 1 ? targets - 1 : 0;
     const size_t mark = dt__find_last(&marks->row, reader->file->nmarks, sizeof *marks, row);
+    struct dt__row *const to = &reader->row;
     if (row < reader->next || mark != reader->mark) DT_TRY(reader_enter(reader, mark));
     for (size_t length; reader->next < row + count; reader->next++, reader->at += length) {
         struct dt__typed_row typed;
         if (reader->next == marks[reader->mark + 1].row)
             DT_TRY(reader_enter(reader, reader->mark + 1));
         const unsigned char *bytes = reader->bytes + reader->at;
+        const uint32_t *words = (const uint32_t *)(const void *)(bytes + sizeof typed);
         memcpy(&typed, bytes, sizeof typed);
-        length = sizeof typed + typed.count * sizeof(uint32_t);
+        length = sizeof typed + typed.count * sizeof *words;
         if (reader->next < row) continue;
-        DT_TRY(reader_row(reader, &typed, (const uint32_t *)(const void *)(bytes + sizeof typed)));
-        DT_TRY(dt__block_add_row(&reader->source->layout, out, &reader->row));
+        DT_TRY(grammar->row(&source->columns, words, typed.count, to));
+        const int32_t code = typed.y.label;
+        to->weight = typed.weight;
+        to->more = more ? words + typed.count - more : NULL;
+        if (targets)
+            to->y.target = typed.y.target;
+        else /* the labels -1 and 1 are classes 0 and 1 */
+            to->y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
+        DT_TRY(dt__block_add_row(&source->layout, out, to));
     }
     return DT_OK;
 }
