@@ -271,13 +271,7 @@ dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words
     return DT_OK;
 }
 
-static bool csv_is_empty(char *record, size_t length)
-{
-    (void)record;
-    return !length;
-}
-
-const struct dt__grammar dt__csv_grammar = {true, csv_is_empty, csv_parse, dt__table_row};
+const struct dt__grammar dt__csv_grammar = {true, NULL, csv_parse, dt__table_row};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -193,7 +193,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt__label_of_text(labels->known, &labels->texts, labels->numbered, text, length,
                                  out_code);
     const bool whole = text_whole_number(text, length, &value, &is_number);
-    if (dt__text_is_missing(text, length))
+    if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is a missing value, not a class (data.unlabelled=skip leaves "
                        "such rows of CSV out)",

@@ -276,9 +276,9 @@ void dt_rows_close(struct dt_rows *rows)
 static bool record_is_blank(const struct dt_rows *rows, char *record, size_t length)
 {
     const char separator = rows->parser.header ? rows->header.separator : '\t';
-    if (rows->grammar && rows->grammar->is_empty(record, length)) return true;
-    if (!text_is_blank(record, length)) return false;
-    return rows->grammar != &dt__csv_grammar || !memchr(record, separator, length);
+    if (rows->grammar == &dt__csv_grammar && memchr(record, separator, length)) return false;
+    if (text_is_blank(record, length)) return true;
+    return rows->grammar && rows->grammar->is_empty && rows->grammar->is_empty(record, length);
 }
 
 /* The next record that is neither blank nor a header. What cannot be cut into records ends the

@@ -166,13 +166,11 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
     return DT_OK;
 }
 
-/* Whether a record, which stays as it is, lacks a label, by data.unlabelled=skip. */
+/* Whether a record, which stays as it is, lacks a label. */
 static dt_status record_is_unlabelled(struct dt__survey *survey, const struct dt__parser *parser,
                                       const char *record, size_t length, bool *out)
 {
     const struct dt__header *header = parser->header;
-    *out = false;
-    if (survey->config->data.unlabelled == DT_UNLABELLED_ERROR || !header) return DT_OK;
     DT_TRY(dt_grow(&survey->record, &survey->record_room, length + 1, 1, "row of text"));
     memcpy(survey->record, record, length);
     char *text = survey->record, *const end = text + length;
@@ -195,19 +193,21 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         dt_status status = dt__survey_targets(survey, 1 + parser->more);
         if (status) return dt_fail_prefix(status, "%s: ", file->path);
     }
+    const bool skips = survey->config->data.unlabelled != DT_UNLABELLED_ERROR && parser->header;
     uint64_t skipped = 0;
     while (true) {
         struct dt__typed_row row = {.weight = 1};
-        bool unlabelled;
+        bool unlabelled = false;
         DT_TRY(dt_stop_check());
         do
             DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
-        while (record && grammar->is_empty(record, length));
+        while (record && (grammar->is_empty ? grammar->is_empty(record, length) : !length));
         if (!record) break;
         survey->labels.line = lines->line;
         uint32_t *const crc = &survey->source->text_crc;
         *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
-        dt_status status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
+        dt_status status = DT_OK;
+        if (skips) status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
         if (!status) status = grammar->parse(parser, record, length);
         const bool parsed = !status;

@@ -78,7 +78,7 @@ dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
 /* A grammar of text. Messages name the column alone. */
 struct dt__grammar {
     bool quotes;                                   /* records may hold line ends between quotes */
-    bool (*is_empty)(char *record, size_t length); /* it is passed over */
+    bool (*is_empty)(char *record, size_t length); /* is passed over; NULL: without a byte alone */
     dt_status (*parse)(struct dt__parser *parser, char *record, size_t length);
     /* The numbers and entries of a typed row. */
     dt_status (*row)(const struct dt__columns *columns, const uint32_t *words, size_t count,
