@@ -313,12 +313,12 @@ static dt_status wants_meet(struct dt__header *header)
     return DT_OK;
 }
 
-/* Puts a name on the list of what is missing. */
-static dt_status missing_add(struct dt_text *missing, size_t number, const char *name)
+/* Puts a name, behind `number` others, on a list for a message. */
+static dt_status list_add(struct dt_text *list, size_t number, const char *name)
 {
-    if (number == MOST_NAMED) return dt_text_add(missing, " and more");
+    if (number == MOST_NAMED) return dt_text_add(list, " and more");
     if (number > MOST_NAMED) return DT_OK;
-    return dt_text_add(missing, "%s'%s'", number ? ", " : "", name);
+    return dt_text_add(list, "%s'%s'", number ? ", " : "", name);
 }
 
 /* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
@@ -338,7 +338,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         if (want->by_place) continue;
         const bool found = dt__header_has(header, want->text, &cell, &twice);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
-        if (!found) DT_GUARD(missing_add(&missing, lacking++, want->text));
+        if (!found) DT_GUARD(list_add(&missing, lacking++, want->text));
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
     for (size_t i = 0; i < header->cells.count; i++)
@@ -495,14 +495,13 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path,
     DT_TRY(dt_alloc(cells->count, sizeof *listed, "columns", &listed));
     DT_GUARD(header_mark(header, "data.ignore", config->data.ignore, false, listed));
     DT_GUARD(header_mark(header, "data.weight", config->data.weight, false, listed));
-    for (size_t i = 0; i < cells->count; i++) {
-        if (header->roles[i] != DT__ROLE_IGNORE || listed[i] || extra++ >= MOST_NAMED) continue;
-        DT_GUARD(dt_text_add(&names, "%s'%s'", extra > 1 ? ", " : "", cells->items[i]));
-    }
+    for (size_t i = 0; i < cells->count; i++)
+        if (header->roles[i] == DT__ROLE_IGNORE && !listed[i])
+            DT_GUARD(list_add(&names, extra++, cells->items[i]));
     if (extra)
-        dt_info("%s: columns that %s are ignored: %s%s", path,
+        dt_info("%s: columns that %s are ignored: %s", path,
                 survey->known ? "training did not have" : "the files before do not have",
-                names.data, extra > MOST_NAMED ? " and more" : "");
+                names.data);
     survey->said_extra = extra > 0;
 done:
     dt_free(listed);

@@ -71,6 +71,14 @@ static bool text_is_word(const char *const *words, const char *text, size_t leng
     return false;
 }
 
+void dt__text_trim(const char **text, size_t *length)
+{
+    for (; *length && (**text == ' ' || **text == '\t'); ++*text)
+        --*length;
+    while (*length && ((*text)[*length - 1] == ' ' || (*text)[*length - 1] == '\t'))
+        --*length;
+}
+
 bool dt__text_is_missing(const char *text, size_t length)
 {
     static const char *const words[] = {"",  "NA",   "N/A",  "NaN", "null",
@@ -82,20 +90,15 @@ bool dt__text_is_missing(const char *text, size_t length)
 enum dt__number dt__number_parse(const char *text, size_t length, double *out)
 {
     static const char *const words[] = {"nan", "inf", "infinity", NULL};
-    const char *end = text + length;
     char copy[LONGEST + 1], *stop;
     double value;
-    while (text < end && (*text == ' ' || *text == '\t'))
-        text++;
-    while (text < end && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
+    dt__text_trim(&text, &length);
     const char *p = text;
-    if (dt__number_scan(&p, end, &value) && p == end) {
+    if (dt__number_scan(&p, text + length, &value) && p == text + length) {
         *out = value;
         return DT__NUMBER_GOOD;
     }
     /* strtod takes more than decimal numbers: only their characters get there. */
-    length = (size_t)(end - text);
     size_t sign = length && strchr("+-", *text), digits = 0;
     if (text_is_word(words, text + sign, length - sign)) return DT__NUMBER_NOT_FINITE;
     for (size_t i = 0; i < length; i++) {
@@ -292,14 +295,6 @@ static int order_by_bytes(const void *a, const void *b)
 void dt__names_sort(char **names, size_t count)
 {
     if (count) qsort(names, count, sizeof *names, order_by_bytes);
-}
-
-void dt__text_trim(const char **text, size_t *length)
-{
-    for (; *length && isblank((unsigned char)**text); ++*text)
-        --*length;
-    while (*length && isblank((unsigned char)(*text)[*length - 1]))
-        --*length;
 }
 
 dt_status dt__names_split(const char *text, struct dt__names *out)
