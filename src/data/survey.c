@@ -45,11 +45,31 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
     return DT_OK;
 }
 
+/* Whether rows of both shapes have their values in the same places: but for dimensions of 1. */
+static bool shapes_agree(const int *a, const int *b)
+{
+    const int *const end_a = a + 3, *const end_b = b + 3;
+    for (;; a++, b++) {
+        while (a < end_a && *a == 1)
+            a++;
+        while (b < end_b && *b == 1)
+            b++;
+        if (a == end_a || b == end_b) return a == end_a && b == end_b;
+        if (*a != *b) return false;
+    }
+}
+
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims)
 {
     int *shape = survey->source->schema.shape;
-    if (survey->known || rank < 3 || rank > 4) return DT_OK;
+    if (rank < 3 || rank > 4) return DT_OK;
     int now[3] = {(int)dims[1], (int)dims[2], rank == 4 ? (int)dims[3] : 1};
+    if (survey->known) {
+        const int *of = survey->known->shape;
+        if (!of[0] || *survey->config->data.shape || shapes_agree(of, now)) return DT_OK;
+        return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, the model has %d x %d x %d", now[0],
+                       now[1], now[2], of[0], of[1], of[2]);
+    }
     if (shape[0] && memcmp(shape, now, sizeof now))
         return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, in the files before %d x %d x %d",
                        now[0], now[1], now[2], shape[0], shape[1], shape[2]);

@@ -34,7 +34,8 @@ dt_status dt__survey_features(struct dt__survey *survey, uint64_t features);
 /* The same for the columns of y (regress). */
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
 /* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3
- * those and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before. */
+ * those and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before, or unlike
+ * those of the model. */
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims);
 /* Takes over the names of the features (count of them), or compares with those that are there. */
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);

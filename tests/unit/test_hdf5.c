@@ -219,6 +219,46 @@ START_TEST(rows_have_a_shape)
 }
 END_TEST
 
+static void put_pictures(const char *path, int rank, const hsize_t *dims, const float *x)
+{
+    create(path);
+    put("x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, H5P_DEFAULT, x);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
+    finish();
+}
+
+/* Pictures to measure whose values lie elsewhere would be measured all the same, and wrongly. */
+START_TEST(held_out_rows_have_the_shape_of_the_model)
+{
+    static const float x[2 * 12];
+    static const struct {
+        const char *option;
+        int rank;
+        hsize_t dims[4];
+        bool fits;
+    } cases[] = {{"data.shape=", 4, {2, 2, 2, 3}, true}, {"data.shape=", 2, {2, 12}, true},
+                 {"data.shape=", 4, {2, 3, 2, 2}, false}, {"data.shape=", 3, {2, 3, 4}, false},
+                 {"data.shape=2x2x3", 4, {2, 3, 2, 2}, true}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_source *source, *eval;
+        put_pictures("a.h5", 4, cases[0].dims, x);
+        put_pictures("b.h5", cases[i].rank, cases[i].dims, x);
+        set(cases[i].option);
+        set("data.eval=b.h5");
+        source = survey();
+        const struct dt_schema *schema = dt_source_schema(source);
+        if (cases[i].fits) {
+            EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+            dt_source_destroy(eval);
+        } else {
+            EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, schema, &eval), DT_EMISMATCH,
+                        "the model has 2 x 2 x 3");
+        }
+        dt_source_destroy(source);
+    }
+}
+END_TEST
+
 static int told;
 
 static void count_channels(void *arg, enum dt_log_level level, const char *line)
@@ -942,7 +982,8 @@ START_TEST(not_hdf5_is_said)
 {
     put_text("a.h5", "no HDF5 at all");
     set("data.train=a.h5");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: cannot be opened as HDF5");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "a.h5: cannot be opened as HDF5: HDF5: file signature not found");
 }
 END_TEST
 
@@ -951,7 +992,8 @@ DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_sto
            {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {labels_may_be_missing, 1},
            {data_sets_have_names, 1},
            {files_take_several_reads, 1}, {a_file_may_have_many_items, 1},
-           {rows_have_a_shape, 1}, {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
+           {rows_have_a_shape, 1}, {held_out_rows_have_the_shape_of_the_model, 1},
+           {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
            {a_killed_fork_server_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_fork_server_is_no_first_victim, 1},
            {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})
