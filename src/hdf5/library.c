@@ -377,6 +377,8 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0);
     plist_leave_unlocked(plist);
     inside = (struct dt__h5_inside){.file = H5Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
+    if (inside.file < 0) /* before another call, which would replace the library's reason */
+        return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     const hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
     if (root < 0 || H5Fget_filesize(inside.file, &inside.bytes) < 0)
         return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
