@@ -25,9 +25,10 @@ struct dt__h5_inside {
     struct dt_text *table;
     size_t items;
     struct place {
-        size_t at; /* in the table */
-        hid_t set; /* open to be read from; 0: not yet */
-    } * places;    /* (items) */
+        size_t at;            /* in the table */
+        hid_t set;            /* open to be read from; 0: not yet */
+        size_t chunks, cache; /* that a row lies in, and their bytes; 0: those of CHUNK_CACHE do */
+    } * places;               /* (items) */
     size_t places_capacity;
 };
 
@@ -273,6 +274,27 @@ static bool array_is_stored(const struct dt__h5_inside *inside, hid_t set, hid_t
     return chunk && chunk <= MOST_CHUNK && stored <= size && bytes / DEFLATE_BEST <= stored;
 }
 
+/* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. Where the
+ * chunks that a row lies in are larger, reads of a few rows each would unpack all of them each
+ * time: there is room for them, but no more than MOST_CACHE, as every reader has its own. */
+enum { CHUNK_CACHE = 1 << 22, MOST_CACHE = 1 << 26, CACHE_SLOTS = 521, MOST_SLOTS = 1 << 20 };
+
+static void array_size_cache(hid_t plist, const struct dt__h5_item *item, struct place *place)
+{
+    hsize_t dims[DT__H5_MAX_RANK];
+    size_t chunks = 1, bytes = item->size;
+    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
+    for (int i = 0; i < item->rank; i++) {
+        const hsize_t count = i ? (item->dims[i] - 1) / dims[i] + 1 : 1;
+        if (!dt_size_mul(chunks, count, &chunks) || !dt_size_mul(bytes, count, &bytes) ||
+            !dt_size_mul(bytes, dims[i], &bytes) || bytes > MOST_CACHE)
+            return;
+    }
+    if (bytes <= CHUNK_CACHE) return;
+    place->chunks = chunks < MOST_SLOTS ? chunks : MOST_SLOTS;
+    place->cache = bytes;
+}
+
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
 {
     struct dt__h5_item item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
@@ -303,6 +325,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         status = table_refuse(inside, path, why);
     else if (!status)
         status = table_add(inside, item, path, texts.data, texts.length);
+    if (!why && !status && layout == H5D_CHUNKED)
+        array_size_cache(plist, &item, &inside->places[inside->items - 1]);
     H5Pclose(plist);
     H5Tclose(type);
     dt_text_free(&texts);
@@ -355,9 +379,6 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. */
-enum { CHUNK_CACHE = 1 << 22, CACHE_SLOTS = 521 };
-
 /* The file is only read, and some file systems know no locks. */
 static void plist_leave_unlocked(hid_t plist)
 {
@@ -386,6 +407,17 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     return object_walk(&inside, root, "/", 0);
 }
 
+static hid_t place_open(const struct dt__h5_inside *inside, const struct place *place)
+{
+    const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
+    const hid_t plist = H5Pcreate(H5P_DATASET_ACCESS);
+    if (place->cache) /* with a slot for each chunk, so that none drives out another */
+        H5Pset_chunk_cache(plist, CACHE_SLOTS + place->chunks, place->cache, 1.0);
+    const hid_t set = H5Dopen2(inside->file, path, plist);
+    H5Pclose(plist);
+    return set;
+}
+
 dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,
                              struct dt_text *out)
 {
@@ -393,8 +425,7 @@ dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_r
     hsize_t extent[DT__H5_MAX_RANK];
     const enum dt__h5_type type = (enum dt__h5_type)request->type;
     struct place *place = &inside->places[request->item];
-    const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
-    if (!place->set) place->set = H5Dopen2(inside->file, path, H5P_DEFAULT);
+    if (!place->set) place->set = place_open(inside, place);
     const hid_t set = place->set, space = H5Dget_space(set);
     const int rank = H5Sget_simple_extent_ndims(space);
     size_t bytes = dt__h5_type_size(type);

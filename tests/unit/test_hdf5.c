@@ -167,6 +167,31 @@ START_TEST(packed_storage_is_read)
 }
 END_TEST
 
+/* A chunk that holds all labels is unpacked once, not for each few of them, which would take
+ * minutes: the test would be ended. */
+START_TEST(large_chunks_are_unpacked_once)
+{
+    enum { LABELS = DT__LIMIT(1 << 22, 1 << 10) };
+    const hsize_t rows[] = {LABELS};
+    int64_t *labels = malloc(LABELS * sizeof *labels);
+    unsigned char *x = calloc(LABELS, 1);
+    ck_assert(labels && x);
+    for (uint32_t i = 0; i < LABELS; i++)
+        labels[i] = i % 3;
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 1, rows);
+    H5Pset_deflate(plist, 1);
+    create("a.h5");
+    put("x", H5T_STD_U8LE, H5T_NATIVE_UCHAR, 1, rows, H5P_DEFAULT, x);
+    put("y", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, rows, plist, labels);
+    finish();
+    H5Pclose(plist);
+    free(labels);
+    free(x);
+    EXPECT_OK(try_survey());
+}
+END_TEST
+
 /* Targets (S) and (S, k). */
 START_TEST(targets_are_read)
 {
@@ -988,6 +1013,7 @@ START_TEST(not_hdf5_is_said)
 END_TEST
 
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
+           {large_chunks_are_unpacked_once, 1},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {labels_may_be_missing, 1},
            {data_sets_have_names, 1},
