@@ -254,24 +254,26 @@ static const char *filters_complain(hid_t plist)
     return count < 0 ? "is not stored plainly in the file itself" : NULL;
 }
 
-/* Whether the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
+/* NULL: the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
  * array's place goes into the item. */
-static bool array_is_stored(const struct dt__h5_inside *inside, hid_t set, hid_t plist,
-                            bool contiguous, struct dt__h5_item *item)
+static const char *array_complain(const struct dt__h5_inside *inside, hid_t set, hid_t plist,
+                                  bool contiguous, struct dt__h5_item *item)
 {
+    static const char hollow[] = "is not all in the file";
     const hsize_t size = inside->bytes, stored = H5Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
     if (contiguous) {
         haddr_t offset = H5Dget_offset(set); /* none: a place that no file reaches */
         item->offset = offset;
-        return stored == bytes && offset <= size && stored <= size - offset;
+        return stored == bytes && offset <= size && stored <= size - offset ? NULL : hollow;
     }
     hsize_t dims[DT__H5_MAX_RANK];
     size_t chunk = item->size; /* bytes of one when unpacked */
-    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return false;
+    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
     for (int i = 0; i < item->rank; i++)
-        if (!dt_size_mul(chunk, dims[i], &chunk)) return false;
-    return chunk && chunk <= MOST_CHUNK && stored <= size && bytes / DEFLATE_BEST <= stored;
+        if (!dt_size_mul(chunk, dims[i], &chunk)) return hollow;
+    if (chunk > MOST_CHUNK) return "has chunks of more than 256 MiB: expected smaller ones";
+    return chunk && stored <= size && bytes / DEFLATE_BEST <= stored ? NULL : hollow;
 }
 
 /* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. Where the
@@ -316,8 +318,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     else if (item.type == DT__H5_TEXT)
         status = item.rank == 1 ? texts_read(set, type, item.count, DT__H5_TEXT_BYTES, &texts)
                                 : DT_EFORMAT;
-    else if (!array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
-        why = "is not all in the file";
+    else if ((why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)))
+        item.offset = UINT64_MAX;
     else if (H5Tequal(type, number_type(item.type).native) <= 0)
         item.offset = UINT64_MAX; /* the program has no such numbers */
     if (status == DT_EFORMAT) why = "is not a list of names";

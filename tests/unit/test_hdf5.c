@@ -825,7 +825,7 @@ static const struct {
     {virtual_x, "a.h5: /x is not stored plainly in the file itself"},
     {lzf_x, "a.h5: /x is packed by lzf, which h5py alone reads: expected gzip"},
     {hollow_x, "a.h5: /x is not all in the file"},
-    {vast_chunk, "a.h5: /x is not all in the file"},
+    {vast_chunk, "a.h5: /x has chunks of more than 256 MiB: expected smaller ones"},
     {linked_often, "a.h5: holds too many things"},
 };
 
