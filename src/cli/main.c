@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 {
     const struct command *command = NULL;
     streams_hold();
+    signal(SIGXFSZ, SIG_IGN); /* a file at the limit of its size is an error of the write */
     signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
     dt_stop_block(true);      /* while no other thread is there */
     dt__h5_guard_start();     /* a process that has nothing of this one's yet */

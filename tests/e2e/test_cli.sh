@@ -46,6 +46,9 @@ errors 1 'no table by its name (.csv' inspect "$tmp/rows.svm"
 "$dtrain" inspect data.categories=b,d "$tmp/my.csv" >"$tmp/out" || fail 'inspect insists on a column that is not there'
 grep -q "data.categories: no column is named 'd'" "$tmp/out" || fail 'inspect does not say that a column is not there'
 check_eq 'what b is' "$(awk '$1 == "b" {print $3}' "$tmp/out")" category
+# A limit of file sizes (ulimit -f) is an error, as a full disk is, and not the end by a signal.
+awk 'BEGIN {for (i = 0; i < 5000; i++) print i "," i % 2}' >"$tmp/many.csv"
+(ulimit -f 16 && errors 1 'File too large' shard "$tmp/limited" 1 data.train="$tmp/many.csv") || exit 1
 errors 2 '--foo: not a flag' --foo
 errors 2 '--log=loud: not a flag' --log=loud
 errors 2 'model.hidden=1: expected data.KEY=VALUE' inspect "$tmp/my.csv" model.hidden=1
