@@ -122,6 +122,8 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
             if (one_hot && label < 0)
                 status = dt_fail(DT_EFORMAT, "class labels are one whole number a row, or a row "
                                              "with a single 1");
+            else if (!isfinite(label)) /* which model.task=regress does not learn either */
+                status = dt_fail(DT_EFORMAT, "label %g is not a finite number", label);
             else if (label != rint(label) || fabs(label) > 1e15)
                 status = dt_fail(DT_EFORMAT,
                                  "label %g is not a class number; model.task=regress "

@@ -629,6 +629,14 @@ static void float_y(void)
     put("y", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, dims, H5P_DEFAULT, labels);
 }
 
+static void nan_y(void)
+{
+    const float labels[ROWS] = {0, 1, 0, NAN, 0, 1};
+    const hsize_t dims[] = {ROWS};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, dims, H5P_DEFAULT, labels);
+}
+
 static void wide_y(void)
 {
     const hsize_t dims[] = {ROWS, 2};
@@ -809,6 +817,7 @@ static const struct {
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
     {turned_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R turn"},
     {turned_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
+    {nan_y, "a.h5: /y: row 3: label nan is not a finite number"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
     {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
     {negative_y, "a.h5: label -1 is out of range: classes are 0..max, or -1 and 1"},
