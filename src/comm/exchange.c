@@ -257,6 +257,7 @@ static dt_status allocate(struct dt_exchange *x)
                   {&x->slot, replicas, sizeof *x->slot},
                   {&x->factors, replicas, sizeof *x->factors},
                   {&x->group, groups + 1, sizeof *x->group},
+                  {&x->group_of, replicas, sizeof *x->group_of},
                   {&x->error, groups, sizeof *x->error},
                   {&x->bucket, buckets + 1, sizeof *x->bucket},
                   {&x->segment, segments, sizeof *x->segment},

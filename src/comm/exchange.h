@@ -147,7 +147,8 @@ struct dt__chunk {
  * their sum alone. */
 struct dt__subtree {
     int first, end;
-    int node, group;
+    int node;
+    bool whole; /* it is all of a group: its node rounds the sum */
     int number; /* among those of its node */
     /* How many subtrees stand before it that are all of a group, and others: of this node's own
      * ones if it is one of them, else of all other nodes'. They say where its sum is in x->bytes,
@@ -161,8 +162,8 @@ struct dt__subtree {
 
 /* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
 struct dt__group {
-    int first, subtree; /* its first replica and subtree; it ends where the next group begins */
-    int node;           /* that holds all of it, and rounds its sum; -1: the owners round it */
+    int first; /* its first replica; it ends where the next group begins */
+    int node;  /* that holds all of it, and rounds its sum; -1: the owners round it */
 };
 
 /* How a step is done: by owners (step.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
@@ -232,6 +233,7 @@ struct dt_exchange {
     int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
     int *node_of;            /* (R) whose each replica is */
     struct dt__group *group; /* (groups + 1) */
+    int *group_of;           /* (R) which each replica is of */
     double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
     int tags;          /* of a chunk */
     size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
@@ -290,10 +292,18 @@ struct dt_exchange {
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Range [a, b) of the tree, of two or more leaves, splits at a plus the largest power of two below
- * b - a, so the tree is a function of their number alone: the one order in which gradients are
- * summed. */
+/* Range [a, b) of a tree, of two or more leaves, splits at a plus the largest power of two below
+ * b - a, so the tree is a function of their number alone. */
 int dt__tree_split(int a, int b);
+/* Where range [a, b) of the tree over replicas splits, the one order in which gradients are summed:
+ * inside a group by its replicas, and a range of several groups, which are whole, by these. */
+int dt__replicas_split(const struct dt_exchange *x, int a, int b);
+/* The range is all of a group. */
+static inline bool dt__is_group(const struct dt_exchange *x, int a, int b)
+{
+    const struct dt__group *group = &x->group[x->group_of[a]];
+    return a == group->first && b == group[1].first;
+}
 /* Slice `index` of `count` equal slices of a range, cut at multiples of `grain`. */
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
 /* The floats that both ranges have; an empty range if there are none. */
@@ -317,11 +327,6 @@ static inline bool dt__is_own(const struct dt_exchange *x, const struct dt__chun
 }
 /* How many matrices are updated tile by tile. */
 int dt__tiled_matrices(const struct dt_exchange *x);
-/* The subtree is all of a group: its node rounds the sum. */
-static inline bool dt__is_whole(const struct dt_exchange *x, const struct dt__subtree *subtree)
-{
-    return x->group[subtree->group].node >= 0;
-}
 /* Bytes of a subtree's sum of the chunk. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
 /* Where that sum stands: of another node's subtree as it comes; of this node's, rounded if the
@@ -329,6 +334,9 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
+
+/* out = left + right, (n) each; out may be one of them. */
+void dt__floats_add(size_t n, const float *left, const float *right, float *out);
 
 /* Squares of a block of floats under way: blocks of DT__TREE_BLOCK floats, in eight lanes each. */
 struct dt__norm {

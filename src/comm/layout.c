@@ -17,21 +17,31 @@ int dt__tree_split(int a, int b)
     return a + half;
 }
 
-/* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node. */
-static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
+int dt__replicas_split(const struct dt_exchange *x, int a, int b)
 {
+    const int first = x->group_of[a], last = x->group_of[b - 1];
+    return first == last ? dt__tree_split(a, b) : x->group[dt__tree_split(first, last + 1)].first;
+}
+
+/* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
+ * one group. */
+static void find_subtrees(struct dt_exchange *x, int first, int end)
+{
+    const int node = x->node_of[first], group = x->group_of[first];
     int r = first;
-    while (r < end && x->node_of[r] == x->node_of[first])
+    while (r < end && x->node_of[r] == node && x->group_of[r] == group)
         r++;
     if (r == end) {
+        const bool whole = dt__is_group(x, first, end);
+        x->group[group].node = whole ? node : -1;
         x->subtree_at[first] = x->subtrees;
-        x->subtree[x->subtrees++] = (struct dt__subtree){
-            .first = first, .end = end, .node = x->node_of[r - 1], .group = group};
+        x->subtree[x->subtrees++] =
+            (struct dt__subtree){.first = first, .end = end, .node = node, .whole = whole};
         return;
     }
-    int split = dt__tree_split(first, end);
-    find_subtrees(x, group, first, split);
-    find_subtrees(x, group, split, end);
+    const int split = dt__replicas_split(x, first, end);
+    find_subtrees(x, first, split);
+    find_subtrees(x, split, end);
 }
 
 /* Numbers each node's subtrees, which need not stand in a row: ranks may go to hosts in turn. */
@@ -46,7 +56,7 @@ static void number_subtrees(struct dt_exchange *x)
         subtree->number = x->subtrees_of[subtree->node]++;
         subtree->wholes = before->wholes;
         subtree->rests = before->rests;
-        *(dt__is_whole(x, subtree) ? &before->wholes : &before->rests) += 1;
+        *(subtree->whole ? &before->wholes : &before->rests) += 1;
         if (subtree->number + 2 > x->tags) x->tags = subtree->number + 2;
     }
     x->own_wholes = own.wholes;
@@ -110,17 +120,14 @@ void dt__layout_replicas(struct dt_exchange *x)
 {
     const int groups = x->spec.groups, replicas = x->spec.replicas;
     place_replicas(x);
-    x->subtrees = 0;
-    for (int g = 0; g < groups; g++) {
-        struct dt__group *group = &x->group[g];
-        group->first = (int)((int64_t)replicas * g / groups);
-        group[1].first = (int)((int64_t)replicas * (g + 1) / groups);
-        group->subtree = x->subtrees;
-        find_subtrees(x, g, group->first, group[1].first);
-        const bool whole = x->subtrees == group->subtree + 1;
-        group->node = whole ? x->subtree[group->subtree].node : -1;
+    for (int g = 0, r = 0; g < groups; g++) {
+        x->group[g].first = r;
+        x->group[g + 1].first = (int)((int64_t)replicas * (g + 1) / groups);
+        while (r < x->group[g + 1].first)
+            x->group_of[r++] = g;
     }
-    x->group[groups].subtree = x->subtrees;
+    x->subtrees = 0;
+    find_subtrees(x, 0, replicas);
     number_subtrees(x);
     cut_shares(x);
 }
@@ -266,8 +273,7 @@ void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int
 {
     const struct dt__subtree *subtree = &x->subtree[s];
     const bool own = chunk->node == x->node;
-    if (own || (chunk->wire && dt__is_whole(x, subtree)))
-        return x->bytes + sum_place(chunk, subtree, own);
+    if (own || (chunk->wire && subtree->whole)) return x->bytes + sum_place(chunk, subtree, own);
     return x->slot[subtree->first] + chunk->at.begin;
 }
 
@@ -286,8 +292,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
     /* Of one node there are as many as memory has room for, and no messages. */
-    const int tag =
-        x->nodes > 1 ? DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags : 0;
+    const int tag = x->nodes > 1 ? DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags : 0;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
     *chunk = (struct dt__chunk){.bucket = bucket,
                                 .is_tiled = segment->kind == DT__TILED,

@@ -27,17 +27,11 @@ struct leaf {
     } * values;
 };
 
-/* A range of the fixed tree: replicas [a, b), or, above them, groups [a, b). */
-struct branch {
-    bool of_groups;
-    int a, b;
-};
-
 /* The leaves of one merge. */
 struct leaves {
     const struct leaf *leaf; /* (count) by their first replicas, rising */
     int count;
-    struct branch branch; /* the range of the tree that they make up */
+    int a, b; /* the range of the tree that they make up */
 };
 
 /* Where a merge is in the list of one leaf. */
@@ -264,7 +258,7 @@ void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
     struct leaf *leaf = &rows->replica[replica];
-    rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.groups}};
+    rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
     for (int i = 0; i < rows->ranges; i++) {
         leaf->list[i] = list_take(room, rows->range[i].most);
         leaf->values[i].floats = x->slot[replica] + rows->range[i].offset;
@@ -368,12 +362,6 @@ static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
     return true;
 }
 
-/* The offset of the cursor's row among the values of its leaf. */
-static size_t cursor_offset(const struct dt__rows *rows, int range, struct cursor cursor)
-{
-    return (size_t)(cursor.row - cursor.leaf->list[range].row) * rows->range[range].width;
-}
-
 /* ---- sum ------------------------------------------------------------------------------------ */
 
 /* Rounds a group's sum to bf16. Adding 0 turns -0 into +0, as a leaf that lacks the row would. */
@@ -384,45 +372,52 @@ static void sum_round(size_t n, const float *values, float *out)
         out[i] = dt__bf16_value(dt__bf16_of(values[i])) + 0.0f;
 }
 
-/* Sums floats [at, at + n) of the row at hand over a range of the tree. matches [first, last), at
- * least one, are the leaves in this range that have the row; the others would add 0, and are left
- * out. The result stands in block[0], or where a single leaf has it. */
-static const float *sum_matches(const struct dt_exchange *x, int range, int first, int last,
-                                struct branch branch, size_t at, size_t n,
-                                float (*block)[DT__TREE_BLOCK])
+/* Floats [at, at + n) of a row of a range. */
+struct row_part {
+    int range;
+    size_t at, n;
+};
+
+/* Those of the row at hand as one leaf has them: where they stand, or read into out (n). */
+static const float *match_read(const struct dt__rows *rows, const struct row_part *part,
+                               struct cursor match, float *out)
+{
+    const struct values *values = &match.leaf->values[part->range];
+    const size_t row = (size_t)(match.row - match.leaf->list[part->range].row);
+    const size_t at = row * rows->range[part->range].width + part->at;
+    if (!values->rounded) return values->floats + at;
+    dt__wire_read(DT_WIRE_BF16, 0, part->n, (const unsigned char *)(values->rounded + at), out);
+    return out;
+}
+
+/* Their sum over range [a, b) of the tree. matches [first, last), at least one, are the leaves in
+ * this range that have the row; the others would add 0, and are left out. The result stands in
+ * block[0], or where a single leaf has it. */
+static const float *sum_matches(const struct dt_exchange *x, const struct row_part *part, int first,
+                                int last, int a, int b, float (*block)[DT__TREE_BLOCK])
 {
     const struct cursor *match = x->rows->match;
-    if (branch.of_groups && branch.b - branch.a == 1) {
-        const struct dt__group *group = &x->group[branch.a];
-        const struct branch replicas = {false, group->first, group[1].first};
-        const float *sum = sum_matches(x, range, first, last, replicas, at, n, block);
-        if (!x->spec.wire) return sum;
-        sum_round(n, sum, block[0]);
-        return block[0];
+    const float *sum = block[0];
+    if (last - first == 1 && x->group_of[a] == x->group_of[b - 1]) {
+        sum = match_read(x->rows, part, match[first], block[0]);
+    } else {
+        const int split = dt__replicas_split(x, a, b);
+        int middle = first;
+        while (middle < last && match[middle].leaf->first < split)
+            middle++;
+        if (middle == first) {
+            sum = sum_matches(x, part, first, last, split, b, block);
+        } else if (middle == last) {
+            sum = sum_matches(x, part, first, last, a, split, block);
+        } else {
+            const float *left = sum_matches(x, part, first, middle, a, split, block);
+            const float *right = sum_matches(x, part, middle, last, split, b, block + 1);
+            dt__floats_add(part->n, left, right, block[0]);
+        }
     }
-    if (!branch.of_groups && last - first == 1) {
-        const struct values *values = &match[first].leaf->values[range];
-        at += cursor_offset(x->rows, range, match[first]);
-        if (!values->rounded) return values->floats + at;
-        dt__wire_read(DT_WIRE_BF16, 0, n, (const unsigned char *)(values->rounded + at), block[0]);
-        return block[0];
-    }
-    const int split = dt__tree_split(branch.a, branch.b);
-    const int boundary = branch.of_groups ? x->group[split].first : split;
-    const struct branch low = {branch.of_groups, branch.a, split},
-                        high = {branch.of_groups, split, branch.b};
-    int middle = first;
-    while (middle < last && match[middle].leaf->first < boundary)
-        middle++;
-    if (middle == first) return sum_matches(x, range, first, last, high, at, n, block);
-    if (middle == last) return sum_matches(x, range, first, last, low, at, n, block);
-    const float *left = sum_matches(x, range, first, middle, low, at, n, block);
-    const float *right = sum_matches(x, range, middle, last, high, at, n, block + 1);
-    float *restrict sum = block[0];
-    if (left != sum) memcpy(sum, left, n * sizeof *left);
-    for (size_t i = 0; i < n; i++)
-        sum[i] += right[i];
-    return sum;
+    if (!x->spec.wire || !dt__is_group(x, a, b)) return sum;
+    sum_round(part->n, sum, block[0]);
+    return block[0];
 }
 
 /* The sum of the row at hand, with the bits that the sum of whole gradients would have. There, a
@@ -431,12 +426,13 @@ static const float *sum_matches(const struct dt_exchange *x, int range, int firs
 static void row_sum(const struct dt_exchange *x, int range, float *out)
 {
     const struct dt__rows *rows = x->rows;
+    const struct leaves *leaves = rows->leaves;
     const size_t width = rows->range[range].width;
-    const bool all = rows->matches == rows->leaves->count;
+    const bool all = rows->matches == leaves->count;
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
-        const float *sum =
-            sum_matches(x, range, 0, rows->matches, rows->leaves->branch, at, n, x->block);
+        const struct row_part part = {range, at, n};
+        const float *sum = sum_matches(x, &part, 0, rows->matches, leaves->a, leaves->b, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
@@ -455,7 +451,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     for (int r = 0; r < x->spec.replicas; r++)
         if (x->node_of[r] == x->node || x->subtree_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
-    rows->all = (struct leaves){rows->leaf, leaves, {true, 0, x->spec.groups}};
+    rows->all = (struct leaves){rows->leaf, leaves, 0, x->spec.replicas};
     DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i);
@@ -477,16 +473,14 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, uint32_t f
     struct dt__rows *rows = x->rows;
     const struct dt__subtree *subtree = &x->subtree[s];
     const size_t width = rows->range[range].width;
-    const struct leaves leaves = {rows->replica + subtree->first,
-                                  subtree->end - subtree->first,
-                                  {false, subtree->first, subtree->end}};
+    const struct leaves leaves = {rows->replica + subtree->first, subtree->end - subtree->first,
+                                  subtree->first, subtree->end};
     uint32_t *row = (uint32_t *)(void *)out, count = 0;
     merge_begin(rows, &leaves, range, from, to);
     while (merge_next(rows, &row[count]))
         count++;
     float *floats = (float *)(void *)(row + count);
-    uint16_t *rounded =
-        x->spec.wire && dt__is_whole(x, subtree) ? (uint16_t *)(void *)floats : NULL;
+    uint16_t *rounded = x->spec.wire && subtree->whole ? (uint16_t *)(void *)floats : NULL;
     merge_begin(rows, &leaves, range, from, to);
     for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
         row_sum(x, range, rounded ? rows->sum : floats + i * width);
@@ -502,7 +496,7 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, uint
     const struct dt__subtree *subtree = &x->subtree[s];
     const struct leaf *leaf = &x->rows->replica[subtree->first];
     const size_t floats = *count * x->rows->range[range].width;
-    const bool is_rounded = x->spec.wire && dt__is_whole(x, subtree);
+    const bool is_rounded = x->spec.wire && subtree->whole;
     unsigned char *values = bytes + *count * sizeof(uint32_t);
     if (subtree->node != x->node) {
         leaf->list[range] = (struct dt_touched){(uint32_t *)(void *)bytes, count};

@@ -412,8 +412,7 @@ static const float *sum_floats(const struct dt_split *s, int first, int end, siz
     const int split = dt__tree_split(first, end);
     const float *left = sum_floats(s, first, split, at, n, out, level);
     const float *right = sum_floats(s, split, end, at, n, *level, level + 1);
-    for (size_t i = 0; i < n; i++)
-        out[i] = left[i] + right[i];
+    dt__floats_add(n, left, right, out);
     return out;
 }
 

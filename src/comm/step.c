@@ -62,7 +62,7 @@ static void add_messages_of_chunk(struct dt_exchange *x, struct dt__chunk *chunk
         const struct dt__subtree *subtree = &x->subtree[s];
         if (own == (subtree->node == x->node)) continue;
         add_message(x, own ? SUM_IN : SUM_OUT, chunk, dt__sum_at(x, chunk, s),
-                    dt__sum_bytes(chunk, dt__is_whole(x, subtree)),
+                    dt__sum_bytes(chunk, subtree->whole),
                     dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node),
                     chunk->tag + subtree->number);
     }

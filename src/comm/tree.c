@@ -8,44 +8,11 @@
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-/* A leaf of tree_sum: where floats [at, at + n) of the sum over range [a, b) stand, if they are
- * there without an addition: in block[0], or elsewhere. NULL: tree_sum is to add the range's
- * halves. chunk: the one that has these floats. */
-typedef const float *leaf_fn(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
-                             size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
-
-/* out = left + right, (n) each; out may be one of them. */
 DT__CLONES
-static void floats_add(size_t n, const float *left, const float *right, float *out)
+void dt__floats_add(size_t n, const float *left, const float *right, float *out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = left[i] + right[i];
-}
-
-/* The sum of floats [at, at + n) over range [a, b) of the tree, n <= DT__TREE_BLOCK: in block[0],
- * or where a leaf has it. block: scratch, one a level. */
-static const float *tree_sum(struct dt_exchange *x, leaf_fn *leaf, const struct dt__chunk *chunk,
-                             int a, int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
-{
-    const float *there = leaf(x, chunk, a, b, at, n, block);
-    if (there) return there;
-    int split = dt__tree_split(a, b);
-    /* The left sum may rest in block[0] while the right one is made in the levels below. */
-    const float *left = tree_sum(x, leaf, chunk, a, split, at, n, block);
-    const float *right = tree_sum(x, leaf, chunk, split, b, at, n, block + 1);
-    floats_add(n, left, right, block[0]);
-    return block[0];
-}
-
-/* leaf_fn: the gradient of a replica of this node, or the sum of a subtree of another node. */
-static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
-                                 size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
-{
-    const int s = x->subtree_at[a];
-    (void)n, (void)block;
-    if (s >= 0 && x->subtree[s].end == b && x->subtree[s].node != x->node)
-        return (const float *)dt__sum_at(x, chunk, s) + (at - chunk->at.begin);
-    return b - a == 1 ? x->slot[a] + at : NULL;
 }
 
 /* Where float `at` begins in a rounded chunk, in bytes. */
@@ -54,22 +21,39 @@ static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
     return dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
 }
 
-/* leaf_fn, of the tree of groups: the sum of a group, rounded here unless another node has done so.
- * The gradient of a group of one replica is rounded in its slot. */
-static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
-                               size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+/* Floats [at, at + n) of another node's sum as it came: where they stand, or, if they are rounded,
+ * read into out (n). */
+static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int subtree, size_t at,
+                       size_t n, float *out)
 {
-    const struct dt__group *group = &x->group[a];
-    if (b - a > 1) return NULL;
-    if (chunk->wire && group->node >= 0 && group->node != x->node) {
-        const unsigned char *sum = dt__sum_at(x, chunk, group->subtree);
-        dt__wire_read(chunk->wire, at, n, sum + bytes_before(chunk, at), block[0]);
-        return block[0];
+    void *sum = dt__sum_at(x, chunk, subtree);
+    if (!chunk->wire || !x->subtree[subtree].whole) return (float *)sum + (at - chunk->at.begin);
+    dt__wire_read(chunk->wire, at, n, (unsigned char *)sum + bytes_before(chunk, at), out);
+    return out;
+}
+
+/* The sum of floats [at, at + n) over range [a, b) of the tree, n <= DT__TREE_BLOCK: in block[0],
+ * or where it stands without an addition, in a replica's slot or as another node sent it. chunk:
+ * that has these floats; with a rounded wire each group's sum is rounded here, in a slot too,
+ * unless another node has done so. NULL: the range is this node's, and is not rounded. block:
+ * scratch, one a level. */
+static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
+                       size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+{
+    const int s = x->subtree_at[a];
+    if (s >= 0 && x->subtree[s].end == b && x->subtree[s].node != x->node)
+        return sum_read(x, chunk, s, at, n, block[0]);
+    float *sum = b - a > 1 ? block[0] : x->slot[a] + at;
+    if (b - a > 1) {
+        const int split = dt__replicas_split(x, a, b);
+        /* The left sum may rest in block[0] while the right one is made in the levels below. */
+        const float *left = tree_sum(x, chunk, a, split, at, n, block);
+        const float *right = tree_sum(x, chunk, split, b, at, n, block + 1);
+        dt__floats_add(n, left, right, sum);
     }
-    const float *sum = tree_sum(x, replica_leaf, chunk, group->first, group[1].first, at, n, block);
-    if (chunk->wire)
-        dt__wire_round(chunk->wire, at, n, sum == block[0] ? block[0] : x->slot[group->first] + at,
-                       dt__chunk_error(x, chunk, a) + at, NULL);
+    if (chunk && chunk->wire && dt__is_group(x, a, b))
+        dt__wire_round(chunk->wire, at, n, sum, dt__chunk_error(x, chunk, x->group_of[a]) + at,
+                       NULL);
     return sum;
 }
 
@@ -86,8 +70,7 @@ static size_t block_length(size_t at, size_t end)
 static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree, size_t at,
                           size_t n)
 {
-    const float *sum =
-        tree_sum(x, replica_leaf, NULL, subtree->first, subtree->end, at, n, x->block);
+    const float *sum = tree_sum(x, NULL, subtree->first, subtree->end, at, n, x->block);
     float *slot = x->slot[subtree->first] + at;
     if (sum != slot) memcpy(slot, sum, n * sizeof *slot);
     return slot;
@@ -101,9 +84,9 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
             const struct dt__subtree *subtree = &x->subtree[s];
             if (subtree->node != x->node) continue;
             float *sum = subtree_sum(x, subtree, at, n);
-            if (chunk->wire && dt__is_whole(x, subtree))
+            if (chunk->wire && subtree->whole)
                 dt__wire_round(chunk->wire, at, n, sum,
-                               dt__chunk_error(x, chunk, subtree->group) + at,
+                               dt__chunk_error(x, chunk, x->group_of[subtree->first]) + at,
                                (unsigned char *)dt__sum_at(x, chunk, s) + bytes_before(chunk, at));
         }
     }
@@ -118,7 +101,7 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
             if (x->subtree[s].node != x->node) continue;
             float *sum = subtree_sum(x, &x->subtree[s], at, n);
             if (first)
-                floats_add(n, first, sum, first);
+                dt__floats_add(n, first, sum, first);
             else
                 first = sum;
         }
@@ -242,7 +225,7 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const float *sum = tree_sum(x, group_leaf, chunk, 0, x->spec.groups, at, n, x->block);
+        const float *sum = tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
         if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
     }
     float *vectors[DT_EXCHANGE_VECTORS];
@@ -269,9 +252,8 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
     dt__chunk_vectors(x, chunk, vectors);
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const float *sum = x->sums
-                               ? x->sums + at
-                               : tree_sum(x, group_leaf, chunk, 0, x->spec.groups, at, n, x->block);
+        const float *sum =
+            x->sums ? x->sums + at : tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
         float *weights = vectors[0] + at;
         float *out = chunk->wire || x->agents > 1 ? x->fresh : weights;
         x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
@@ -301,7 +283,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
     int split = dt__tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
-    floats_add(tile.rows * tile.columns, level, right, level);
+    dt__floats_add(tile.rows * tile.columns, level, right, level);
 }
 
 /* Copies a tile out of the sums, where gradients are whole. */
