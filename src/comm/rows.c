@@ -468,42 +468,40 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
 }
 
 unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, uint32_t from, uint32_t to,
-                             uint32_t *out_count, unsigned char *out)
+                             unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
     const struct dt__subtree *subtree = &x->subtree[s];
     const size_t width = rows->range[range].width;
     const struct leaves leaves = {rows->replica + subtree->first, subtree->end - subtree->first,
                                   subtree->first, subtree->end};
-    uint32_t *row = (uint32_t *)(void *)out, count = 0;
+    uint32_t *count = (uint32_t *)(void *)out, *row = count + 1;
+    *count = 0;
     merge_begin(rows, &leaves, range, from, to);
-    while (merge_next(rows, &row[count]))
-        count++;
-    float *floats = (float *)(void *)(row + count);
+    while (merge_next(rows, &row[*count]))
+        ++*count;
+    float *floats = (float *)(void *)(row + *count);
     uint16_t *rounded = x->spec.wire && subtree->whole ? (uint16_t *)(void *)floats : NULL;
     merge_begin(rows, &leaves, range, from, to);
     for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
         row_sum(x, range, rounded ? rows->sum : floats + i * width);
         if (rounded) dt__bf16_round(width, rows->sum, rounded + i * width);
     }
-    *out_count = count;
-    return dt__rows_map_packed(x, s, range, out_count, out);
+    const size_t sums = *count * width;
+    return (unsigned char *)(floats + (rounded ? (sums + 1) / 2 : sums));
 }
 
-unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, uint32_t *count,
-                                   unsigned char *bytes)
+unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsigned char *bytes)
 {
-    const struct dt__subtree *subtree = &x->subtree[s];
-    const struct leaf *leaf = &x->rows->replica[subtree->first];
-    const size_t floats = *count * x->rows->range[range].width;
-    const bool is_rounded = x->spec.wire && subtree->whole;
-    unsigned char *values = bytes + *count * sizeof(uint32_t);
-    if (subtree->node != x->node) {
-        leaf->list[range] = (struct dt_touched){(uint32_t *)(void *)bytes, count};
-        leaf->values[range].floats = is_rounded ? NULL : (float *)(void *)values;
-        leaf->values[range].rounded = is_rounded ? (uint16_t *)(void *)values : NULL;
-    }
-    return values + (is_rounded ? (floats + 1) / 2 : floats) * sizeof(float);
+    const struct leaf *leaf = &x->rows->replica[x->subtree[s].first];
+    const bool is_rounded = x->spec.wire && x->subtree[s].whole;
+    uint32_t *count = (uint32_t *)(void *)bytes, *row = count + 1;
+    const size_t sums = *count * x->rows->range[range].width;
+    float *floats = (float *)(void *)(row + *count);
+    leaf->list[range] = (struct dt_touched){row, count};
+    leaf->values[range].floats = is_rounded ? NULL : floats;
+    leaf->values[range].rounded = is_rounded ? (uint16_t *)(void *)floats : NULL;
+    return (unsigned char *)(floats + (is_rounded ? (sums + 1) / 2 : sums));
 }
 
 /* Merges two rising lists, *list and *more, into *spare, which then changes places with

@@ -111,12 +111,11 @@ dt_status dt__rows_own_tables(struct dt_exchange *x);
 /* The rows of a range that this agent owns, of one vector. */
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
 /* Sums rows [from, to) of a range over a subtree of this node, and writes them to `out` for their
- * owner: the row numbers, then the sums. Returns the end of what was written. */
+ * owner: how many were touched, their numbers, their sums. Returns the end of what was written. */
 unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, uint32_t from,
-                             uint32_t to, uint32_t *out_count, unsigned char *out);
-/* Notes that *count packed rows of a subtree stand, or will arrive, at `bytes`. Returns where they
- * end. */
-unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range, uint32_t *count,
+                             uint32_t to, unsigned char *out);
+/* Notes that packed rows of another node's subtree stand at `bytes`. Returns where they end. */
+unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
                                    unsigned char *bytes);
 /* Merges the inputs that the node's workers will read into the list that dt_exchange_inputs
  * returns. */

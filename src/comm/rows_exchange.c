@@ -2,15 +2,15 @@
  *
  * In a round each node sends one message to each owner of another node, and gets one answer:
  *
- *   counts    rows in each list below, and the number of inputs
- *   lists     of each of the node's subtrees and each range: row numbers, and their sums
- *   inputs    those whose weights the node's workers will read next
+ *   length    of the message, in bytes
+ *   lists     of each of the node's subtrees and each range: how many rows, their numbers and sums
+ *   inputs    how many, and those whose weights the node's workers will read next
  *
  *   answer    the weights of these inputs, range by range, right to where they are read
  *
  * A message is cut into chunks of DT__CHUNK floats: from some size on MPI would first ask the
- * receiver whether it is ready. The first chunk has the counts, which tell the receiver how many
- * other chunks there are. As the rows of this step travel with the inputs of the next one, a step
+ * receiver whether it is ready. The first one begins with the length, which tells the receiver how
+ * many others there are. As the rows of this step travel with the inputs of the next one, a step
  * waits for two latencies, as it does for dense floats. A round at a span's begin or in an
  * evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
@@ -25,10 +25,9 @@ struct link {
     unsigned char *bytes;
     size_t capacity; /* of `bytes` */
     /* At the owner: */
-    bool known;       /* the counts have arrived */
-    int missing;      /* chunks that have not arrived */
-    uint32_t *inputs; /* (input_count) whose weights the node wants */
-    uint32_t input_count;
+    bool known;               /* the first chunk has arrived */
+    int missing;              /* chunks that have not */
+    struct dt_touched inputs; /* whose weights the node wants */
     float *answer;
 };
 
@@ -54,13 +53,9 @@ enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* Bytes of the counts in front of a node's message. */
-static size_t counts_bytes(const struct dt_exchange *x, int node)
+static uint64_t *length_of(const struct link *link)
 {
-    size_t counts = 1;
-    for (int s = 0; s < x->subtrees; s++)
-        if (x->subtree[s].node == node) counts += (size_t)x->spec.row_ranges;
-    return counts * sizeof(uint32_t);
+    return (uint64_t *)(void *)link->bytes;
 }
 
 /* The greatest size of a link's message, in bytes, and of its answer, in floats. */
@@ -68,7 +63,8 @@ static size_t most_bytes(const struct dt_exchange *x, const struct link *link, s
 {
     const size_t inputs =
         dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
-    size_t asked = dt__rows_most_pulled(x, link->node), bytes = counts_bytes(x, link->node);
+    size_t asked = dt__rows_most_pulled(x, link->node);
+    size_t bytes = sizeof *length_of(link) + sizeof(uint32_t);
     if (asked > inputs) asked = inputs;
     *out_answer = 0;
     for (int i = 0; i < x->spec.row_ranges; i++) {
@@ -80,23 +76,21 @@ static size_t most_bytes(const struct dt_exchange *x, const struct link *link, s
             size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
             if (x->subtree[s].node != link->node) continue;
             if (rows > to - from) rows = to - from;
-            bytes += rows * (sizeof(uint32_t) + range->width * sizeof(float));
+            bytes += sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
     return bytes + asked * sizeof(uint32_t);
 }
 
-/* Reads the counts of a message: notes where its lists and inputs are. Returns its end. */
-static unsigned char *message_map(struct dt_exchange *x, struct link *link)
+/* Notes where the lists and inputs of a message are. */
+static void message_map(struct dt_exchange *x, struct link *link)
 {
-    uint32_t *count = (uint32_t *)(void *)link->bytes;
-    unsigned char *at = link->bytes + counts_bytes(x, link->node);
+    unsigned char *at = link->bytes + sizeof *length_of(link);
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == link->node; i++)
-            at = dt__rows_map_packed(x, s, i, count++, at);
-    link->input_count = *count;
-    link->inputs = (uint32_t *)(void *)at;
-    return at + link->input_count * sizeof *link->inputs;
+            at = dt__rows_map_packed(x, s, i, at);
+    uint32_t *count = (uint32_t *)(void *)at;
+    link->inputs = (struct dt_touched){count + 1, count};
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -147,17 +141,16 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* Sends n bytes to a rank, or receives them, in chunks, of which the first is longer by `more`.
- * from: the link whose rows arrive, or NULL. Returns the number of chunks. */
-static int post_chunks(struct dt_exchange *x, void *bytes, size_t n, size_t more, bool send,
-                       int rank, int tag, struct link *from)
+/* Sends n bytes to a rank, or receives them, in chunks. from: the link whose rows arrive, or NULL.
+ * Returns the number of chunks. */
+static int post_chunks(struct dt_exchange *x, void *bytes, size_t n, bool send, int rank, int tag,
+                       struct link *from)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const int before = e->requests;
     for (size_t at = 0, some; at < n; at += some) {
         unsigned char *chunk = (unsigned char *)bytes + at;
-        some = CHUNK_BYTES + (at ? 0 : more);
-        if (some > n - at) some = n - at;
+        some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
         e->link_of[e->requests] = from;
         MPI_Request *request = &e->request[e->requests++];
         if (send)
@@ -179,12 +172,9 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
     e->missing = e->ins;
     for (int l = 0; l < e->ins; l++) {
         struct link *link = &e->in[l];
-        const size_t counts = counts_bytes(x, link->node);
-        const size_t first =
-            link->capacity < counts + CHUNK_BYTES ? link->capacity : counts + CHUNK_BYTES;
+        const size_t first = link->capacity < CHUNK_BYTES ? link->capacity : CHUNK_BYTES;
         link->known = false;
-        link->missing =
-            post_chunks(x, link->bytes, first, counts, false, link->rank, DT__TAG_ROWS, link);
+        link->missing = post_chunks(x, link->bytes, first, false, link->rank, DT__TAG_ROWS, link);
     }
 }
 
@@ -192,25 +182,22 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt__inputs inputs = dt__rows_pulled_of(x, link->owner);
-    const size_t counts = counts_bytes(x, link->node);
-    uint32_t *count = (uint32_t *)(void *)link->bytes;
-    unsigned char *at = link->bytes + counts;
+    unsigned char *at = link->bytes + sizeof *length_of(link);
     for (int s = 0; s < x->subtrees; s++)
-        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++, count++) {
+        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++) {
             uint32_t from, to;
             dt__rows_of_owner(x, link->owner, i, &from, &to);
-            *count = 0;
-            if (x->rows_exchange->step) at = dt__rows_pack(x, s, i, from, to, count, at);
+            at = dt__rows_pack(x, s, i, from, x->rows_exchange->step ? to : from, at);
         }
+    uint32_t *count = (uint32_t *)(void *)at;
     *count = inputs.end - inputs.begin;
-    memcpy(at, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
-    at += *count * sizeof *count;
-    post_chunks(x, link->bytes, (size_t)(at - link->bytes), counts, true, link->rank, DT__TAG_ROWS,
-                NULL);
+    memcpy(count + 1, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
+    *length_of(link) = (uint64_t)(at - link->bytes) + (1 + *count) * sizeof *count;
+    post_chunks(x, link->bytes, *length_of(link), true, link->rank, DT__TAG_ROWS, NULL);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
         float *place = dt__rows_pulled_at(x, i, inputs, &floats);
-        post_chunks(x, place, floats * sizeof *place, 0, false, link->rank, DT__TAG_WEIGHTS, NULL);
+        post_chunks(x, place, floats * sizeof *place, false, link->rank, DT__TAG_WEIGHTS, NULL);
     }
 }
 
@@ -219,8 +206,9 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 {
     float *at = link->answer;
     for (int i = 0; i < x->spec.row_ranges; i++) {
-        const size_t floats = dt__rows_read_weights(x, i, link->inputs, link->input_count, at);
-        post_chunks(x, at, floats * sizeof *at, 0, true, link->rank, DT__TAG_WEIGHTS, NULL);
+        const size_t floats =
+            dt__rows_read_weights(x, i, link->inputs.row, *link->inputs.count, at);
+        post_chunks(x, at, floats * sizeof *at, true, link->rank, DT__TAG_WEIGHTS, NULL);
         at += floats;
     }
 }
@@ -241,15 +229,13 @@ static void answer_own_node(struct dt_exchange *x)
 static void chunk_arrived(struct dt_exchange *x, struct link *link)
 {
     link->missing--;
-    if (!link->known) {
-        const size_t length = (size_t)(message_map(x, link) - link->bytes);
-        const size_t first = counts_bytes(x, link->node) + CHUNK_BYTES;
-        link->known = true;
-        if (length > first)
-            link->missing += post_chunks(x, link->bytes + first, length - first, 0, false,
-                                         link->rank, DT__TAG_ROWS, link);
-    }
-    if (!link->missing) x->rows_exchange->missing--;
+    if (!link->known && *length_of(link) > CHUNK_BYTES)
+        link->missing += post_chunks(x, link->bytes + CHUNK_BYTES, *length_of(link) - CHUNK_BYTES,
+                                     false, link->rank, DT__TAG_ROWS, link);
+    link->known = true;
+    if (link->missing) return;
+    message_map(x, link);
+    x->rows_exchange->missing--;
 }
 
 /* Once all sums are there: updates the own rows, and sends weights to those who wait for them. */
