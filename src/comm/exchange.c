@@ -320,6 +320,8 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     DT_GUARD(choose_nodes(x));
     DT_GUARD(create_books(x));
     x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
+    x->started = spec->buckets; /* no step is under way */
+    x->norm = DT__NORM_KNOWN;
     DT_GUARD(dt_ranks_agree(&all, x->way->prepare(x)));
     if (x->agent >= 0) x->way->connect(x);
     dt_ranks_barrier(&all);
@@ -503,6 +505,33 @@ bool dt__asks_advance(struct dt_exchange *x)
     return true;
 }
 
+void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
+                       const char *what)
+{
+    if (dt__event_reached(event, target)) return;
+    const double since = dt_clock_secs();
+    dt__event_wait(event, target, x->world, what);
+    x->times.wait += dt_clock_secs() - since;
+}
+
+void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange *x, void *arg),
+                         void *arg, const char *what)
+{
+    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
+    struct dt__wait wait = {.world = x->world, .what = what};
+    while (!done(x, arg)) {
+        if (x->way->advance(x))
+            dt__wait_progress(&wait);
+        else if (x->nodes > 1)
+            dt__wait_pause(&wait);
+        else
+            dt__event_wait(&x->control->norm_known, x->tick, x->world, "sums");
+    }
+    dt__wait_done(&wait);
+    *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
+        dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+}
+
 void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
 {
     x->all_done = ++x->tick * (uint32_t)x->workers;
@@ -515,13 +544,9 @@ void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
 
 void dt_exchange_need(struct dt_exchange *x, int bucket)
 {
-    struct dt__event_count *updated = &x->control->bucket[bucket].updated;
-    const uint32_t pieces = x->bucket[bucket].pieces_done;
     if (x->rows_exchange) dt__rows_await(x);
-    if (dt__event_reached(updated, pieces)) return;
-    double since = dt_clock_secs();
-    dt__event_wait(updated, pieces, x->world, "weights");
-    x->times.wait += dt_clock_secs() - since;
+    dt__exchange_wait(x, &x->control->bucket[bucket].updated, x->steps * x->bucket[bucket].pieces,
+                      "weights");
 }
 
 void dt_exchange_ready(struct dt_exchange *x, int bucket)
@@ -536,30 +561,20 @@ void dt_exchange_advance(struct dt_exchange *x)
     if (x->nodes > 1) x->way->advance(x);
 }
 
-/* Does what is left of the step. */
-static void finish_step(struct dt_exchange *x)
+static bool step_is_done(struct dt_exchange *x, void *arg)
 {
-    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
-    struct dt__wait wait = {.world = x->world, .what = "the other hosts"};
-    while (!dt__event_reached(&x->control->agreed, x->tick) || !x->way->done(x)) {
-        if (x->way->advance(x))
-            dt__wait_progress(&wait);
-        else if (x->nodes > 1)
-            dt__wait_pause(&wait);
-        else
-            dt__event_wait(&x->control->norm_known, x->tick, x->world, "sums");
-    }
-    dt__wait_done(&wait);
-    if (x->rows_exchange) dt__rows_end(x);
-    *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
-        dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+    (void)arg;
+    return dt__event_reached(&x->control->agreed, x->tick) && x->way->done(x);
 }
 
-/* Behind a step that is done. */
-static void expect_next(struct dt_exchange *x)
+/* Does what is left of the step. Returns what all ask for. */
+static int finish_step(struct dt_exchange *x)
 {
-    for (int b = 0; b < x->spec.buckets; b++)
-        x->bucket[b].pieces_done += x->bucket[b].pieces;
+    dt__exchange_finish(x, step_is_done, NULL, "the other hosts");
+    if (x->rows_exchange) dt__rows_end(x);
+    const int asked = x->control->agreed_ask[x->tick & 1];
+    x->steps += !(asked & DT_ASK_VOID);
+    return asked;
 }
 
 /* On one node the last to arrive speaks for all: what was asked by then ends the span behind this
@@ -570,19 +585,11 @@ int dt_exchange_end(struct dt_exchange *x, int ask)
     if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
     if (x->rows_exchange) dt__event_post(&control->listed, 1);
     const bool last = dt__event_post(&control->ended, 1) == x->all_done;
-    if (x->nodes == 1) {
-        const double start = dt_clock_secs();
-        if (last)
-            publish_asks(x, node_asks(x));
-        else
-            dt__event_wait(&control->agreed, x->tick, x->world, "the other workers' gradients");
-        x->times.wait += dt_clock_secs() - start;
-        if (control->agreed_ask[x->tick & 1] & DT_ASK_VOID) return control->agreed_ask[x->tick & 1];
-    }
-    finish_step(x);
+    if (x->nodes > 1) return finish_step(x);
+    if (last) publish_asks(x, node_asks(x));
+    dt__exchange_wait(x, &control->agreed, x->tick, "the other workers' gradients");
     const int asked = control->agreed_ask[x->tick & 1];
-    if (!(asked & DT_ASK_VOID)) expect_next(x);
-    return asked;
+    return asked & DT_ASK_VOID ? asked : finish_step(x);
 }
 
 int dt_exchange_consult(struct dt_exchange *x, int ask)
@@ -641,11 +648,8 @@ int dt_exchange_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_a
     while (from < until && !asked) {
         dt_exchange_begin(x, from);
         atomic_store(&x->control->bank_ask, ask(arg));
-        finish_step(x);
-        asked = x->control->agreed_ask[x->tick & 1];
-        if (asked & DT_ASK_VOID) break;
-        expect_next(x);
-        from++;
+        asked = finish_step(x);
+        from += !(asked & DT_ASK_VOID);
     }
     *out_step = from;
     return asked;

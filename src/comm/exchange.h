@@ -115,9 +115,7 @@ struct dt__bucket {
     int segment; /* its first one; the next bucket's are behind its last */
     int chunk, chunk_end;
     bool has_shares; /* rows or tiles are in it, of which each agent has a share */
-    /* pieces: chunks, and agents' shares, by which it is updated; pieces_done: what `updated` has
-     * counted when the steps so far are done */
-    uint32_t pieces, pieces_done;
+    uint32_t pieces; /* chunks, and agents' shares, by which it is updated */
 };
 
 struct dt__chunk {
@@ -280,7 +278,8 @@ struct dt_exchange {
     struct dt__reduce *reduce;
 
     /* The step under way. */
-    uint32_t tick;     /* steps begun since create, on every trainer */
+    uint32_t tick;     /* steps begun since create, on every trainer, */
+    uint32_t steps;    /* and of these, by an agent, those that are done */
     uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
     struct dt_update_info info;
     int started; /* buckets of which this agent's work has begun */
@@ -377,6 +376,16 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
 /* Adds up the sums of all of this node's subtrees, in the first one's slot: what the node gives to
  * MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+/* For an event of the node; the time counts as waited. */
+void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
+                       const char *what);
+/* Does what can be done, again and again, until `done`, which is asked each time. The time, but for
+ * sums and updates, counts as the network's, or on one node as waited. */
+void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange *x, void *arg),
+                         void *arg, const char *what);
 
 /* ---- agreement ------------------------------------------------------------------------------ */
 

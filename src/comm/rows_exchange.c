@@ -298,31 +298,24 @@ void dt__rows_end(struct dt_exchange *x)
 
 void dt__rows_await(struct dt_exchange *x)
 {
-    const uint32_t all = x->rows_exchange->ended * (uint32_t)x->agents;
-    if (dt__event_reached(&x->control->pulled, all)) return;
-    const double since = dt_clock_secs();
-    dt__event_wait(&x->control->pulled, all, x->world, "rows");
-    x->times.wait += dt_clock_secs() - since;
+    dt__exchange_wait(x, &x->control->pulled, x->rows_exchange->ended * (uint32_t)x->agents,
+                      "rows");
+}
+
+static bool round_is_done(struct dt_exchange *x, void *arg)
+{
+    (void)arg;
+    return dt__rows_done(x);
 }
 
 void dt_exchange_pull(struct dt_exchange *x)
 {
-    struct dt__wait wait = {.world = x->world, .what = "rows of the other hosts"};
     if (!x->rows_exchange) return;
-    struct dt_exchange_times *times = &x->times;
-    const double start = dt_clock_secs(), busy = times->wait + times->reduce + times->update;
     dt__rows_begin(x, false);
     if (x->workers) dt__event_post(&x->control->listed, 1);
-    while (!dt__rows_done(x))
-        if (dt__rows_advance(x))
-            dt__wait_progress(&wait);
-        else
-            dt__wait_pause(&wait);
-    dt__wait_done(&wait);
+    dt__exchange_finish(x, round_is_done, NULL, "rows of the other hosts");
     dt__rows_end(x);
     dt__rows_await(x);
-    times->network +=
-        dt_clock_secs() - start - (times->wait + times->reduce + times->update - busy);
 }
 
 /* ---- the bank's books ----------------------------------------------------------------------- */

@@ -331,33 +331,28 @@ static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
     s->requests++;
 }
 
+static bool messages_done(struct dt_exchange *x, void *arg)
+{
+    struct dt_split *s = arg;
+    int done;
+    (void)x;
+    DT_MPI(MPI_Testall(s->requests, s->request, &done, MPI_STATUSES_IGNORE));
+    if (done) s->requests = 0;
+    return done;
+}
+
 /* All messages have come and gone; gradients of other layers get on meanwhile. */
 static void finish_messages(struct dt_split *s)
 {
-    struct dt_exchange *x = s->x;
-    struct dt__wait wait = {.world = x->world, .what = "rows of split layers"};
-    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
-    for (int done = s->requests == 0; !done;) {
-        DT_MPI(MPI_Testall(s->requests, s->request, &done, MPI_STATUSES_IGNORE));
-        if (done) break;
-        if (x->way->advance(x))
-            dt__wait_progress(&wait);
-        else
-            dt__wait_pause(&wait);
-    }
-    dt__wait_done(&wait);
-    s->requests = 0;
-    x->times.network += dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+    dt__exchange_finish(s->x, messages_done, s, "rows of split layers");
 }
 
 /* This node's workers have all come here. */
 static void meet(struct dt_split *s)
 {
-    const double start = dt_clock_secs();
     s->meetings += (uint32_t)s->x->workers;
     dt__event_post(s->met, 1);
-    dt__event_wait(s->met, s->meetings, s->x->world, "rows of split layers");
-    s->x->times.wait += dt_clock_secs() - start;
+    dt__exchange_wait(s->x, s->met, s->meetings, "rows of split layers");
 }
 
 void dt_split_give_inputs(struct dt_split *s, int layer)
