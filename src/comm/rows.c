@@ -148,15 +148,18 @@ uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
 }
 
-void dt__rows_of_owner(const struct dt_exchange *x, int owner, int i, uint32_t *from, uint32_t *to)
+/* Where an owner's rows of a range begin, and those of the one before end. */
+static uint32_t first_row(const struct dt_exchange *x, int owner, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const uint32_t cut[] = {dt__rows_first_input(x, owner), dt__rows_first_input(x, owner + 1)};
-    uint32_t *out[] = {from, to};
-    for (int k = 0; k < 2; k++) {
-        const size_t row = cut[k] > range->first ? cut[k] - range->first : 0;
-        *out[k] = (uint32_t)(row < range->rows ? row : range->rows);
-    }
+    const size_t input = dt__rows_first_input(x, owner);
+    const size_t row = input > range->first ? input - range->first : 0;
+    return (uint32_t)(row < range->rows ? row : range->rows);
+}
+
+struct dt__numbers dt__rows_of_owner(const struct dt_exchange *x, int owner, int i)
+{
+    return (struct dt__numbers){first_row(x, owner, i), first_row(x, owner + 1, i)};
 }
 
 /* This agent's number among all owners. */
@@ -168,10 +171,9 @@ static int this_owner(const struct dt_exchange *x)
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    uint32_t from, to;
-    dt__rows_of_owner(x, this_owner(x), i, &from, &to);
-    return (struct dt__floats){range->offset + from * range->width,
-                               range->offset + to * range->width};
+    const struct dt__numbers own = dt__rows_of_owner(x, this_owner(x), i);
+    return (struct dt__floats){range->offset + own.begin * range->width,
+                               range->offset + own.end * range->width};
 }
 
 const struct dt_touched *dt__rows_edges(const struct dt_exchange *x)
@@ -187,10 +189,8 @@ static void find_edges(const struct dt_exchange *x)
     for (int i = 0; i < rows->ranges && x->spec.norm; i++)
         for (int owner = 0; owner <= x->agents_of[x->nodes]; owner++) {
             const struct dt_row_range *range = &rows->range[i];
-            uint32_t from, to;
-            dt__rows_of_owner(x, owner < x->agents_of[x->nodes] ? owner : owner - 1, i, &from, &to);
-            const size_t row = owner < x->agents_of[x->nodes] ? from : to;
-            const size_t at = range->offset + row * range->width, block = at / DT__TREE_BLOCK;
+            const size_t at = range->offset + first_row(x, owner, i) * range->width;
+            const size_t block = at / DT__TREE_BLOCK;
             if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm_params) continue;
             if (rows->edges && rows->edge.row[rows->edges - 1] == block) continue;
             rows->edge.row[rows->edges++] = (uint32_t)block;
@@ -306,34 +306,32 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows [*from, *to) of a range that this agent updates. Of dealt rows, those that it owns. On
- * one node the agents get equal numbers of touched rows, where only these are updated, else equal
- * numbers of rows. */
-static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, uint32_t *to)
+/* The rows of a range that this agent updates. Of dealt rows, those that it owns. On one node the
+ * agents get equal numbers of touched rows, where only these are updated, else equal numbers of
+ * rows. */
+static struct dt__numbers rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
-    if (dt__rows_are_dealt(x)) {
-        dt__rows_of_owner(x, this_owner(x), range, from, to);
-    } else if (rows->range[range].touched_alone) {
-        *from = row_behind(rows, &rows->all, range, x->agent, x->agents);
-        *to = row_behind(rows, &rows->all, range, x->agent + 1, x->agents);
-    } else {
-        *from = (uint32_t)(all * (uint64_t)x->agent / agents);
-        *to = (uint32_t)(all * ((uint64_t)x->agent + 1) / agents);
-    }
+    if (dt__rows_are_dealt(x)) return dt__rows_of_owner(x, this_owner(x), range);
+    if (rows->range[range].touched_alone)
+        return (struct dt__numbers){row_behind(rows, &rows->all, range, x->agent, x->agents),
+                                    row_behind(rows, &rows->all, range, x->agent + 1, x->agents)};
+    return (struct dt__numbers){(uint32_t)(all * (uint64_t)x->agent / agents),
+                                (uint32_t)(all * ((uint64_t)x->agent + 1) / agents)};
 }
 
-/* Begins to merge the leaves' lists of rows [from, to) of a range. */
+/* Begins to merge the leaves' lists of these rows of a range. */
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
-                        uint32_t from, uint32_t to)
+                        struct dt__numbers of)
 {
     rows->leaves = leaves;
     rows->cursors = 0;
     for (int l = 0; l < leaves->count; l++) {
         const struct leaf *leaf = &leaves->leaf[l];
         const struct dt_touched *list = &leaf->list[range];
-        const uint32_t begin = dt__touched_below(list, from), end = dt__touched_below(list, to);
+        const uint32_t begin = dt__touched_below(list, of.begin);
+        const uint32_t end = dt__touched_below(list, of.end);
         if (begin < end)
             rows->cursor[rows->cursors++] =
                 (struct cursor){leaf, list->row + begin, list->row + end};
@@ -467,7 +465,7 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
     return x->rows->table[range * x->spec.vectors + vector];
 }
 
-unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, uint32_t from, uint32_t to,
+unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt__numbers of,
                              unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
@@ -477,12 +475,12 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, uint32_t f
                                   subtree->first, subtree->end};
     uint32_t *count = (uint32_t *)(void *)out, *row = count + 1;
     *count = 0;
-    merge_begin(rows, &leaves, range, from, to);
+    merge_begin(rows, &leaves, range, of);
     while (merge_next(rows, &row[*count]))
         ++*count;
     float *floats = (float *)(void *)(row + *count);
     uint16_t *rounded = x->spec.wire && subtree->whole ? (uint16_t *)(void *)floats : NULL;
-    merge_begin(rows, &leaves, range, from, to);
+    merge_begin(rows, &leaves, range, of);
     for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
         row_sum(x, range, rounded ? rows->sum : floats + i * width);
         if (rounded) dt__bf16_round(width, rows->sum, rounded + i * width);
@@ -529,11 +527,11 @@ void dt__rows_merge_needs(struct dt_exchange *x)
         lists_merge(&rows->pulled, &rows->needs[w], &rows->spare);
 }
 
-struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner)
+struct dt__numbers dt__rows_pulled_of(const struct dt_exchange *x, int owner)
 {
     const struct dt_touched *pulled = &x->rows->pulled;
-    return (struct dt__inputs){dt__touched_below(pulled, dt__rows_first_input(x, owner)),
-                               dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
+    return (struct dt__numbers){dt__touched_below(pulled, dt__rows_first_input(x, owner)),
+                                dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
 }
 
 /* Who reads a row of the range also reads all inputs in front of its first one (struct
@@ -542,7 +540,7 @@ struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner)
  *   first = 3   pulled   0  1  2  3  7  9 ...
  *               rows              0  4  6        at offset + 0, + width, + 2 width
  */
-float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__inputs inputs,
+float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__numbers inputs,
                           size_t *out_floats)
 {
     const struct dt_row_range *range = &x->rows->range[i];
@@ -576,9 +574,11 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
+    const struct dt__numbers of = {
+        (uint32_t)((at.begin - range->offset) / range->width),
+        (uint32_t)((at.end - range->offset + range->width - 1) / range->width)};
     uint32_t row;
-    merge_begin(rows, &rows->all, i, (uint32_t)((at.begin - range->offset) / range->width),
-                (uint32_t)((at.end - range->offset + range->width - 1) / range->width));
+    merge_begin(rows, &rows->all, i, of);
     while (merge_next(rows, &row)) {
         row_sum(x, i, rows->sum);
         dt__norm_add(norm, rows->sum, range->offset + row * range->width, range->width);
@@ -603,11 +603,11 @@ void dt__rows_update(struct dt_exchange *x, int i)
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
     const size_t most = rows->block / range->width, width = range->width;
-    uint32_t from, to, row = 0;
+    const struct dt__numbers of = rows_slice(x, i);
+    uint32_t row = 0;
     float *vectors[DT_EXCHANGE_VECTORS];
     rows_vectors(x, i, vectors);
-    rows_slice(x, i, &from, &to);
-    merge_begin(rows, &rows->all, i, from, to);
+    merge_begin(rows, &rows->all, i, of);
     bool more = merge_next(rows, &row);
     while (range->touched_alone && more) {
         size_t count = 0;
@@ -617,8 +617,9 @@ void dt__rows_update(struct dt_exchange *x, int i)
         }
         x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, vectors);
     }
-    for (uint32_t end; !range->touched_alone && from < to; from = end) { /* untouched rows: 0 */
-        end = to - from < most ? to : from + (uint32_t)most;
+    /* untouched rows: 0 */
+    for (uint32_t from = of.begin, end; !range->touched_alone && from < of.end; from = end) {
+        end = of.end - from < most ? of.end : from + (uint32_t)most;
         const size_t n = (end - from) * width, at = range->offset + from * width;
         memset(rows->sum, 0, n * sizeof *rows->sum);
         for (; more && row < end; more = merge_next(rows, &row))

@@ -76,9 +76,12 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 dt_status dt__rows_deal(struct dt_exchange *x);
 /* The first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
-/* An owner's rows [*from, *to) of a range. */
-void dt__rows_of_owner(const struct dt_exchange *x, int owner, int range, uint32_t *from,
-                       uint32_t *to);
+/* Rows of a range, or entries of a list: [begin, end). */
+struct dt__numbers {
+    uint32_t begin, end;
+};
+/* An owner's rows of a range. */
+struct dt__numbers dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
 /* Dealt rows: the floats of this agent's rows of a range. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
 /* Blocks of the norm of which several agents have a part, rising; NULL: there are none. */
@@ -110,24 +113,20 @@ void dt__rows_norm(struct dt_exchange *x, int range, struct dt__floats at, struc
 dt_status dt__rows_own_tables(struct dt_exchange *x);
 /* The rows of a range that this agent owns, of one vector. */
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
-/* Sums rows [from, to) of a range over a subtree of this node, and writes them to `out` for their
- * owner: how many were touched, their numbers, their sums. Returns the end of what was written. */
-unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, uint32_t from,
-                             uint32_t to, unsigned char *out);
+/* Sums these rows of a range over a subtree of this node, and writes them to `out` for their owner:
+ * how many were touched, their numbers, their sums. Returns the end of what was written. */
+unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__numbers of,
+                             unsigned char *out);
 /* Notes that packed rows of another node's subtree stand at `bytes`. Returns where they end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
                                    unsigned char *bytes);
 /* Merges the inputs that the node's workers will read into the list that dt_exchange_inputs
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
-/* Entries [begin, end) of that list. */
-struct dt__inputs {
-    uint32_t begin, end;
-};
-/* Those that belong to an owner. */
-struct dt__inputs dt__rows_pulled_of(const struct dt_exchange *x, int owner);
+/* Its entries that belong to an owner. */
+struct dt__numbers dt__rows_pulled_of(const struct dt_exchange *x, int owner);
 /* Where their weights of a range go, and how many floats that are. */
-float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__inputs inputs,
+float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__numbers inputs,
                           size_t *out_floats);
 /* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, one row
  * behind the other. Returns the number of floats. */

@@ -69,13 +69,13 @@ static size_t most_bytes(const struct dt_exchange *x, const struct link *link, s
     *out_answer = 0;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
-        uint32_t from, to;
-        dt__rows_of_owner(x, link->owner, i, &from, &to);
-        *out_answer += (asked < to - from ? asked : to - from) * range->width;
+        const struct dt__numbers own = dt__rows_of_owner(x, link->owner, i);
+        const size_t owned = own.end - own.begin;
+        *out_answer += (asked < owned ? asked : owned) * range->width;
         for (int s = 0; s < x->subtrees; s++) {
             size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
             if (x->subtree[s].node != link->node) continue;
-            if (rows > to - from) rows = to - from;
+            if (rows > owned) rows = owned;
             bytes += sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
@@ -181,13 +181,13 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
 /* Sends the node's sums and inputs to an owner of another node, and expects its answer. */
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
-    const struct dt__inputs inputs = dt__rows_pulled_of(x, link->owner);
+    const struct dt__numbers inputs = dt__rows_pulled_of(x, link->owner);
     unsigned char *at = link->bytes + sizeof *length_of(link);
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++) {
-            uint32_t from, to;
-            dt__rows_of_owner(x, link->owner, i, &from, &to);
-            at = dt__rows_pack(x, s, i, from, x->rows_exchange->step ? to : from, at);
+            struct dt__numbers of = dt__rows_of_owner(x, link->owner, i);
+            if (!x->rows_exchange->step) of.end = of.begin;
+            at = dt__rows_pack(x, s, i, of, at);
         }
     uint32_t *count = (uint32_t *)(void *)at;
     *count = inputs.end - inputs.begin;
@@ -216,7 +216,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 /* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
-    const struct dt__inputs inputs = dt__rows_pulled_of(x, x->agents_of[x->node] + x->agent);
+    const struct dt__numbers inputs = dt__rows_pulled_of(x, x->agents_of[x->node] + x->agent);
     const uint32_t *first = dt_exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
@@ -328,12 +328,12 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
         const int rank = x->agent_rank[owner];
         for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
             const struct dt_row_range *range = &x->spec.row_range[i];
-            uint32_t from, to;
-            dt__rows_of_owner(x, owner, i, &from, &to);
+            const struct dt__numbers own = dt__rows_of_owner(x, owner, i);
             for (int v = 0; v < vectors; v++) {
-                float *book = me == 0 ? x->books[v] + range->offset + from * range->width : NULL;
+                float *book =
+                    me == 0 ? x->books[v] + range->offset + own.begin * range->width : NULL;
                 dt_ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
-                              book, (to - from) * range->width);
+                              book, (own.end - own.begin) * range->width);
             }
         }
     }
