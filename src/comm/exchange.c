@@ -43,14 +43,14 @@ static void number_nodes(struct dt_exchange *x, int ranks, int rank)
             if (x->node_at[r] == n) x->agent_rank[agents++] = r;
         if (agents == x->agents_of[n]) x->agent_rank[agents++] = 0; /* a bank alone, for itself */
     }
-    x->agents_of[x->nodes] = agents;
+    x->agents_of[x->nodes] = x->owners = agents;
     x->node = x->node_at[rank];
-    const int first = x->agents_of[x->node];
-    x->agents = x->agents_of[x->node + 1] - first;
-    x->workers = has_bank && x->agent_rank[first] == 0 ? 0 : x->agents;
+    x->agents = dt__agents(x, x->node);
+    x->workers = has_bank && dt__agent_rank(x, x->node, 0) == 0 ? 0 : x->agents;
     x->agent = -1;
     for (int a = 0; a < x->agents; a++)
-        if (x->agent_rank[first + a] == rank) x->agent = a;
+        if (dt__agent_rank(x, x->node, a) == rank) x->agent = a;
+    x->owner = x->agents_of[x->node] + x->agent;
 }
 
 static void connect_asks(struct dt_exchange *x)

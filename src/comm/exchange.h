@@ -214,9 +214,10 @@ struct dt_exchange {
     int nodes, node;
     int workers, agents; /* of this node */
     int agent;           /* this one's number among them; -1: a bank that has workers */
+    int owners, owner;   /* agents of all nodes, in their order; this one's number among these */
     int *node_at;        /* (ranks) which is whose */
     int *agents_of;      /* (nodes + 1) where a node's begin in: */
-    int *agent_rank;     /* (agents of all nodes) their ranks in `all` */
+    int *agent_rank;     /* (owners) their ranks in `all` */
 
     /* Layout. */
     struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
@@ -288,6 +289,18 @@ struct dt_exchange {
     uint32_t spans; /* synchronization points held */
     struct dt_exchange_times times;
 };
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static inline int dt__agents(const struct dt_exchange *x, int node)
+{
+    return x->agents_of[node + 1] - x->agents_of[node];
+}
+/* The rank of the node's agent number `turn`, counted round and round. */
+static inline int dt__agent_rank(const struct dt_exchange *x, int node, int turn)
+{
+    return x->agent_rank[x->agents_of[node] + turn % dt__agents(x, node)];
+}
 
 /* ---- layout --------------------------------------------------------------------------------- */
 

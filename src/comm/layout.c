@@ -204,11 +204,6 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
     return cut_floats(of, (double)index / count, (double)(index + 1) / count, grain);
 }
 
-static int agents_of(const struct dt_exchange *x, int node)
-{
-    return x->agents_of[node + 1] - x->agents_of[node];
-}
-
 /* Where slices of a segment may begin. A short one is not cut for all nodes: with many of them a
  * message costs more than its bytes. With the norm slices are cut out of the whole vector, for a
  * block of the norm needs one owner. */
@@ -231,7 +226,7 @@ static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats
     const struct dt__floats nodes =
         cut_floats(x->spec.norm ? all : segment, x->cut[node], x->cut[node + 1], grain);
     const size_t most = (nodes.end - nodes.begin) / DT__LEAST_SLICE + 1;
-    *used = x->spec.norm || most > (size_t)agents_of(x, node) ? agents_of(x, node) : (int)most;
+    *used = x->spec.norm || most > (size_t)dt__agents(x, node) ? dt__agents(x, node) : (int)most;
     return index < *used ? dt__clip(dt__slice(nodes, index, *used, grain), segment)
                          : (struct dt__floats){0, 0};
 }
@@ -245,14 +240,14 @@ struct dt__floats dt__norm_slice(const struct dt_exchange *x)
 /* Which agent of a node acts for a chunk that another node owns. */
 static int chunk_agent(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
-    const int agents = agents_of(x, node);
+    const int agents = dt__agents(x, node);
     return (int)((int64_t)chunk->place * agents / chunk->places + chunk->turn) % agents;
 }
 
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const int agent = node == chunk->node ? chunk->owner : chunk_agent(x, chunk, node);
-    return x->agent_rank[x->agents_of[node] + agent];
+    return dt__agent_rank(x, node, agent);
 }
 
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
@@ -277,11 +272,12 @@ void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int
     return x->slot[subtree->first] + chunk->at.begin;
 }
 
-/* Appends chunk `nth` of what agent `index` of a node owns of a segment, if there are so many.
- * number: of the segment, in the order of sending. */
+/* Appends chunk `nth` of what an owner has of a segment, if there are so many. number: of the
+ * segment, in the order of sending. */
 static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segment *segment,
-                      int number, int node, int index, int nth)
+                      int number, int owner, int nth)
 {
+    const int node = x->node_at[x->agent_rank[owner]], index = owner - x->agents_of[node];
     int used;
     struct dt__floats at = slice_of(x, segment->at, node, index, &used);
     size_t count = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
@@ -297,7 +293,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     *chunk = (struct dt__chunk){.bucket = bucket,
                                 .is_tiled = segment->kind == DT__TILED,
                                 .node = node,
-                                .owner = (index + turn) % agents_of(x, node),
+                                .owner = (index + turn) % dt__agents(x, node),
                                 .place = index * (int)count + nth,
                                 .places = used * (int)count,
                                 .turn = turn,
@@ -347,13 +343,11 @@ static dt_status check_tags(struct dt_exchange *x)
  * to the same one first. */
 dt_status dt__layout_chunks(struct dt_exchange *x)
 {
-    const int owners = x->agents_of[x->nodes];
-    int number = 0, most_agents = 1;
-    size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)owners + 1;
+    const int next = x->agents_of[(x->node + 1) % x->nodes];
+    int number = 0;
+    size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->owners + 1;
     DT_TRY(check_tags(x));
     DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
-    for (int n = 0; n < x->nodes; n++)
-        if (agents_of(x, n) > most_agents) most_agents = agents_of(x, n);
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         struct dt__bucket *bucket = &x->bucket[b];
         bucket->pieces = bucket->has_shares ? (uint32_t)x->agents : 0;
@@ -362,12 +356,8 @@ dt_status dt__layout_chunks(struct dt_exchange *x)
             const unsigned kind = x->segment[s].kind;
             if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm)) continue;
             for (int nth = 0; nth < DT__SLICE_CHUNKS; nth++)
-                for (int i = 1; i <= x->nodes; i++)
-                    for (int w = 0; w < most_agents; w++) {
-                        const int node = (x->node + i) % x->nodes;
-                        if (w < agents_of(x, node))
-                            cut_chunk(x, b, &x->segment[s], number, node, w, nth);
-                    }
+                for (int i = 0; i < x->owners; i++)
+                    cut_chunk(x, b, &x->segment[s], number, (next + i) % x->owners, nth);
             number++;
         }
         bucket->chunk_end = x->chunks;

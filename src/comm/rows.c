@@ -141,9 +141,9 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
 {
-    if (owner == x->agents_of[x->nodes]) return (uint32_t)x->rows->inputs;
+    if (owner == x->owners) return (uint32_t)x->rows->inputs;
     const int node = x->node_at[x->agent_rank[owner]];
-    const uint64_t agents = (uint64_t)(x->agents_of[node + 1] - x->agents_of[node]);
+    const uint64_t agents = (uint64_t)dt__agents(x, node);
     const uint64_t place = (uint64_t)node * agents + (uint64_t)(owner - x->agents_of[node]);
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
 }
@@ -162,16 +162,10 @@ struct dt__numbers dt__rows_of_owner(const struct dt_exchange *x, int owner, int
     return (struct dt__numbers){first_row(x, owner, i), first_row(x, owner + 1, i)};
 }
 
-/* This agent's number among all owners. */
-static int this_owner(const struct dt_exchange *x)
-{
-    return x->agents_of[x->node] + x->agent;
-}
-
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const struct dt__numbers own = dt__rows_of_owner(x, this_owner(x), i);
+    const struct dt__numbers own = dt__rows_of_owner(x, x->owner, i);
     return (struct dt__floats){range->offset + own.begin * range->width,
                                range->offset + own.end * range->width};
 }
@@ -187,7 +181,7 @@ static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     for (int i = 0; i < rows->ranges && x->spec.norm; i++)
-        for (int owner = 0; owner <= x->agents_of[x->nodes]; owner++) {
+        for (int owner = 0; owner <= x->owners; owner++) {
             const struct dt_row_range *range = &rows->range[i];
             const size_t at = range->offset + first_row(x, owner, i) * range->width;
             const size_t block = at / DT__TREE_BLOCK;
@@ -199,8 +193,7 @@ static void find_edges(const struct dt_exchange *x)
 
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
 {
-    const size_t agents = (size_t)(x->agents_of[node + 1] - x->agents_of[node]);
-    const size_t most = agents * x->spec.most_inputs;
+    const size_t most = (size_t)dt__agents(x, node) * x->spec.most_inputs;
     return most < x->rows->inputs ? most : x->rows->inputs;
 }
 
@@ -210,8 +203,8 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     x->norm_count = x->norm_blocks + x->spec.measures + x->spec.squares;
     if (rows) rows->edges = 0;
     if (!dt__rows_are_dealt(x)) return DT_OK;
-    const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);
-    const size_t edges = (size_t)rows->ranges * (owners + 1);
+    const size_t most = dt__rows_most_pulled(x, x->node);
+    const size_t edges = (size_t)(rows->ranges * (x->owners + 1));
     DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
     DT_TRY(
         dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
@@ -313,7 +306,7 @@ static struct dt__numbers rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
-    if (dt__rows_are_dealt(x)) return dt__rows_of_owner(x, this_owner(x), range);
+    if (dt__rows_are_dealt(x)) return dt__rows_of_owner(x, x->owner, range);
     if (rows->range[range].touched_alone)
         return (struct dt__numbers){row_behind(rows, &rows->all, range, x->agent, x->agents),
                                     row_behind(rows, &rows->all, range, x->agent + 1, x->agents)};

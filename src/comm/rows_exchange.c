@@ -108,27 +108,24 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
 {
-    const int *agents_of = x->agents_of, owners = agents_of[x->nodes];
-    const int own = agents_of[x->node] + x->agent;
     size_t requests = 0;
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt__keep(&x->kept, (size_t)owners, sizeof *e->out, "rows", &e->out));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->owners, sizeof *e->out, "rows", &e->out));
     DT_TRY(dt__keep(&x->kept, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
-    for (int i = 0; i < owners; i++) {
-        const int owner = (agents_of[x->node] + i) % owners, rank = x->agent_rank[owner];
+    for (int i = 0; i < x->owners; i++) {
+        const int owner = (x->agents_of[x->node] + i) % x->owners, rank = x->agent_rank[owner];
         if (x->node_at[rank] == x->node || owner % x->agents != x->agent) continue;
         struct link *link = &e->out[e->outs++];
         *link = (struct link){.node = x->node, .owner = owner, .rank = rank};
         DT_TRY(add_link(x, link, &requests));
     }
     for (int node = 0; node < x->nodes; node++) {
-        const int first = agents_of[node], agents = agents_of[node + 1] - first;
         if (node == x->node) continue;
         struct link *link = &e->in[e->ins++];
-        *link =
-            (struct link){.node = node, .owner = own, .rank = x->agent_rank[first + own % agents]};
+        *link = (struct link){
+            .node = node, .owner = x->owner, .rank = dt__agent_rank(x, node, x->owner)};
         DT_TRY(add_link(x, link, &requests));
     }
     if (requests > INT32_MAX)
@@ -216,7 +213,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 /* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
-    const struct dt__numbers inputs = dt__rows_pulled_of(x, x->agents_of[x->node] + x->agent);
+    const struct dt__numbers inputs = dt__rows_pulled_of(x, x->owner);
     const uint32_t *first = dt_exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
@@ -324,7 +321,7 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
 {
     int me;
     DT_MPI(MPI_Comm_rank(x->all.comm, &me));
-    for (int owner = 0; owner < x->agents_of[x->nodes]; owner++) {
+    for (int owner = 0; owner < x->owners; owner++) {
         const int rank = x->agent_rank[owner];
         for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
             const struct dt_row_range *range = &x->spec.row_range[i];

@@ -76,8 +76,7 @@ static void list_workers(struct dt_split *s)
 /* The worker of a node that acts for a worker of another one; -1: it has none, but the bank. */
 static int helper_of(const struct dt_split *s, int node, int worker)
 {
-    const int first = s->x->agents_of[node], agents = s->x->agents_of[node + 1] - first;
-    return s->x->agent_rank[first + worker % agents] - s->x->world->worker_rank;
+    return dt__agent_rank(s->x, node, worker) - s->x->world->worker_rank;
 }
 
 /* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
