@@ -109,17 +109,12 @@ static size_t factor_bytes(const struct dt_exchange *x)
     return last->place + last->bytes;
 }
 
-static size_t control_bytes(const struct dt_exchange *x)
-{
-    return sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0];
-}
-
 /* What the ranks of this node share. */
 static void deal_memory(struct dt_exchange *x, struct dt__room *room)
 {
-    const bool touched = dt__rows_are_touched(x), dealt = dt__rows_are_dealt(x);
     const size_t params = x->spec.params, factors = factor_bytes(x);
-    x->control = dt__room_take(room, 1, control_bytes(x));
+    const size_t buckets = (size_t)x->spec.buckets * sizeof *x->control->bucket;
+    x->control = dt__room_take(room, 1, sizeof *x->control + buckets);
     if (x->spec.norm) x->norms = dt__room_take(room, x->norm_count, sizeof(double));
     x->all_norms = x->norms;
     if (x->spec.norm && x->nodes > 1)
@@ -127,7 +122,7 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
     if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
-    if (!dealt) room->filled = room->used;
+    if (!x->dealt) room->filled = room->used;
     x->sums = NULL;
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->node_of[r] != x->node) continue;
@@ -135,11 +130,11 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
         /* The sums of own chunks stand where this replica's gradient of them stood; other nodes'
          * chunks, whose sums are sent from slots, and rows have other floats of it. */
         if (!x->sums && x->spec.norm) x->sums = x->slot[r];
-        if (touched) dt__rows_map(x, r, room);
+        if (x->touched) dt__rows_map(x, r, room);
         if (factors) x->factors[r] = dt__room_take(room, factors, 1);
-        if (!touched && !factors) room->filled = room->used;
+        if (!x->touched && !factors) room->filled = room->used;
     }
-    if (dealt) dt__rows_map_needs(x, room);
+    if (x->dealt) dt__rows_map_needs(x, room);
     for (int g = 0; g < x->spec.groups && x->spec.wire && x->node == 0; g++)
         x->error[g] = dt__room_take(room, params, sizeof(float));
     if (!x->sums && x->spec.norm && !reduces(x)) x->sums = dt__rows_vector(x, room, DT__KEEP_NONE);
@@ -164,10 +159,12 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
     struct dt__room room = {0};
     int node_rank;
     split_nodes(x, grouped);
+    x->touched = x->rows && (x->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
+    x->dealt = x->touched && x->nodes > 1;
     dt__layout_replicas(x);
     dt__layout_segments(x);
     dt_status status = dt__rows_deal(x);
-    if (!status && dt__rows_are_dealt(x))
+    if (!status && x->dealt)
         status = dt_alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
                           &room.hole);
     status = dt_ranks_agree(&x->all, status);
@@ -189,7 +186,7 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 
 static void deal_books(struct dt_exchange *x, struct dt__room *room)
 {
-    const bool parts = x->spec.behind || dt__rows_are_dealt(x);
+    const bool parts = x->spec.behind || x->dealt;
     for (int v = 0; v < x->spec.vectors && x->node == 0 && parts; v++)
         x->books[v] = dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
 }
@@ -375,8 +372,7 @@ const float *dt_exchange_weights(const struct dt_exchange *x)
 struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
 {
     return (struct dt_slot){.grad = x->slot[replica],
-                            .touched =
-                                dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
+                            .touched = x->touched ? dt__rows_touched(x, replica) : NULL,
                             .factors = x->factors[replica]};
 }
 
@@ -416,7 +412,7 @@ static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
 {
     for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->world->is_bank; s++) {
         const struct dt__floats at = x->segment[s].at;
-        if (x->segment[s].kind == DT__ROWS && dt__rows_are_dealt(x)) continue;
+        if (x->segment[s].kind == DT__ROWS && x->dealt) continue;
         for (int v = 0; v < vectors && x->books[v]; v++) {
             float *own = x->vectors[v] + at.begin, *book = x->books[v] + at.begin;
             memcpy(to_books ? book : own, to_books ? own : book, (at.end - at.begin) * sizeof *own);
@@ -433,17 +429,16 @@ static bool is_spread(const struct dt_exchange *x)
 /* The bank's weights to the other nodes, and what owners have to where they are. */
 void dt_exchange_start(struct dt_exchange *x)
 {
-    const bool dealt = dt__rows_are_dealt(x);
     copy_books(x, false, x->spec.vectors);
     dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
     for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->agent == 0; s++) {
         const struct dt__floats at = x->segment[s].at;
         x->firsts.what = "weights";
-        if (!dealt || x->segment[s].kind != DT__ROWS)
+        if (!x->dealt || x->segment[s].kind != DT__ROWS)
             dt_ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
                            (at.end - at.begin) * sizeof(float), 0);
     }
-    if (dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
+    if (x->dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
     if (is_spread(x)) move_state(x, false);
     dt_ranks_barrier(&x->all);
 }
@@ -455,14 +450,14 @@ bool dt_exchange_is_shared(const struct dt_exchange *x)
 
 void dt_exchange_gather_weights(struct dt_exchange *x)
 {
-    if (dt__rows_are_dealt(x)) dt__rows_move(x, true, 1);
+    if (x->dealt) dt__rows_move(x, true, 1);
     copy_books(x, true, 1);
 }
 
 void dt_exchange_gather(struct dt_exchange *x)
 {
     if (is_spread(x)) move_state(x, true);
-    if (dt__rows_are_dealt(x)) dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
+    if (x->dealt) dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
     copy_books(x, true, x->spec.vectors);
 }
 

@@ -268,7 +268,9 @@ struct dt_exchange {
     /* (groups) errors of a group's rounded sum: at the bank's node (P), in its memory; at the node
      * that holds the group (acted); where no node does (own) */
     float **error;
-    struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
+    struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
+    bool touched;          /* gradients have the touched rows alone, */
+    bool dealt;            /* and on several nodes rows have owners, who alone have them all */
     struct dt__rows_exchange *rows_exchange; /* agents, dealt rows; else NULL */
     /* The bank's node, where rows or parts lie with their owners alone: whole vectors, to start
      * from and to gather into, as large as the model and its state. Large ones are a file without
@@ -320,8 +322,6 @@ static inline bool dt__is_group(const struct dt_exchange *x, int a, int b)
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
 /* The floats that both ranges have; an empty range if there are none. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
-/* How the float at this offset is rounded: enum dt_wire. */
-int dt__wire_at(const struct dt_exchange *x, size_t at);
 
 /* Finds the node of each replica, and so the subtrees, the groups and the nodes' shares. */
 void dt__layout_replicas(struct dt_exchange *x);
@@ -333,10 +333,6 @@ dt_status dt__layout_chunks(struct dt_exchange *x);
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
 /* The rank, of x->all, that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
-static inline bool dt__is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
-{
-    return chunk->node == x->node && chunk->agent == x->agent;
-}
 /* How many matrices are updated tile by tile. */
 int dt__tiled_matrices(const struct dt_exchange *x);
 /* Bytes of a subtree's sum of the chunk. */
@@ -367,7 +363,8 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
 /* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into
  * norms. Floats that are exchanged whole stand at their place in sum. */
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at);
-double dt__norm_total(const struct dt_exchange *x, const double *norms);
+/* What updates are told of the gradient, from all blocks of it. */
+void dt__norm_tell(struct dt_exchange *x, const double *norms);
 
 /* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);

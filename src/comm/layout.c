@@ -134,11 +134,6 @@ void dt__layout_replicas(struct dt_exchange *x)
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-int dt__wire_at(const struct dt_exchange *x, size_t at)
-{
-    return at < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
-}
-
 int dt__tiled_matrices(const struct dt_exchange *x)
 {
     return x->nodes > 1 || x->spec.wire ? 0 : x->spec.matrices;
@@ -148,7 +143,7 @@ int dt__tiled_matrices(const struct dt_exchange *x)
 static struct dt__segment special_segment(const struct dt_exchange *x, int index)
 {
     const size_t end = x->spec.params;
-    if (dt__rows_are_touched(x) && index < x->spec.row_ranges) {
+    if (x->touched && index < x->spec.row_ranges) {
         const struct dt_row_range *range = &x->spec.row_range[index];
         return (struct dt__segment){
             DT__ROWS, index, {range->offset, range->offset + range->rows * range->width}};
@@ -286,7 +281,8 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     if ((size_t)nth >= count) return;
     at = dt__slice(at, nth, (int)count, x->spec.norm ? DT__TREE_BLOCK : x->grain);
     if (at.begin == at.end) return;
-    const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
+    const int wire = at.begin < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
+    const int turn = x->spec.norm ? 0 : number;
     /* Of one node there are as many as memory has room for, and no messages. */
     const int tag = x->nodes > 1 ? DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags : 0;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];

@@ -115,10 +115,9 @@ static void make_norm(struct dt_exchange *x)
 {
     const float *sum = x->reduce->sum;
     dt__norm_blocks(x, x->norms, sum, (struct dt__floats){0, x->spec.params});
-    x->info.norm2 = dt__norm_total(x, x->norms);
     for (int b = 0; b < x->spec.buckets; b++)
         dt__floats_measure(x, x->bucket[b].at, x->reduce->sum, x->vectors);
-    x->info.measures = x->spec.measure ? x->norms + x->norm_blocks : NULL;
+    dt__norm_tell(x, x->norms);
 }
 
 /* The bank updates and sends the chunks that are summed (with the norm: all, once all are summed);

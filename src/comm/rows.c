@@ -122,16 +122,6 @@ dt_status dt__rows_create(struct dt_exchange *x)
     return dt__keep(&x->kept, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
 
-bool dt__rows_are_touched(const struct dt_exchange *x)
-{
-    return x->rows && (x->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
-}
-
-bool dt__rows_are_dealt(const struct dt_exchange *x)
-{
-    return x->nodes > 1 && dt__rows_are_touched(x);
-}
-
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
     return x->rows->replica[replica].list;
@@ -202,7 +192,7 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     struct dt__rows *rows = x->rows;
     x->norm_count = x->norm_blocks + x->spec.measures + x->spec.squares;
     if (rows) rows->edges = 0;
-    if (!dt__rows_are_dealt(x)) return DT_OK;
+    if (!x->dealt) return DT_OK;
     const size_t most = dt__rows_most_pulled(x, x->node);
     const size_t edges = (size_t)(rows->ranges * (x->owners + 1));
     DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
@@ -233,7 +223,7 @@ float *dt__rows_vector(const struct dt_exchange *x, struct dt__room *room, enum 
 {
     const size_t base = room->used;
     float *vector = dt__room_take(room, x->spec.params, sizeof *vector);
-    for (int i = 0; dt__rows_are_dealt(x) && i < x->spec.row_ranges; i++) {
+    for (int i = 0; x->dealt && i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->rows->range[i];
         const size_t pulled = dt__rows_most_pulled(x, x->node);
         size_t rows = kept == DT__KEEP_TOUCHED ? range->most : kept == DT__KEEP_PULLED ? pulled : 0;
@@ -266,12 +256,12 @@ void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 
 const struct dt_touched *dt_exchange_needs(const struct dt_exchange *x)
 {
-    return dt__rows_are_dealt(x) ? &x->rows->needs[x->agent] : NULL;
+    return x->dealt ? &x->rows->needs[x->agent] : NULL;
 }
 
 const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *x)
 {
-    return dt__rows_are_dealt(x) ? &x->rows->pulled : NULL;
+    return x->dealt ? &x->rows->pulled : NULL;
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -306,7 +296,7 @@ static struct dt__numbers rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
-    if (dt__rows_are_dealt(x)) return dt__rows_of_owner(x, x->owner, range);
+    if (x->dealt) return dt__rows_of_owner(x, x->owner, range);
     if (rows->range[range].touched_alone)
         return (struct dt__numbers){row_behind(rows, &rows->all, range, x->agent, x->agents),
                                     row_behind(rows, &rows->all, range, x->agent + 1, x->agents)};
@@ -581,10 +571,9 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
 /* Pointers to the vectors, shifted so that an own row stands at its offset in the whole vector. */
 static void rows_vectors(const struct dt_exchange *x, int range, float **out)
 {
-    const bool dealt = dt__rows_are_dealt(x);
-    const size_t begin = dealt ? dt__rows_own(x, range).begin : 0;
+    const size_t begin = x->dealt ? dt__rows_own(x, range).begin : 0;
     for (int v = 0; v < x->spec.vectors; v++) {
-        float *table = dealt ? dt__rows_table(x, range, v) : NULL;
+        float *table = x->dealt ? dt__rows_table(x, range, v) : NULL;
         /* NULL: rows are not dealt, or have none, as of rounding errors */
         out[v] = table ? table - begin : x->vectors[v];
     }

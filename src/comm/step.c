@@ -104,7 +104,7 @@ static dt_status owners_prepare(struct dt_exchange *x)
     DT_TRY(dt__keep(&x->kept, most, sizeof *m->request, "requests", &m->request));
     DT_TRY(dt__keep(&x->kept, most, sizeof *m->message, "requests", &m->message));
     DT_TRY(dt__keep(&x->kept, most, sizeof *m->index, "requests", &m->index));
-    return dt__rows_are_dealt(x) ? dt__rows_exchange_create(x) : DT_OK;
+    return x->dealt ? dt__rows_exchange_create(x) : DT_OK;
 }
 
 static void owners_disconnect(struct dt_exchange *x)
@@ -269,12 +269,12 @@ static bool advance_norm(struct dt_exchange *x)
     }
     if (!known) return false;
     x->norm = DT__NORM_KNOWN;
-    x->info.norm2 = dt__norm_total(x, x->all_norms);
-    x->info.measures = x->spec.measure ? x->all_norms + x->norm_blocks : NULL;
+    dt__norm_tell(x, x->all_norms);
     for (int i = 0; i < x->spec.buckets; i++) {
         const struct dt__bucket *bucket = &x->bucket[bucket_at(x, i)];
         for (int c = bucket->chunk; c < bucket->chunk_end; c++)
-            if (dt__is_own(x, &x->chunk[c])) update_chunk(x, &x->chunk[c]);
+            if (x->chunk[c].node == x->node && x->chunk[c].agent == x->agent)
+                update_chunk(x, &x->chunk[c]);
         if (x->nodes == 1) update_shares(x, bucket_at(x, i));
     }
     return true;

@@ -172,7 +172,7 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
         const bool rows = segment->kind == DT__ROWS;
-        const bool own = rows && dt__rows_are_dealt(x); /* wherever they lie */
+        const bool own = rows && x->dealt; /* wherever they lie */
         norm.at = own ? dt__rows_own(x, segment->index) : dt__clip(segment->at, at);
         norm.at = dt__clip(norm.at, counts);
         if (norm.at.begin == norm.at.end) continue;
@@ -184,7 +184,7 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
     norm_close(&norm);
 }
 
-double dt__norm_total(const struct dt_exchange *x, const double *norms)
+void dt__norm_tell(struct dt_exchange *x, const double *norms)
 {
     const double *squares = norms + edges_at(x);
     const struct dt_touched *edge = dt__rows_edges(x);
@@ -201,7 +201,8 @@ double dt__norm_total(const struct dt_exchange *x, const double *norms)
     }
     for (size_t i = edges_at(x) - x->spec.squares; i < edges_at(x); i++)
         total += norms[i];
-    return total;
+    x->info.norm2 = total;
+    x->info.measures = x->spec.measure ? norms + x->norm_blocks : NULL;
 }
 
 /* ---- updates -------------------------------------------------------------------------------- */
