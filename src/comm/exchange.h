@@ -137,8 +137,10 @@ struct dt__chunk {
     size_t sums, update;
     /* its place among the floats that this agent acts for; own: among those that it owns */
     size_t acted_at, own_at;
-    int first_send; /* of the requests: own: its weights; else this node's sums */
-    int missing;    /* own: sums that this step still waits for, the node's own as one */
+    /* Its requests, in a row: of sums, then of weights. Own: sums come and weights go, to all other
+     * nodes; else this node's sums go, and weights come. */
+    int sums_at, weights_at, requests_end;
+    int missing; /* own: sums that this step still waits for, the node's own as one */
 };
 
 /* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make

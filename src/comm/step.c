@@ -12,16 +12,10 @@
 
 #include "comm/exchange.h"
 
-/* What a request carries. */
-struct message {
-    enum message_kind { SUM_OUT, SUM_IN, WEIGHTS_OUT, WEIGHTS_IN } kind;
-    struct dt__chunk *chunk;
-};
-
 struct dt__messages {
     MPI_Request *request;
-    struct message *message;
-    int *index; /* (requests) those that have ended, of one look */
+    struct dt__chunk **chunk; /* (requests) what each is of */
+    int *index;               /* (requests) those that have ended, of one look */
     int requests;
 
     /* The step under way. */
@@ -31,50 +25,39 @@ struct dt__messages {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static void add_message(struct dt_exchange *x, enum message_kind kind, struct dt__chunk *chunk,
-                        void *bytes, size_t length, int rank, int tag)
+/* To or from who acts for the chunk in another node. */
+static void add_message(struct dt_exchange *x, bool sends, struct dt__chunk *chunk, void *bytes,
+                        size_t length, int node, int tag)
 {
     struct dt__messages *m = x->messages;
-    const int at = m->requests++;
-    m->message[at] = (struct message){kind, chunk};
-    if (kind == SUM_OUT || kind == WEIGHTS_OUT)
-        DT_MPI(
-            MPI_Send_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+    MPI_Request *request = &m->request[m->requests];
+    const int rank = dt__chunk_rank(x, chunk, node), n = (int)length;
+    m->chunk[m->requests++] = chunk;
+    if (sends)
+        DT_MPI(MPI_Send_init(bytes, n, MPI_BYTE, rank, tag, x->all.comm, request));
     else
-        DT_MPI(
-            MPI_Recv_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+        DT_MPI(MPI_Recv_init(bytes, n, MPI_BYTE, rank, tag, x->all.comm, request));
 }
 
-/* What travels from the owner. */
-static void *weights_of(const struct dt_exchange *x, const struct dt__chunk *chunk)
-{
-    return chunk->wire ? (void *)(x->bytes + chunk->update) : x->vectors[0] + chunk->at.begin;
-}
-
-/* Of an own chunk: a sum from each other node's subtree, and weights to each other node. Of another
- * node's chunk: this node's sums, and its weights. */
 static void add_messages_of_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
 {
     const bool own = chunk->node == x->node;
-    const int tag = chunk->tag + x->tags - 1;
-    chunk->first_send = x->messages->requests;
+    void *weights = x->vectors[0] + chunk->at.begin; /* or the rounded update of them */
+    if (chunk->wire) weights = x->bytes + chunk->update;
+    chunk->sums_at = x->messages->requests;
     for (int s = 0; s < x->subtrees; s++) {
         const struct dt__subtree *subtree = &x->subtree[s];
         if (own == (subtree->node == x->node)) continue;
-        add_message(x, own ? SUM_IN : SUM_OUT, chunk, dt__sum_at(x, chunk, s),
-                    dt__sum_bytes(chunk, subtree->whole),
-                    dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node),
-                    chunk->tag + subtree->number);
+        add_message(x, !own, chunk, dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, subtree->whole),
+                    own ? subtree->node : chunk->node, chunk->tag + subtree->number);
     }
-    if (!own) {
-        add_message(x, WEIGHTS_IN, chunk, weights_of(x, chunk), chunk->bytes,
-                    dt__chunk_rank(x, chunk, chunk->node), tag);
-        return;
+    chunk->weights_at = x->messages->requests;
+    for (int i = 1; i < x->nodes; i++) {
+        const int node = (x->node + i) % x->nodes;
+        if (own || node == chunk->node)
+            add_message(x, own, chunk, weights, chunk->bytes, node, chunk->tag + x->tags - 1);
     }
-    chunk->first_send = x->messages->requests;
-    for (int i = 1; i < x->nodes; i++)
-        add_message(x, WEIGHTS_OUT, chunk, weights_of(x, chunk), chunk->bytes,
-                    dt__chunk_rank(x, chunk, (x->node + i) % x->nodes), tag);
+    chunk->requests_end = x->messages->requests;
 }
 
 static void add_messages(struct dt_exchange *x)
@@ -102,7 +85,7 @@ static dt_status owners_prepare(struct dt_exchange *x)
     /* of an own chunk: sums from all other subtrees, weights to all other nodes; else fewer */
     const size_t most = (size_t)x->acted_chunks * (size_t)(x->subtrees + x->nodes);
     DT_TRY(dt__keep(&x->kept, most, sizeof *m->request, "requests", &m->request));
-    DT_TRY(dt__keep(&x->kept, most, sizeof *m->message, "requests", &m->message));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *m->chunk, "requests", &m->chunk));
     DT_TRY(dt__keep(&x->kept, most, sizeof *m->index, "requests", &m->index));
     return x->dealt ? dt__rows_exchange_create(x) : DT_OK;
 }
@@ -116,18 +99,21 @@ static void owners_disconnect(struct dt_exchange *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
+static void start_messages(struct dt_exchange *x, int begin, int end)
+{
+    if (begin < end) DT_MPI(MPI_Startall(end - begin, &x->messages->request[begin]));
+}
+
 /* Sums that other nodes send are asked for from the first: they come to where nobody else reads. */
 static void owners_begin(struct dt_exchange *x)
 {
-    struct dt__messages *m = x->messages;
     const struct dt__subtree *all = &x->subtree[x->subtrees];
     if (x->rows_exchange) dt__rows_begin(x, true);
-    m->done = 0;
-    for (int c = 0; c < x->chunks; c++)
-        x->chunk[c].missing = all->wholes + all->rests + 1;
-    for (int i = 0; i < m->requests; i++) {
-        enum message_kind kind = m->message[i].kind;
-        if (kind == SUM_IN) DT_MPI(MPI_Start(&m->request[i]));
+    x->messages->done = 0;
+    for (int c = 0; c < x->chunks; c++) {
+        struct dt__chunk *chunk = &x->chunk[c];
+        chunk->missing = all->wholes + all->rests + 1;
+        if (chunk->node == x->node) start_messages(x, chunk->sums_at, chunk->weights_at);
     }
 }
 
@@ -139,8 +125,7 @@ static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
     dt__chunk_update(x, chunk);
     x->times.update += dt_clock_secs() - start;
     dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
-    for (int i = 0; i < x->nodes - 1; i++)
-        DT_MPI(MPI_Start(&x->messages->request[chunk->first_send + i]));
+    start_messages(x, chunk->weights_at, chunk->requests_end);
 }
 
 /* This agent's rows and tiles of a bucket. */
@@ -191,10 +176,7 @@ static void start_bucket(struct dt_exchange *x, int b)
          * chunks: these come once the owner has the sum. */
         dt__chunk_give(x, chunk);
         x->times.reduce += dt_clock_secs() - start;
-        int i = chunk->first_send;
-        for (; x->messages->message[i].kind == SUM_OUT; i++)
-            DT_MPI(MPI_Start(&x->messages->request[i]));
-        DT_MPI(MPI_Start(&x->messages->request[i])); /* WEIGHTS_IN */
+        start_messages(x, chunk->sums_at, chunk->requests_end);
     }
     if (x->nodes == 1 && !x->spec.norm) update_shares(x, b);
 }
@@ -229,10 +211,10 @@ static bool advance_messages(struct dt_exchange *x)
     if (count == MPI_UNDEFINED || count == 0) return false;
     m->done += count;
     for (int i = 0; i < count; i++) {
-        const struct message *message = &m->message[m->index[i]];
-        const struct dt__chunk *chunk = message->chunk;
-        if (message->kind == SUM_IN) chunk_progress(x, message->chunk);
-        if (message->kind != WEIGHTS_IN) continue;
+        struct dt__chunk *chunk = m->chunk[m->index[i]];
+        const bool own = chunk->node == x->node, sum = m->index[i] < chunk->weights_at;
+        if (own && sum) chunk_progress(x, chunk);
+        if (own || sum) continue;
         if (chunk->wire)
             dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
                          x->bytes + chunk->update, x->vectors[0] + chunk->at.begin);
