@@ -235,7 +235,8 @@ struct dt_async {
     bool shared;               /* workers reach the bank's memory, and act for it */
     int at_once;               /* gradients applied in one pass, at most */
 
-    struct dt__slice *slice; /* (slices) the first is the bank's, and keeps the accounts */
+    /* (slices) the first is the bank's, with tickets and accounts; in shared memory the only one */
+    struct dt__slice *slice;
     int slices;
     bool *active;   /* (workers) in this span */
     uint64_t until; /* of the span; of the bank once closed: the last ticket */

@@ -6,12 +6,6 @@
 #define DT_READ_TRIES 8 /* before HOLD is raised */
 #endif
 
-/* The bank's slice: with tickets, and in shared memory the only one. */
-static struct dt__slice *worker_first(struct dt_async *async)
-{
-    return &async->slice[0];
-}
-
 /* Windows: sets a word of this worker's at all owners. */
 static void worker_tell(struct dt_async *async, int word, uint64_t value)
 {
@@ -24,7 +18,7 @@ static void worker_tell(struct dt_async *async, int word, uint64_t value)
 /* Windows: rings the doorbells of gradients that have left, in their order. */
 static void worker_ring(struct dt_async *async)
 {
-    struct dt__onesided *bank = worker_first(async)->remote;
+    struct dt__onesided *bank = async->slice->remote;
     for (uint64_t slot; async->rung < async->sent; async->rung++) {
         slot = async->rung % DT__SLOTS;
         if (!bank->ops->put_done(bank, (int)slot)) break;
@@ -42,14 +36,14 @@ static void worker_serve(struct dt_async *async)
 /* Waits a little, and serves meanwhile. */
 static void worker_pause(struct dt_async *async, const char *what)
 {
-    struct dt__onesided *remote = worker_first(async)->remote;
+    struct dt__onesided *remote = async->slice->remote;
     worker_serve(async);
     remote->ops->pause(remote, what);
 }
 
 static void worker_wake(struct dt_async *async)
 {
-    worker_first(async)->remote->ops->wake(worker_first(async)->remote);
+    async->slice->remote->ops->wake(async->slice->remote);
 }
 
 /* ---- shared memory -------------------------------------------------------------------------- */
@@ -59,7 +53,7 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
     const int ack = dt__word(WORD_ACK, async->worker);
     uint64_t waiting;
-    while ((waiting = async->sent - dt__fetch(worker_first(async), ack)) > most)
+    while ((waiting = async->sent - dt__fetch(async->slice, ack)) > most)
         worker_pause(async, "free slot");
     worker_wake(async);
     return waiting;
@@ -69,7 +63,7 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 static void shared_await_clock(struct dt_async *async)
 {
     for (;;) {
-        const uint64_t floor = dt__fetch(worker_first(async), WORD_FLOOR);
+        const uint64_t floor = dt__fetch(async->slice, WORD_FLOOR);
         async->gap = async->started > floor ? async->started - floor : 0;
         if (async->spec.staleness < 0 || async->gap <= (uint64_t)async->spec.staleness) break;
         worker_pause(async, "slowest worker");
@@ -81,14 +75,14 @@ static void shared_await_clock(struct dt_async *async)
  * would need. */
 static void shared_clear_hazard(struct dt_async *async)
 {
-    dt__replace(worker_first(async), dt__word(WORD_HAZARD, async->worker), 0);
+    dt__replace(async->slice, dt__word(WORD_HAZARD, async->worker), 0);
 }
 
 /* Points the hazard word at the newest weights; false if somebody may have begun to overwrite them
  * before that could be seen. */
 static bool shared_try_protect(struct dt_async *async, int *buffer)
 {
-    struct dt__slice *slice = worker_first(async);
+    struct dt__slice *slice = async->slice;
     const uint64_t before = dt__fetch(slice, WORD_PUBLISHED);
     *buffer = (int)(before % DT__MOST_BUFFERS);
     dt__replace(slice, dt__word(WORD_HAZARD, async->worker), 1 + (uint64_t)*buffer);
@@ -98,7 +92,7 @@ static bool shared_try_protect(struct dt_async *async, int *buffer)
 /* Protects the newest weights from being overwritten; returns their buffer. */
 static int shared_protect_newest(struct dt_async *async)
 {
-    struct dt__slice *slice = worker_first(async);
+    struct dt__slice *slice = async->slice;
     int buffer;
     for (int tries = 0; tries < DT_READ_TRIES; tries++)
         if (shared_try_protect(async, &buffer)) return buffer;
@@ -115,7 +109,7 @@ static bool shared_begin(struct dt_async *async)
     shared_clear_hazard(async);
     if (shared_await_applied(async, 1) > 0) async->slot = !async->slot;
     shared_await_clock(async);
-    return dt__add(worker_first(async), WORD_TICKET, 1) < async->until;
+    return dt__add(async->slice, WORD_TICKET, 1) < async->until;
 }
 
 /* ---- windows -------------------------------------------------------------------------------- */
@@ -163,7 +157,7 @@ static void windows_await_put(struct dt_async *async)
  * then are the next ones asked for. */
 static bool windows_begin(struct dt_async *async)
 {
-    struct dt__onesided *bank = worker_first(async)->remote;
+    struct dt__onesided *bank = async->slice->remote;
     if (async->spec.keep_seen) windows_await_put(async);
     if (!async->awaits) windows_ask(async);
     bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
@@ -246,8 +240,8 @@ const float *dt_async_read(struct dt_async *async)
     const double start = dt_clock_secs();
     if (async->shared) {
         const int buffer = shared_protect_newest(async);
-        dt__sync(worker_first(async));
-        async->read = dt__weights_in(worker_first(async), buffer);
+        dt__sync(async->slice);
+        async->read = dt__weights_in(async->slice, buffer);
     } else if (async->awaits) {
         windows_await(async);
     }
@@ -263,7 +257,7 @@ void dt_async_progress(struct dt_async *async)
 /* The slot of the gradient under way. */
 static struct dt__slot *shared_slot(struct dt_async *async)
 {
-    const struct dt__slice *slice = worker_first(async);
+    const struct dt__slice *slice = async->slice;
     return (struct dt__slot *)(slice->remote->memory +
                                dt__slot_at(slice, async->worker, async->slot));
 }
@@ -282,7 +276,7 @@ const struct dt_touched *dt_async_touched(const struct dt_async *async)
 
 static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
 {
-    struct dt__slice *slice = worker_first(async);
+    struct dt__slice *slice = async->slice;
     const struct dt_touched *touched = dt_async_touched(async);
     struct dt__slot *slot = shared_slot(async);
     struct dt_note *own = &slot->head.note;

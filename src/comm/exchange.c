@@ -27,16 +27,11 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* Numbers nodes by their lowest ranks, which x->node_at has, and agents by their ranks. */
-static void number_nodes(struct dt_exchange *x, int ranks, int rank)
+/* Numbers agents by their ranks, node by node. */
+static void number_agents(struct dt_exchange *x, int ranks, int rank)
 {
     const bool has_bank = x->world->size > 1 && !x->spec.team; /* which does no gradients */
     int agents = 0;
-    x->nodes = 0;
-    for (int r = 0; r < ranks; r++) {
-        const int lowest = x->node_at[r];
-        x->node_at[r] = lowest < r ? x->node_at[lowest] : x->nodes++;
-    }
     for (int n = 0; n < x->nodes; n++) {
         x->agents_of[n] = agents;
         for (int r = has_bank; r < ranks; r++)
@@ -76,7 +71,7 @@ static void connect_asks(struct dt_exchange *x)
 /* grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
-    int rank, ranks, lowest;
+    int rank, ranks;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
     if (grouped)
@@ -84,10 +79,8 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
                                    &x->node_comm));
     else
         DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
-    lowest = rank;
-    DT_MPI(MPI_Bcast(&lowest, 1, MPI_INT, 0, x->node_comm));
-    DT_MPI(MPI_Allgather(&lowest, 1, MPI_INT, x->node_at, 1, MPI_INT, x->all.comm));
-    number_nodes(x, ranks, rank);
+    x->nodes = dt__number_parts(x->all.comm, x->node_comm, x->node_at);
+    number_agents(x, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
     if (x->agent == 0) connect_asks(x);
@@ -372,7 +365,7 @@ const float *dt_exchange_weights(const struct dt_exchange *x)
 struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
 {
     return (struct dt_slot){.grad = x->slot[replica],
-                            .touched = x->touched ? dt__rows_touched(x, replica) : NULL,
+                            .touched = dt__rows_touched(x, replica),
                             .factors = x->factors[replica]};
 }
 

@@ -124,7 +124,7 @@ dt_status dt__rows_create(struct dt_exchange *x)
 
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
-    return x->rows->replica[replica].list;
+    return x->touched ? x->rows->replica[replica].list : NULL;
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */

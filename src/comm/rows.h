@@ -62,7 +62,7 @@ dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t par
 /* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: dt__rows_check, or a range that
  * reaches over a bucket's end. */
 dt_status dt__rows_create(struct dt_exchange *x);
-/* Touched rows: the lists (ranges) of a replica of this node. */
+/* The lists (ranges) of a replica of this node; NULL: rows are not touched. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
 /* ---- owners of dealt rows -------------------------------------------------------------------- */

@@ -134,6 +134,20 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     return DT_OK;
 }
 
+int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of)
+{
+    int lowest, ranks, parts = 0;
+    DT_MPI(MPI_Comm_rank(all, &lowest));
+    DT_MPI(MPI_Comm_size(all, &ranks));
+    DT_MPI(MPI_Bcast(&lowest, 1, MPI_INT, 0, part));
+    DT_MPI(MPI_Allgather(&lowest, 1, MPI_INT, of, 1, MPI_INT, all));
+    for (int r = 0; r < ranks; r++) {
+        lowest = of[r];
+        of[r] = lowest < r ? of[lowest] : parts++;
+    }
+    return parts;
+}
+
 /* Collective; what fails here ends the job. */
 static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 {
@@ -151,14 +165,7 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
         MPI_Comm_split_type(*all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &inside->host));
     DT_MPI(MPI_Comm_rank(*host, &inside->host_rank));
     DT_MPI(MPI_Comm_size(*host, &inside->host_size));
-    int first = world->rank; /* of the host */
-    DT_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, *host));
-    DT_MPI(MPI_Allgather(&first, 1, MPI_INT, world->host_of, 1, MPI_INT, *all));
-    world->hosts = 0;
-    for (int r = 0; r < world->size; r++) {
-        first = world->host_of[r];
-        world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
-    }
+    world->hosts = dt__number_parts(*all, *host, world->host_of);
     cpu_set_t cores;
     DT_MPI(MPI_Allreduce(&inside->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, *host));
     world->cores = CPU_COUNT(&cores);

@@ -24,11 +24,11 @@ struct dt_ranks {
 };
 
 struct dt__world_inside {
-    bool owns_mpi;        /* dt_world_create began it */
-    bool connected;       /* the communicators below exist */
-    struct dt_ranks all;  /* a copy of the program's communicator */
+    bool owns_mpi;       /* dt_world_create began it */
+    bool connected;      /* the communicators below exist */
+    struct dt_ranks all; /* a copy of the program's communicator */
     struct dt_ranks trainers;
-    MPI_Comm host;        /* the ranks of this host */
+    MPI_Comm host; /* the ranks of this host */
     int host_rank, host_size;
     cpu_set_t own_cores; /* that this rank may use */
     bool spin;           /* no more ranks than cores: a short spin pays */
@@ -36,6 +36,10 @@ struct dt__world_inside {
     struct dt__watchdog watchdog;
     struct dt__kept *kept;
 };
+
+/* Numbers parts of the ranks of `all`, of which `part` is this rank's, by their lowest ranks: into
+ * of, whose each rank is. Returns their number. Collective over `all`. */
+int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of);
 
 /* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
 #define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
