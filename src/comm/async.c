@@ -15,14 +15,11 @@
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Reserves `count` blocks of `bytes` each, rounded up to cache lines, at *end, and moves *end
- * behind them. Returns where they begin. *end stays at SIZE_MAX once the sizes overflow. */
-static size_t reserve(size_t *end, size_t count, size_t bytes)
+/* Takes `count` blocks of `bytes` each, rounded up to cache lines. Returns where they begin. */
+static size_t reserve(struct dt__room *room, size_t count, size_t bytes)
 {
-    const size_t at = *end;
-    size_t all;
-    if (!dt_size_mul(count, dt__cache_lines(bytes), &all) || !dt_size_add(at, all, end))
-        *end = SIZE_MAX;
+    const size_t at = room->used;
+    dt__room_take(room, count, dt__cache_lines(bytes));
     return at;
 }
 
@@ -32,7 +29,7 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     const struct dt_async_spec *spec = &async->spec;
     const size_t workers = (size_t)async->workers;
     struct dt__places *at = &slice->at;
-    size_t end = 0;
+    struct dt__room room = {0};
     if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     if (spec->wire && (spec->keep_seen || spec->prepare || spec->wire_params > spec->params))
@@ -48,16 +45,16 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     at->seen = sizeof(struct dt__slot) + at->grad;
     at->lists = dt__cache_lines(at->seen + (spec->keep_seen ? at->vector : 0));
     at->slot_each = at->lists + dt__lists_bytes(slice);
-    reserve(&end, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
+    reserve(&room, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
     at->state =
-        reserve(&end, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
-    at->log = reserve(&end, 1, slice->log_entries * sizeof(struct dt_applied));
-    at->row_log = reserve(&end, 1, dt__row_log_bytes(slice));
-    at->states = reserve(&end, (size_t)spec->states, at->vector);
-    at->weights = reserve(&end, (size_t)slice->buffers, at->weights_each);
-    at->slots = reserve(&end, workers * DT__SLOTS, at->slot_each);
-    at->end = end;
-    if (end == SIZE_MAX)
+        reserve(&room, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
+    at->log = reserve(&room, 1, slice->log_entries * sizeof(struct dt_applied));
+    at->row_log = reserve(&room, 1, dt__row_log_bytes(slice));
+    at->states = reserve(&room, (size_t)spec->states, at->vector);
+    at->weights = reserve(&room, (size_t)slice->buffers, at->weights_each);
+    at->slots = reserve(&room, workers * DT__SLOTS, at->slot_each);
+    at->end = room.used;
+    if (at->end == SIZE_MAX)
         return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
                        async->workers, spec->params);
     return DT_OK;

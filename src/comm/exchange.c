@@ -302,7 +302,6 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
-    x->norm_count = x->norm_blocks + spec->measures + spec->squares;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
