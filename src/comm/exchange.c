@@ -243,7 +243,7 @@ static dt_status allocate(struct dt_exchange *x)
                   {&x->cut, ranks + 1, sizeof *x->cut},
                   {&x->node_of, replicas, sizeof *x->node_of},
                   {&x->subtree_at, replicas, sizeof *x->subtree_at},
-                  {&x->subtree, replicas + 1, sizeof *x->subtree},
+                  {&x->subtree, replicas, sizeof *x->subtree},
                   {&x->slot, replicas, sizeof *x->slot},
                   {&x->factors, replicas, sizeof *x->factors},
                   {&x->group, groups + 1, sizeof *x->group},

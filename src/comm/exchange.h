@@ -131,10 +131,10 @@ struct dt__chunk {
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */
-    /* Places in x->bytes: own: of the sums of other nodes' subtrees, as they come, one by one; else
-     * of the sums of this node's subtrees that it rounds. And of the rounded update; f32: weights
-     * travel from and to where they are. */
-    size_t sums, update;
+    /* Places in x->bytes: own: of the sums of other nodes' subtrees, as they come, one by one, by
+     * their places; else of the sums of this node's subtrees that it rounds. And of the rounded
+     * update; f32: weights travel from and to where they are. */
+    size_t sums, sums_each, update;
     /* its place among the floats that this agent acts for; own: among those that it owns */
     size_t acted_at, own_at;
     /* Its requests, in a row: of sums, then of weights. Own: sums come and weights go, to all other
@@ -150,14 +150,7 @@ struct dt__subtree {
     int node;
     bool whole; /* it is all of a group: its node rounds the sum */
     int number; /* among those of its node */
-    /* How many subtrees stand before it that are all of a group, and others: of this node's own
-     * ones if it is one of them, else of all other nodes'. They say where its sum is in x->bytes,
-     * from chunk->sums on: of an own chunk the sums of other nodes' subtrees, of another node's
-     * those of own ones that are rounded. A sum of a whole group is shorter with a rounded wire:
-     *
-     *   node 0's own chunk   |1: whole|2: rest  |2: whole|    numbers: of the nodes
-     *   before (2: whole)    wholes 1, rests 1 */
-    int wholes, rests;
+    int place;  /* its sum's among a chunk's: among other nodes' ones, or this node's whole ones */
 };
 
 /* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
@@ -226,15 +219,15 @@ struct dt_exchange {
     struct dt__segment *segment;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    struct dt__subtree
-        *subtree; /* (subtrees + 1), in tree order; the last one counts all others' */
-    int subtrees;
-    int *subtrees_of;        /* (nodes) how many each has */
-    int own_wholes;          /* this node's that are all of a group */
-    int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
-    int *node_of;            /* (R) whose each replica is */
-    struct dt__group *group; /* (groups + 1) */
-    int *group_of;           /* (R) which each replica is of */
+    struct dt__subtree *subtree; /* (subtrees) in tree order */
+    int subtrees, others;        /* others: of other nodes */
+    int *subtrees_of;            /* (nodes) how many each has */
+    int own_wholes;              /* this node's that are all of a group, */
+    bool others_whole;           /* and other nodes' all are */
+    int *subtree_at;             /* (R) the one that begins with this replica; -1: none */
+    int *node_of;                /* (R) whose each replica is */
+    struct dt__group *group;     /* (groups + 1) */
+    int *group_of;               /* (R) which each replica is of */
     double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
     int tags;          /* of a chunk */
     size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */

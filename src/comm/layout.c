@@ -47,20 +47,19 @@ static void find_subtrees(struct dt_exchange *x, int first, int end)
 /* Numbers each node's subtrees, which need not stand in a row: ranks may go to hosts in turn. */
 static void number_subtrees(struct dt_exchange *x)
 {
-    struct dt__subtree own = {0}, others = {0}; /* counts of those before */
-    x->tags = 0;
+    x->tags = x->others = x->own_wholes = 0;
+    x->others_whole = true;
     memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
     for (int s = 0; s < x->subtrees; s++) {
         struct dt__subtree *subtree = &x->subtree[s];
-        struct dt__subtree *before = subtree->node == x->node ? &own : &others;
+        const bool own = subtree->node == x->node;
         subtree->number = x->subtrees_of[subtree->node]++;
-        subtree->wholes = before->wholes;
-        subtree->rests = before->rests;
-        *(subtree->whole ? &before->wholes : &before->rests) += 1;
+        subtree->place = own ? x->own_wholes : x->others;
+        x->own_wholes += own && subtree->whole;
+        x->others += !own;
+        x->others_whole &= own || subtree->whole;
         if (subtree->number + 2 > x->tags) x->tags = subtree->number + 2;
     }
-    x->own_wholes = own.wholes;
-    x->subtree[x->subtrees] = others;
 }
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
@@ -250,20 +249,11 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
     return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-/* The place of a sum in x->bytes: behind the sums of the subtrees that `before` counts. */
-static size_t sum_place(const struct dt__chunk *chunk, const struct dt__subtree *before, bool own)
-{
-    const size_t whole = dt__cache_lines(dt__sum_bytes(chunk, true));
-    const size_t rest = dt__cache_lines(dt__sum_bytes(chunk, false));
-    if (own) return chunk->sums + (size_t)before->wholes * whole + (size_t)before->rests * rest;
-    return chunk->sums + (chunk->wire ? (size_t)before->wholes * whole : 0);
-}
-
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int s)
 {
     const struct dt__subtree *subtree = &x->subtree[s];
-    const bool own = chunk->node == x->node;
-    if (own || (chunk->wire && subtree->whole)) return x->bytes + sum_place(chunk, subtree, own);
+    if (chunk->node == x->node || (chunk->wire && subtree->whole))
+        return x->bytes + chunk->sums + (size_t)subtree->place * chunk->sums_each;
     return x->slot[subtree->first] + chunk->at.begin;
 }
 
@@ -303,13 +293,15 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
     chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
     if (chunk->agent != x->agent) return;
-    const struct dt__subtree *all = &x->subtree[x->subtrees], rounded = {.wholes = x->own_wholes};
-    chunk->update = sum_place(chunk, node == x->node ? all : &rounded, node == x->node);
+    const bool own = node == x->node;
+    const int sums = own ? x->others : wire ? x->own_wholes : 0;
+    chunk->sums_each = dt__cache_lines(dt__sum_bytes(chunk, !own || x->others_whole));
+    chunk->update = chunk->sums + (size_t)sums * chunk->sums_each;
     x->byte_count = chunk->update;
     if (wire && x->nodes > 1) x->byte_count += dt__cache_lines(chunk->bytes);
     x->acted += at.end - at.begin;
     x->acted_chunks++;
-    if (node != x->node) return;
+    if (!own) return;
     x->own += at.end - at.begin;
     x->own_chunks++;
 }

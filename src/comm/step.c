@@ -107,12 +107,11 @@ static void start_messages(struct dt_exchange *x, int begin, int end)
 /* Sums that other nodes send are asked for from the first: they come to where nobody else reads. */
 static void owners_begin(struct dt_exchange *x)
 {
-    const struct dt__subtree *all = &x->subtree[x->subtrees];
     if (x->rows_exchange) dt__rows_begin(x, true);
     x->messages->done = 0;
     for (int c = 0; c < x->chunks; c++) {
         struct dt__chunk *chunk = &x->chunk[c];
-        chunk->missing = all->wholes + all->rests + 1;
+        chunk->missing = x->others + 1;
         if (chunk->node == x->node) start_messages(x, chunk->sums_at, chunk->weights_at);
     }
 }
