@@ -155,6 +155,10 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
 /* ---- the exchange of a sync step ------------------------------------------------------------- */
 
+/* Sums are made in the order of a fixed binary tree: range [a, b), of two or more leaves, splits at
+ * a plus the largest power of two below b - a, so the tree is a function of their number alone. */
+int dt_tree_split(int a, int b);
+
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
  * the workers share with the bank, which sleeps meanwhile; on several (ordered) it gets the other

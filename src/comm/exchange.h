@@ -301,9 +301,6 @@ static inline int dt__agent_rank(const struct dt_exchange *x, int node, int turn
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Range [a, b) of a tree, of two or more leaves, splits at a plus the largest power of two below
- * b - a, so the tree is a function of their number alone. */
-int dt__tree_split(int a, int b);
 /* Where range [a, b) of the tree over replicas splits, the one order in which gradients are summed:
  * inside a group by its replicas, and a range of several groups, which are whole, by these. */
 int dt__replicas_split(const struct dt_exchange *x, int a, int b);

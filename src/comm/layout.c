@@ -9,7 +9,7 @@
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-int dt__tree_split(int a, int b)
+int dt_tree_split(int a, int b)
 {
     int half = 1;
     while (2 * half < b - a)
@@ -20,7 +20,7 @@ int dt__tree_split(int a, int b)
 int dt__replicas_split(const struct dt_exchange *x, int a, int b)
 {
     const int first = x->group_of[a], last = x->group_of[b - 1];
-    return first == last ? dt__tree_split(a, b) : x->group[dt__tree_split(first, last + 1)].first;
+    return first == last ? dt_tree_split(a, b) : x->group[dt_tree_split(first, last + 1)].first;
 }
 
 /* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of

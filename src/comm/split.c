@@ -93,7 +93,7 @@ static void find_sums(const struct dt_split *s, int first, int end, bool whole, 
         sum[(*count)++] = (struct sum){first, end, alone ? w : -1, node, NULL};
         return;
     }
-    const int split = dt__tree_split(first, end);
+    const int split = dt_tree_split(first, end);
     find_sums(s, first, split, whole, sum, count);
     find_sums(s, split, end, whole, sum, count);
 }
@@ -403,7 +403,7 @@ static const float *sum_floats(const struct dt_split *s, int first, int end, siz
 {
     const struct sum *sum = &s->sum[s->sum_at[first]];
     if (sum->end == end) return sum->data + at;
-    const int split = dt__tree_split(first, end);
+    const int split = dt_tree_split(first, end);
     const float *left = sum_floats(s, first, split, at, n, out, level);
     const float *right = sum_floats(s, split, end, at, n, *level, level + 1);
     dt__floats_add(n, left, right, out);

@@ -281,7 +281,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
         return;
     }
     float *right = level + x->most_tile;
-    int split = dt__tree_split(a, b);
+    int split = dt_tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
     dt__floats_add(tile.rows * tile.columns, level, right, level);

@@ -313,10 +313,7 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
         part_gradient(job, part, at, depth * part->columns, grad);
         return DT_OK;
     }
-    int middle = 1;
-    while (2 * middle < end - first)
-        middle *= 2;
-    middle += first;
+    const int middle = dt_tree_split(first, end);
     DT_TRY(block_backward(job, layer, block, first, middle, out, level));
     DT_TRY(block_backward(job, layer, block, middle, end, out ? *level : NULL, level + 1));
     for (size_t i = 0; out && i < rows * depth; i++)
