@@ -17,13 +17,18 @@
 
 #include "comm/exchange.h"
 
+struct message {
+    uint64_t length; /* of all */
+    unsigned char lists[];
+};
+
 /* A node and an owner of another node, with the message between them. At the node's end it belongs
  * to the agent that acts for this owner, at the other end to the owner. */
 struct link {
     int node, owner; /* the sending node, and the owner's number among all owners */
     int rank;        /* at the other end */
-    unsigned char *bytes;
-    size_t capacity; /* of `bytes` */
+    struct message *message;
+    size_t capacity; /* of it, in bytes */
     /* At the owner: */
     bool known;               /* the first chunk has arrived */
     int missing;              /* chunks that have not */
@@ -53,39 +58,10 @@ enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-static uint64_t *length_of(const struct link *link)
-{
-    return (uint64_t *)(void *)link->bytes;
-}
-
-/* The greatest size of a link's message, in bytes, and of its answer, in floats. */
-static size_t most_bytes(const struct dt_exchange *x, const struct link *link, size_t *out_answer)
-{
-    const size_t inputs =
-        dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
-    size_t asked = dt__rows_most_pulled(x, link->node);
-    size_t bytes = sizeof *length_of(link) + sizeof(uint32_t);
-    if (asked > inputs) asked = inputs;
-    *out_answer = 0;
-    for (int i = 0; i < x->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &x->spec.row_range[i];
-        const struct dt__numbers own = dt__rows_of_owner(x, link->owner, i);
-        const size_t owned = own.end - own.begin;
-        *out_answer += (asked < owned ? asked : owned) * range->width;
-        for (int s = 0; s < x->subtrees; s++) {
-            size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
-            if (x->subtree[s].node != link->node) continue;
-            if (rows > owned) rows = owned;
-            bytes += sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
-        }
-    }
-    return bytes + asked * sizeof(uint32_t);
-}
-
 /* Notes where the lists and inputs of a message are. */
 static void message_map(struct dt_exchange *x, struct link *link)
 {
-    unsigned char *at = link->bytes + sizeof *length_of(link);
+    unsigned char *at = link->message->lists;
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == link->node; i++)
             at = dt__rows_map_packed(x, s, i, at);
@@ -95,15 +71,33 @@ static void message_map(struct dt_exchange *x, struct link *link)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
+/* Allocates room for a link's largest message and answer, and counts their requests. */
 static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requests)
 {
-    size_t answer;
-    link->capacity = most_bytes(x, link, &answer);
+    const size_t inputs =
+        dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
+    const size_t most = dt__rows_most_pulled(x, link->node);
+    const size_t asked = most < inputs ? most : inputs;
+    size_t answer = 0;
+    link->capacity = sizeof *link->message + sizeof(uint32_t) + asked * sizeof(uint32_t);
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        const struct dt__numbers own = dt__rows_of_owner(x, link->owner, i);
+        const size_t owned = own.end - own.begin;
+        answer += (asked < owned ? asked : owned) * range->width;
+        for (int s = 0; s < x->subtrees; s++) {
+            size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
+            if (x->subtree[s].node != link->node) continue;
+            if (rows > owned) rows = owned;
+            link->capacity +=
+                sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
+        }
+    }
     *requests +=
         3 + (link->capacity + answer * sizeof(float)) / CHUNK_BYTES + (size_t)x->spec.row_ranges;
     if (link->node != x->node)
         DT_TRY(dt__keep(&x->kept, answer, sizeof(float), "rows", &link->answer));
-    return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->bytes);
+    return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->message);
 }
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
@@ -171,7 +165,7 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
         struct link *link = &e->in[l];
         const size_t first = link->capacity < CHUNK_BYTES ? link->capacity : CHUNK_BYTES;
         link->known = false;
-        link->missing = post_chunks(x, link->bytes, first, false, link->rank, DT__TAG_ROWS, link);
+        link->missing = post_chunks(x, link->message, first, false, link->rank, DT__TAG_ROWS, link);
     }
 }
 
@@ -179,7 +173,7 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt__numbers inputs = dt__rows_pulled_of(x, link->owner);
-    unsigned char *at = link->bytes + sizeof *length_of(link);
+    unsigned char *at = link->message->lists;
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++) {
             struct dt__numbers of = dt__rows_of_owner(x, link->owner, i);
@@ -189,8 +183,9 @@ static void send_rows(struct dt_exchange *x, struct link *link)
     uint32_t *count = (uint32_t *)(void *)at;
     *count = inputs.end - inputs.begin;
     memcpy(count + 1, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
-    *length_of(link) = (uint64_t)(at - link->bytes) + (1 + *count) * sizeof *count;
-    post_chunks(x, link->bytes, *length_of(link), true, link->rank, DT__TAG_ROWS, NULL);
+    link->message->length =
+        (uint64_t)((unsigned char *)(count + 1 + *count) - (unsigned char *)link->message);
+    post_chunks(x, link->message, link->message->length, true, link->rank, DT__TAG_ROWS, NULL);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
         float *place = dt__rows_pulled_at(x, i, inputs, &floats);
@@ -225,10 +220,11 @@ static void answer_own_node(struct dt_exchange *x)
 /* A chunk of a node's rows has arrived; the first one tells how many others there are. */
 static void chunk_arrived(struct dt_exchange *x, struct link *link)
 {
+    const size_t length = link->message->length;
     link->missing--;
-    if (!link->known && *length_of(link) > CHUNK_BYTES)
-        link->missing += post_chunks(x, link->bytes + CHUNK_BYTES, *length_of(link) - CHUNK_BYTES,
-                                     false, link->rank, DT__TAG_ROWS, link);
+    if (!link->known && length > CHUNK_BYTES)
+        link->missing += post_chunks(x, (unsigned char *)link->message + CHUNK_BYTES,
+                                     length - CHUNK_BYTES, false, link->rank, DT__TAG_ROWS, link);
     link->known = true;
     if (link->missing) return;
     message_map(x, link);
