@@ -391,9 +391,12 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     }
 }
 
-/* Each node has the owners in another order: here they come in one. */
+/* All that others than the bank's node keep. Each node has the owners in another order: here they
+ * come in one. */
 static void move_state(struct dt_exchange *x, bool to_bank)
 {
+    if (x->nodes == 1 || reduces(x)) return;
+    if (x->dealt) dt__rows_move(x, to_bank, x->spec.vectors - (x->spec.wire != 0));
     for (int node = 0; node < x->nodes; node++)
         for (int c = 0; c < x->chunks; c++)
             if (x->chunk[c].node == node) move_chunk(x, &x->chunk[c], to_bank);
@@ -412,12 +415,6 @@ static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
     }
 }
 
-/* Whether others than the bank own the optimizer's state. */
-static bool is_spread(const struct dt_exchange *x)
-{
-    return x->nodes > 1 && !reduces(x);
-}
-
 /* The bank's weights to the other nodes, and what owners have to where they are. */
 void dt_exchange_start(struct dt_exchange *x)
 {
@@ -430,8 +427,7 @@ void dt_exchange_start(struct dt_exchange *x)
             dt_ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
                            (at.end - at.begin) * sizeof(float), 0);
     }
-    if (x->dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
-    if (is_spread(x)) move_state(x, false);
+    move_state(x, false);
     dt_ranks_barrier(&x->all);
 }
 
@@ -448,8 +444,7 @@ void dt_exchange_gather_weights(struct dt_exchange *x)
 
 void dt_exchange_gather(struct dt_exchange *x)
 {
-    if (is_spread(x)) move_state(x, true);
-    if (x->dealt) dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
+    move_state(x, true);
     copy_books(x, true, x->spec.vectors);
 }
 
