@@ -86,6 +86,13 @@ if command -v script >/dev/null; then
     script -qec "'$dtrain' eval '$tmp/nameless' 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$tmp/table"
     check_eq 'targets by number' "$(awk '$1 == "target" { on = 1 } on { print $1 }' "$tmp/table" | xargs)" 'target 0 1'
 fi
+# On a terminal, which mpirun hides behind a pipe, the live line tells of evaluations.
+if command -v script >/dev/null && [ $mpi != mpich ]; then
+    script -qec "mpirun --oversubscribe -np 2 '$dtrain' run.dir='$tmp/live' data.train='$tmp/train.csv' \
+        data.eval='$tmp/eval.csv' data.label=two data.ignore=value,six train.max_steps=20" /dev/null </dev/null >"$tmp/live.out"
+    grep -q 'completed at step 20' "$tmp/live.out" || { cat "$tmp/live.out"; fail 'a run on a terminal'; }
+    ! grep -q 'eval at step' "$tmp/live.out" || { cat "$tmp/live.out"; fail 'evaluations scroll the start away'; }
+fi
 # A run directory means its best export, and stderr says so.
 "$dtrain" eval "$tmp/six" >"$tmp/json" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 best=$(records "$tmp/six" eval accuracy | sort -g | tail -n 1)
