@@ -22,6 +22,9 @@ if command -v man >/dev/null; then
     grep -qE '^ *train.overlap=yes +f \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (f) goes with async (a)'
     grep -qE '^ *eval.dedicated=yes +[a-z] \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator does not go with async'
 fi
+# Letters stand under their columns: the row behind the last setting begins where its marks do.
+letters() { grep -nE '^ {20,}a b c' "$tmp/dtrain-config.5" | tail -n 1; }
+check_eq 'columns of the combinations' "$(letters | sed 's/^[0-9]*://; s/a .*//' | tr -d '\n' | wc -c)" 33
 check_eq 'sections without a word' "$(awk '/^\.SH SECTION/ {getline; n += !/^[A-Z]/} END {print n + 0}' "$tmp/dtrain-config.5")" 0
 "$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\)  .*/\1/p' >"$tmp/commands"
 check_ge commands "$(wc -l <"$tmp/commands")" 8
