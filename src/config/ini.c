@@ -2,8 +2,10 @@
  * configuration printed so that it reads back. */
 #include <ctype.h>
 #include <ini.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/internal.h"
 #include "config/option.h"
 
 /* Debian's inih takes these at run time, others at their build; then lines are bounded by it. */
@@ -11,6 +13,53 @@ extern bool ini_use_stack __attribute__((weak));
 extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
 extern int ini_initial_alloc __attribute__((weak));
+
+/* ---- quotes ---------------------------------------------------------------------------------- */
+
+/* Values in an INI text. What a plain value cannot hold (space at its ends, ';', a leading '"',
+ * control characters) is put in double quotes, with \xHH for what is special there. */
+static dt_status value_quote(struct dt_text *text, const char *value)
+{
+    const size_t length = strlen(value);
+    bool plain = length == 0 || (!strchr(" \"", value[0]) && value[length - 1] != ' ');
+    for (const char *at = value; plain && *at; at++)
+        plain = *at != ';' && !dt__is_control(*at);
+    if (plain) return dt_text_add(text, "%s", value);
+    DT_TRY(dt_text_add(text, "\""));
+    for (; *value; value++) {
+        if (dt__is_control(*value) || strchr("\"\\;", *value))
+            DT_TRY(dt_text_add(text, "\\x%02x", (unsigned)*value));
+        else
+            DT_TRY(dt_text_append(text, value, 1));
+    }
+    return dt_text_add(text, "\"");
+}
+
+/* Undoes it in place. False: a value that begins with '"' and is not well-formed. */
+static bool value_unquote(char *value)
+{
+    if (value[0] != '"') return true;
+    char *out = value;
+    const char *at = value + 1;
+    for (; *at && *at != '"'; at++) {
+        char c = *at;
+        if (c == '\\') {
+            c = *++at;
+            if (c == 'x' && strspn(at + 1, "0123456789abcdef") >= 2) {
+                const char hex[] = {at[1], at[2], '\0'};
+                c = (char)strtol(hex, NULL, 16);
+                if (!c) return false;
+                at += 2;
+            } else if (c != '"' && c != '\\') {
+                return false;
+            }
+        }
+        *out++ = c;
+    }
+    if (at[0] != '"' || at[1]) return false;
+    *out = '\0';
+    return true;
+}
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -78,7 +127,7 @@ static int on_value(void *arg, const char *section, const char *key, const char 
     DT_GUARD(dt_format(&name, "%s%s%s", section, *section ? "." : "", key));
     DT_GUARD(dt_strdup(value, &plain));
     DT_GUARD(dt__option_find(name, &option));
-    if (!dt__value_unquote(plain))
+    if (!value_unquote(plain))
         DT_GUARD(dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value));
     int *given = &ini->given[option - dt__options];
     if (*given) DT_GUARD(dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", name, *given));
@@ -152,7 +201,7 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
             DT_GUARD(dt_text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
         section = option->section;
         DT_GUARD(dt_text_add(&text, "%s =%s", option->key, *value ? " " : ""));
-        DT_GUARD(dt__value_quote(&text, value));
+        DT_GUARD(value_quote(&text, value));
         DT_GUARD(dt_text_add(&text, "\n"));
     }
     *out = text;
@@ -176,7 +225,7 @@ dt_status dt_config_print_given(const struct dt_config *config, const char *sect
         if (said) continue;
         status = dt__option_text(config, option, &value);
         if (!status) status = dt_text_add(&text, "%s = ", option->key);
-        if (!status) status = dt__value_quote(&text, value);
+        if (!status) status = value_quote(&text, value);
         if (!status) status = dt_text_add(&text, "\n");
         dt_free(value);
     }

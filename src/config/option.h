@@ -59,10 +59,4 @@ void dt__roff_text(FILE *out, const char *text);
 /* " run.dir= train.mode=sync ...": what may stand behind a command, for completions. */
 void dt__option_words(FILE *out, const char *command);
 
-/* Values in an INI text. What a plain value cannot hold (space at its ends, ';', a leading '"',
- * control characters) is put in double quotes, with \xHH for what is special there. */
-dt_status dt__value_quote(struct dt_text *text, const char *value);
-/* Undoes it in place. False: a value that begins with '"' and is not well-formed. */
-bool dt__value_unquote(char *value);
-
 #endif

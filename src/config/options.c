@@ -1,12 +1,13 @@
-/* The options: the table as data, the struct's fields by it, and how a key is found.
+/* The options: the table as data, how a key is found, a field set from text and told as text; and
+ * all of them, a configuration.
  *
  * DT_OPTIONS_* in the public header is the one source: the struct, this table, parsing, printing,
  * help, the manual, the schema and the completions follow from it. */
 #include "config/option.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/internal.h"
 
@@ -100,6 +101,120 @@ bool dt__option_is_for(const struct dt__option *option, const char *command)
 bool dt__option_is_hidden(const struct dt__option *option)
 {
     return !strcmp(option->section, "test");
+}
+
+/* ---- text to value -------------------------------------------------------------------------- */
+
+/* The place of a word in "a|b|c"; -1: it is none of them. */
+static int word_index(const char *words, const char *text,
+                      int compare(const char *, const char *, size_t))
+{
+    size_t length = strlen(text);
+    for (int index = 0; *words; index++) {
+        size_t size = strcspn(words, "|");
+        if (size == length && !compare(words, text, length)) return index;
+        words += size + (words[size] == '|');
+    }
+    return -1;
+}
+
+int dt_config_word_index(const char *words, const char *word)
+{
+    return word_index(words, word, strncmp);
+}
+
+/* Fields are written only with a value that is right. A number is decimal and nothing else: no
+ * hexadecimal, no nan, no space around it; too great a one is infinite, and so out of any range.
+ * Integers may be written 1e6 too; a double holds every integer of the table's ranges exactly. */
+static bool assign(const struct dt__option *option, void *field, const char *text)
+{
+    double number;
+    char *end;
+    int index;
+    switch (option->type) {
+    case DT__INT:
+    case DT__REAL:
+        if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
+        number = dt_real_read(text, &end);
+        if (*end || number < option->min || number > option->max) return false;
+        if (option->type == DT__REAL)
+            *(double *)field = number == 0 ? 0 : number; /* no negative zero */
+        else if (number == floor(number))
+            *(int64_t *)field = (int64_t)number;
+        else
+            return false;
+        return true;
+    case DT__BOOL:
+        index = word_index("no|yes|false|true|off|on|0|1", text, strncasecmp);
+        if (index >= 0) *(bool *)field = index % 2;
+        return index >= 0;
+    case DT__WORD:
+        index = dt_config_word_index(option->words, text);
+        if (index >= 0) *(int *)field = index;
+        return index >= 0;
+    case DT__TEXT:
+        break;
+    }
+    return false;
+}
+
+dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
+                         const char *value)
+{
+    void *field = (char *)config + option->offset;
+    char expected[512] = "yes or no";
+    if (option->type == DT__TEXT) {
+        char *copy;
+        DT_TRY(dt_strdup(value, &copy));
+        dt_free(*(char **)field);
+        *(char **)field = copy;
+    } else if (!assign(option, field, value)) {
+        if (option->type == DT__INT)
+            snprintf(expected, sizeof expected, "an integer from %.0f to %.0f", option->min,
+                     option->max);
+        if (option->type == DT__REAL)
+            snprintf(expected, sizeof expected, "a number from %.10g to %.10g", option->min,
+                     option->max);
+        if (option->type == DT__WORD) snprintf(expected, sizeof expected, "one of ");
+        const char *at = option->type == DT__WORD ? option->words : "";
+        for (; *at && strlen(expected) + 3 < sizeof expected; at++)
+            snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
+    }
+    config->given[option - dt__options] = DT_GIVEN;
+    return DT_OK;
+}
+
+/* ---- value to text -------------------------------------------------------------------------- */
+
+dt_status dt__option_text(const struct dt_config *config, const struct dt__option *option,
+                          char **out)
+{
+    const void *field = (const char *)config + option->offset;
+    char buffer[DT_REAL_TEXT];
+    switch (option->type) {
+    case DT__INT:
+        return dt_format(out, "%lld", (long long)*(const int64_t *)field);
+    case DT__REAL:
+        return dt_strdup(dt_real_text(*(const double *)field, buffer), out);
+    case DT__BOOL:
+        return dt_strdup(*(const bool *)field ? "yes" : "no", out);
+    case DT__TEXT:
+        return dt_strdup(*(char *const *)field, out);
+    case DT__WORD:
+        return dt_strdup(dt_config_word(option->words, *(const int *)field, buffer), out);
+    }
+    return dt_fail(DT_EBUG, "%s: unknown type", option->name);
+}
+
+const char *dt_config_word(const char *words, int value, char buffer[16])
+{
+    for (; value > 0 && *words; value--) {
+        words += strcspn(words, "|");
+        words += *words == '|';
+    }
+    snprintf(buffer, 16, "%.*s", (int)strcspn(words, "|"), words);
+    return buffer;
 }
 
 /* ---- a configuration ------------------------------------------------------------------------- */
@@ -222,170 +337,4 @@ done:
 dt_status dt_config_set(struct dt_config *config, const char *assignment)
 {
     return dt_config_set_for(config, NULL, assignment);
-}
-
-/* ---- presets --------------------------------------------------------------------------------- */
-
-/* A run settles what nobody has given in three steps: dt_config_settle, by the configuration alone;
- * dt_config_settle_resume, if it goes on, by the run before, whose values take the place of the
- * preset's; dt_config_settle_by_data, once the data are known. What one step has set, later ones
- * leave: the preset sets a key only as long as nothing else has (preset_set). */
-
-/* Measured on eighteen tables of Debian's packages (scikit-learn's, and those of R's MASS,
- * carData, modeldata, rpart and ggplot2; 81 to 10,000 rows), and on diamonds. The rate: beside
- * 0.003, the rmse of 0.006 is 6 to 32 % less on five of fourteen tables, more on two (diamonds 3
- * %, mpg 6 %); letters and digits gain as well. 0.02 costs txhousing 24 %. A linear model needs
- * 0.01 and 2,500 steps to come near to least squares, and a decay of 0.01: 0.1 costs 26 letters
- * 1.2 % of accuracy, and 50,000 texts 3.7 %. More than 30 epochs of a large table gain nothing. */
-enum { LEAST_STEPS = 2500, USUAL_EPOCHS = 30, LEAST_EPOCHS = 3, MOST_SAMPLES = 2000000 };
-enum { EVALUATIONS = 30, MANY_TEXTS = 4096, MANY_COLUMNS = 100 };
-
-/* Networks by rows: small tables learn more from small ones, with units dropped. */
-static const struct {
-    uint64_t rows; /* below so many */
-    int width;
-    const char *dropout;
-} WIDTHS[] = {{5000, 64, "0.2"}, {50000, 128, "0"}, {500000, 256, "0"}, {UINT64_MAX, 512, "0"}};
-
-#define PRESET_ROW(key, value) {key, value},
-static const char *const PRESET[][2] = {DT_PRESET_TABLE(PRESET_ROW)};
-enum { PRESET_COUNT = sizeof PRESET / sizeof *PRESET };
-
-/* Sets a key that nobody has set. A rule that is given has rates of its own. */
-static dt_status preset_set(struct dt_config *config, const char *name, const char *value)
-{
-    const struct dt__option *option = NULL;
-    DT_TRY(dt__option_find(name, &option));
-    const bool rate = strstr("train.lr train.weight_decay train.schedule", name);
-    unsigned char *given = &config->given[option - dt__options];
-    if (*given || (rate && config->train.optimizer != DT_OPT_ADAMW)) return DT_OK;
-    DT_TRY(dt__option_set(config, option, value));
-    *given = DT_GIVEN_BY_PRESET;
-    return DT_OK;
-}
-
-static dt_status preset_set_number(struct dt_config *config, const char *name, double value)
-{
-    char text[32];
-    (void)snprintf(text, sizeof text, "%.0f", value);
-    return preset_set(config, name, text);
-}
-
-/* Whether the configuration says how wide the network is. */
-static bool widths_are_given(const struct dt_config *config)
-{
-    return dt_config_is_given(config, "model.layers") || config->model.kind == DT_KIND_LINEAR ||
-           dt_config_is_given(config, "model.hidden");
-}
-
-bool dt_config_widths_wait(const struct dt_config *config)
-{
-    return config->run.preset == DT_PRESET_TABLE && !widths_are_given(config);
-}
-
-dt_status dt_config_settle(struct dt_config *config, bool table)
-{
-    const bool given =
-        dt_config_is_given(config, "train.optimizer") || dt_config_is_given(config, "train.lr");
-    const bool linear =
-        config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
-    if (config->run.preset == DT_PRESET_AUTO)
-        config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
-    if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
-    if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
-        DT_TRY(preset_set(config, "data.normalize_target", "yes"));
-    for (size_t i = 0; i < PRESET_COUNT; i++) { /* the rule comes before its rates */
-        const char *key = PRESET[i][0];
-        const bool own = linear && (!strcmp(key, "train.lr") || !strcmp(key, "train.weight_decay"));
-        DT_TRY(preset_set(config, key, own ? "0.01" : PRESET[i][1]));
-    }
-    return DT_OK;
-}
-
-dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                   bool sparse, bool evaluates)
-{
-    char text[32];
-    int tier = 0;
-    if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    while (rows >= WIDTHS[tier].rows)
-        tier++;
-    const int wide = WIDTHS[tier].width << (features >= MANY_COLUMNS && tier < 2);
-    (void)snprintf(text, sizeof text, "%d,%d", wide, wide / 2);
-    if (!widths_are_given(config)) {
-        DT_TRY(preset_set(config, "model.hidden", text));
-        DT_TRY(preset_set(config, "model.dropout", WIDTHS[tier].dropout));
-        if (sparse && features >= MANY_TEXTS) {
-            DT_TRY(preset_set_number(config, "model.embedding", 8));
-            DT_TRY(preset_set_number(config, "train.batch", 512));
-        }
-    }
-    const uint64_t batch = config->train.batch ? (uint64_t)config->train.batch : rows;
-    const uint64_t steps = (rows + batch - 1) / batch;
-    uint64_t epochs = MOST_SAMPLES / rows < USUAL_EPOCHS ? MOST_SAMPLES / rows : USUAL_EPOCHS;
-    if (epochs < LEAST_EPOCHS) epochs = LEAST_EPOCHS;
-    if (epochs * steps < LEAST_STEPS) epochs = (LEAST_STEPS + steps - 1) / steps;
-    DT_TRY(preset_set_number(config, "train.epochs", (double)epochs));
-    if (!evaluates || config->eval.steps < 0) return DT_OK;
-    /* An update of async is one replica's gradient; an evaluator measures checkpoints. */
-    const bool async = config->train.mode == DT_MODE_ASYNC && config->train.staleness != 0;
-    const double updates = (double)steps * (async ? fmax(1, (double)config->run.replicas) : 1);
-    if (config->train.epochs > EVALUATIONS || config->eval.dedicated)
-        DT_TRY(preset_set_number(config,
-                                 config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
-                                 ceil(config->train.epochs * updates / EVALUATIONS)));
-    if (config->eval.dedicated && config->run.reproducible) return DT_OK; /* timing */
-    return preset_set_number(config, "eval.patience", 10);
-}
-
-dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before)
-{
-    static const char *const by_data[] = {
-        "train.epochs",  "train.batch",           "eval.steps",  "run.checkpoint_steps",
-        "eval.patience", "data.normalize_target", "model.layers"};
-    const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
-    const bool was = before->run.preset == DT_PRESET_TABLE;
-    const bool widths = widths_are_given(config);
-    const bool network = dt_config_is_given(config, "model.kind") ||
-                         dt_config_is_given(config, "model.activation") ||
-                         dt_config_is_given(config, "model.dropout");
-    if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    if (!dt_config_is_given(config, "run.preset"))
-        config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;
-    for (size_t i = 0; i < count; i++) {
-        const struct dt__option *option = NULL;
-        char *text = NULL;
-        DT_TRY(
-            dt__option_find(i < PRESET_COUNT ? PRESET[i][0] : by_data[i - PRESET_COUNT], &option));
-        if (config->given[option - dt__options] == DT_GIVEN) continue;
-        if (widths && !strcmp(option->name, "model.layers")) continue;
-        /* which the preset sets for an evaluator alone */
-        if (!before->eval.dedicated && !strcmp(option->name, "run.checkpoint_steps")) continue;
-        dt_status status = dt__option_text(before, option, &text);
-        if (!status) status = dt__option_set(config, option, text);
-        dt_free(text);
-        DT_TRY(status);
-        /* With these the layers are made again when the widths are known, and compared. */
-        if (network && !strcmp(option->name, "model.layers"))
-            config->given[option - dt__options] = DT_GIVEN_NOT;
-    }
-    return DT_OK;
-}
-
-dt_status dt_config_preset_text(const struct dt_config *config, char **out)
-{
-    struct dt_text list = {0};
-    dt_status status = dt_text_add(&list, "%s", "");
-    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
-        char *value = NULL;
-        if (config->given[i] != DT_GIVEN_BY_PRESET) continue;
-        status = dt__option_text(config, &dt__options[i], &value);
-        if (!status)
-            status =
-                dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name, value);
-        dt_free(value);
-    }
-    *out = list.data;
-    return status;
 }
