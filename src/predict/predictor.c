@@ -148,29 +148,23 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
     return DT_OK;
 }
 
-static dt_status batch_answer(struct dt_predictor *p, const struct dt_batch *batch, float *out,
-                              int32_t *out_class)
-{
-    struct dt_batch sparse = *batch;
-    if (!batch->offsets && p->file.schema.dense < p->file.schema.features) {
-        DT_TRY(batch_make_sparse(p, &sparse));
-        batch = &sparse;
-    }
-    float *logits = p->classes ? p->logits : out;
-    DT_TRY(network_need(p));
-    DT_TRY(dt_network_forward(p->network, p->file.params, batch, logits));
-    dt_model_predict(p->model, logits, batch->rows, out);
-    for (int i = 0; p->classes && out_class && i < batch->rows; i++)
-        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
-    return DT_OK;
-}
-
 dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                              float *out, int32_t *out_class)
 {
+    struct dt_predictor *p = predictor;
+    struct dt_batch rows = *batch;
+    float *logits = p->classes ? p->logits : out;
+    dt_status status;
     fenv_t before;
     dt__floats_begin(&before);
-    const dt_status status = batch_answer(predictor, batch, out, out_class);
+    if (!rows.offsets && p->file.schema.dense < p->file.schema.features)
+        DT_GUARD(batch_make_sparse(p, &rows));
+    DT_GUARD(network_need(p));
+    DT_GUARD(dt_network_forward(p->network, p->file.params, &rows, logits));
+    dt_model_predict(p->model, logits, rows.rows, out);
+    for (int i = 0; p->classes && out_class && i < rows.rows; i++)
+        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
+done:
     dt__floats_end(&before);
     return status;
 }
@@ -187,8 +181,8 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
         const size_t count = rows - at < chunk ? rows - at : chunk;
         const struct dt_batch batch = {.rows = (int)count, .ndense = (int)nin, .x = predictor->x};
         dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
-        status = batch_answer(predictor, &batch, out + at * predictor->width,
-                              out_class ? out_class + at : NULL);
+        status = dt_predictor_batch(predictor, &batch, out + at * predictor->width,
+                                    out_class ? out_class + at : NULL);
     }
     dt__floats_end(&before);
     return status;
