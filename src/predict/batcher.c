@@ -48,7 +48,8 @@ static struct job *jobs_take(struct dt__batcher *batcher)
     return first;
 }
 
-static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
+/* One job's rows are read where they are, those of several are laid side by side. */
+static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs)
 {
     struct dt_predictor *predictor = jobs->version->predictor;
     struct dt_inputs *all = &batcher->all;
@@ -56,6 +57,10 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     const size_t numbers = predictor->numbers;
     const size_t entries = predictor->entries;
     size_t rows = 0, most = 0;
+    dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
+    if (!jobs->next)
+        return dt_predictor_inputs(predictor, &jobs->request->inputs, jobs->request->count,
+                                   jobs->out, jobs->out_class);
     for (struct job *job = jobs; job; job = job->next)
         most += job->request->count;
     DT_TRY(dt_inputs_reserve(all, predictor, most));
@@ -100,29 +105,6 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
     dt_free(batcher);
 }
 
-/* Releases the lock while it computes. The jobs' threads go on once it is free. */
-static void batcher_compute(struct dt__batcher *batcher)
-{
-    struct job *jobs = jobs_take(batcher);
-    pthread_mutex_unlock(&batcher->lock);
-    dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
-    dt_status status = jobs->next
-                           ? answer_together(batcher, jobs)
-                           : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
-                                                 jobs->request->count, jobs->out, jobs->out_class);
-    pthread_mutex_lock(&batcher->lock);
-    for (struct job *job = jobs; job; job = job->next) {
-        job->status = status;
-        if (status) snprintf(job->error, sizeof job->error, "%s", dt_error_text());
-        job->done = true;
-        pthread_cond_signal(&job->wake);
-    }
-    batcher->busy = batcher->first != NULL;
-    if (!batcher->busy) return;
-    batcher->first->leads = true;
-    pthread_cond_signal(&batcher->first->wake);
-}
-
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, float *out, int32_t *out_class)
 {
@@ -141,7 +123,21 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
         pthread_cond_wait(&job.wake, &batcher->lock);
     if (!job.done) {
         batcher->busy = true;
-        batcher_compute(batcher);
+        struct job *jobs = jobs_take(batcher);
+        pthread_mutex_unlock(&batcher->lock);
+        const dt_status status = jobs_answer(batcher, jobs);
+        pthread_mutex_lock(&batcher->lock);
+        for (struct job *each = jobs; each; each = each->next) { /* they go on once it is free */
+            each->status = status;
+            if (status) snprintf(each->error, sizeof each->error, "%s", dt_error_text());
+            each->done = true;
+            pthread_cond_signal(&each->wake);
+        }
+        batcher->busy = batcher->first != NULL;
+        if (batcher->busy) {
+            batcher->first->leads = true;
+            pthread_cond_signal(&batcher->first->wake);
+        }
     }
     pthread_mutex_unlock(&batcher->lock);
     return job.status ? dt_fail(job.status, "%s", job.error) : DT_OK;
