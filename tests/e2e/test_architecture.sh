@@ -1,7 +1,6 @@
 #!/bin/sh
-# scripts/doc/architecture.md, "The life of a step", "of a row" and "of a checkpoint": each function of its
-# lists is in the file that is named, and is called by the one above it, by its own name or by that of the
-# table or argument that is told.
+# scripts/doc/architecture.md, "The life of a step" and of what else: each function of its lists is in the file
+# that is named, and is called by the one above it, by its own name or by that of the table or argument that is told.
 #
 # Would catch: a list that tells of functions as they were.
 cd "$(dirname "$0")/../.." || exit 1
