@@ -123,63 +123,62 @@ int dt_config_word_index(const char *words, const char *word)
     return word_index(words, word, strncmp);
 }
 
+static dt_status value_refuse(const struct dt__option *option, const char *value)
+{
+    char expected[512] = "yes or no";
+    if (option->type == DT__INT)
+        snprintf(expected, sizeof expected, "an integer from %.0f to %.0f", option->min,
+                 option->max);
+    if (option->type == DT__REAL)
+        snprintf(expected, sizeof expected, "a number from %.10g to %.10g", option->min,
+                 option->max);
+    if (option->type == DT__WORD) snprintf(expected, sizeof expected, "one of ");
+    const char *at = option->type == DT__WORD ? option->words : "";
+    for (; *at && strlen(expected) + 3 < sizeof expected; at++)
+        snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
+    return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
+}
+
 /* Fields are written only with a value that is right. A number is decimal and nothing else: no
  * hexadecimal, no nan, no space around it; too great a one is infinite, and so out of any range.
  * Integers may be written 1e6 too; a double holds every integer of the table's ranges exactly. */
-static bool assign(const struct dt__option *option, void *field, const char *text)
+dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
+                         const char *value)
 {
+    void *field = (char *)config + option->offset;
     double number;
-    char *end;
+    char *end, *copy;
     int index;
     switch (option->type) {
     case DT__INT:
     case DT__REAL:
-        if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
-        number = dt_real_read(text, &end);
-        if (*end || number < option->min || number > option->max) return false;
+        if (!*value || strspn(value, "+-.0123456789eE") != strlen(value))
+            return value_refuse(option, value);
+        number = dt_real_read(value, &end);
+        if (*end || number < option->min || number > option->max)
+            return value_refuse(option, value);
         if (option->type == DT__REAL)
             *(double *)field = number == 0 ? 0 : number; /* no negative zero */
         else if (number == floor(number))
             *(int64_t *)field = (int64_t)number;
         else
-            return false;
-        return true;
-    case DT__BOOL:
-        index = word_index("no|yes|false|true|off|on|0|1", text, strncasecmp);
-        if (index >= 0) *(bool *)field = index % 2;
-        return index >= 0;
-    case DT__WORD:
-        index = dt_config_word_index(option->words, text);
-        if (index >= 0) *(int *)field = index;
-        return index >= 0;
-    case DT__TEXT:
+            return value_refuse(option, value);
         break;
-    }
-    return false;
-}
-
-dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
-                         const char *value)
-{
-    void *field = (char *)config + option->offset;
-    char expected[512] = "yes or no";
-    if (option->type == DT__TEXT) {
-        char *copy;
+    case DT__BOOL:
+        index = word_index("no|yes|false|true|off|on|0|1", value, strncasecmp);
+        if (index < 0) return value_refuse(option, value);
+        *(bool *)field = index % 2;
+        break;
+    case DT__WORD:
+        index = dt_config_word_index(option->words, value);
+        if (index < 0) return value_refuse(option, value);
+        *(int *)field = index;
+        break;
+    case DT__TEXT:
         DT_TRY(dt_strdup(value, &copy));
         dt_free(*(char **)field);
         *(char **)field = copy;
-    } else if (!assign(option, field, value)) {
-        if (option->type == DT__INT)
-            snprintf(expected, sizeof expected, "an integer from %.0f to %.0f", option->min,
-                     option->max);
-        if (option->type == DT__REAL)
-            snprintf(expected, sizeof expected, "a number from %.10g to %.10g", option->min,
-                     option->max);
-        if (option->type == DT__WORD) snprintf(expected, sizeof expected, "one of ");
-        const char *at = option->type == DT__WORD ? option->words : "";
-        for (; *at && strlen(expected) + 3 < sizeof expected; at++)
-            snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
-        return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
+        break;
     }
     config->given[option - dt__options] = DT_GIVEN;
     return DT_OK;
