@@ -1,4 +1,20 @@
-/* A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and
+/* Data, from files to batches:
+ *
+ *   input.c             bytes of files and streams, unpacked, and the records of text in them
+ *   text.c, date.c      what texts say: numbers, names, dates
+ *   csv.c, libsvm.c     how a record becomes a row; header.c: a CSV's first one
+ *   json_rows.c         rows of JSON; row_stream.c: rows to predict, of all three
+ *   idx.c, hdf5.c       rows that are numbers already, in files; arrays.c: in memory
+ *   typed.c             the pass over a file of text, and the rows that it leaves
+ *   survey.c            what the files hold, once, at the bank: columns.c, labels.c, statistics.c;
+ *                       schema.c: as models and shards keep it
+ *   source.c            what has been surveyed, and which rows belong to whom
+ *   order.c             who draws which sample when
+ *   block.c             rows in memory, how all formats are read into them, and batches
+ *   loader.c            a worker's rows, step by step; augment.c: pictures changed on the way
+ *   shard.c, summary.c  what `dtrain shard` and `dtrain inspect` do
+ *
+ * A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and
  * the source as bytes. Only ranks of the same job exchange those, so that numbers travel as they
  * lie in memory; lengths are checked all the same. */
 #include "data/source.h"
