@@ -192,7 +192,7 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
                                .share = (float)(1 / (double)rows)};
     if (job->wide_end < SIZE_MAX)
         c->wide = dt_optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
-    if (measures && job->trust) trust_make(job, measures);
+    if (measures) trust_make(job, measures);
     return c;
 }
 
