@@ -150,9 +150,9 @@ check_eq 'columns of quantiles' "$("$dtrain" predict "$tmp/between" predict.form
 awk -F, 'NR == 1 {print $0 ",z"; next} {print $0 "," $1 - $2}' "$tmp/linear.csv" >"$tmp/two.csv"
 job 1 data.train="$tmp/two.csv" data.label=y,z run.dir="$tmp/two" model.task=regress model.kind=linear train.epochs=2 \
     2>"$tmp/err" || fail "$(cat "$tmp/err")"
-"$dtrain" predict "$tmp/two" data.eval="$tmp/two.csv" predict.target=yes 2>"$tmp/err" | head -n 1 |
+"$dtrain" predict "$tmp/two" data.eval="$tmp/two.csv" predict.target=yes 2>"$tmp/err" | sed -n 2p |
     sed 's/.*"target": *\[\([^]]*\)\].*/\1/' | tr -d ' ' >"$tmp/out"
-echo "$(sed -n 2p "$tmp/two.csv" | cut -d, -f3-) $(cat "$tmp/out")" | tr , ' ' | awk '{
+echo "$(sed -n 3p "$tmp/two.csv" | cut -d, -f3-) $(cat "$tmp/out")" | tr , ' ' | awk '{
     exit !(NF == 4 && ($1 - $3) ^ 2 + ($2 - $4) ^ 2 < 1e-10)}' || fail "targets of a row: $(cat "$tmp/out")"
 
 # ---- CSV out, and columns that are carried through ------------------------------------------------
