@@ -57,6 +57,10 @@ search '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|pope
 search '\b(malloc|calloc|realloc|free)\(' $rooms | grep -v '^src/base/' |
     grep -v "getline's" | rule 'memory past dt_alloc and dt_free'
 
+# What clang cannot link (base/clones.h).
+sources src | xargs -r awk 'behind && !/^static/ { print FILENAME ":" FNR ": " $0 } { behind = $1 == "DT__CLONES" && NF == 1 }' |
+    rule 'DT__CLONES before a function that is not static'
+
 # Shape of the text.
 git ls-files | grep -vE '\.(gz|h5|png)$' | xargs -r grep -nE '[[:space:]]+$' /dev/null |
     grep -v '^tests/data/' | rule 'trailing whitespace'

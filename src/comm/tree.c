@@ -9,10 +9,15 @@
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
 DT__CLONES
-void dt__floats_add(size_t n, const float *left, const float *right, float *out)
+static void floats_add(size_t n, const float *left, const float *right, float *out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = left[i] + right[i];
+}
+
+void dt__floats_add(size_t n, const float *left, const float *right, float *out)
+{
+    floats_add(n, left, right, out);
 }
 
 /* Where float `at` begins in a rounded chunk, in bytes. */
@@ -49,7 +54,7 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
         /* The left sum may rest in block[0] while the right one is made in the levels below. */
         const float *left = tree_sum(x, chunk, a, split, at, n, block);
         const float *right = tree_sum(x, chunk, split, b, at, n, block + 1);
-        dt__floats_add(n, left, right, sum);
+        floats_add(n, left, right, sum);
     }
     if (chunk && chunk->wire && dt__is_group(x, a, b))
         dt__wire_round(chunk->wire, at, n, sum, dt__chunk_error(x, chunk, x->group_of[a]) + at,
@@ -101,7 +106,7 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
             if (x->subtree[s].node != x->node) continue;
             float *sum = subtree_sum(x, &x->subtree[s], at, n);
             if (first)
-                dt__floats_add(n, first, sum, first);
+                floats_add(n, first, sum, first);
             else
                 first = sum;
         }
@@ -284,7 +289,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
     int split = dt_tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
-    dt__floats_add(tile.rows * tile.columns, level, right, level);
+    floats_add(tile.rows * tile.columns, level, right, level);
 }
 
 /* Copies a tile out of the sums, where gradients are whole. */
