@@ -322,9 +322,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     else if (item.type == DT__H5_TEXT)
         status = item.rank == 1 ? texts_read(set, type, item.count, DT__H5_TEXT_BYTES, &texts)
                                 : DT_EFORMAT;
-    else if ((why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)))
-        item.offset = UINT64_MAX;
-    else if (H5Tequal(type, number_type(item.type).native) <= 0)
+    else if (!(why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)) &&
+             H5Tequal(type, number_type(item.type).native) <= 0)
         item.offset = UINT64_MAX; /* the program has no such numbers */
     if (status == DT_EFORMAT) why = "is not a list of names";
     if (why)
