@@ -348,13 +348,19 @@ START_TEST(targets_have_units)
         ck_assert_float_eq_tol(dt_source_schema(source)->target_std[i], sqrtf(8.1875f), 1e-6f);
     }
     dt_source_destroy(source);
+}
+END_TEST
 
-    /* A resume tells other values, to the last one. */
-    static float weight[4] = {1, 1, 1, 1};
+/* A resume tells other values in memory, to the last one. */
+START_TEST(values_in_memory_count)
+{
+    static float x[8] = {0}, y[8] = {1, 5, 1, 6, 1, 7, 1, 8}, weight[4] = {1, 1, 1, 1};
     const struct dt_arrays weighted = {
         .rows = 4, .features = 2, .targets = 2, .x = x, .target = y, .weight = weight};
     float *const last[] = {NULL, x + 7, y + 7, weight + 3};
     uint32_t crc[COUNT(last)];
+    struct dt_source *source;
+    set("model.task=regress");
     for (size_t i = 0; i < COUNT(last); i++) {
         if (last[i]) *last[i] += 1;
         EXPECT_OK(dt_source_from_arrays(&config, &weighted, NULL, &source));
@@ -657,7 +663,7 @@ START_TEST(gaps_in_front_are_what_the_column_is)
 }
 END_TEST
 
-DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
            {deviations_may_be_beyond_floats, 2}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
