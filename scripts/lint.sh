@@ -57,6 +57,13 @@ search '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|pope
 search '\b(malloc|calloc|realloc|free)\(' $rooms | grep -v '^src/base/' |
     grep -v "getline's" | rule 'memory past dt_alloc and dt_free'
 
+# A type's name is its own in the whole tree: nobody who reads, and no unit that needs two rooms, mixes them up.
+sources src include | xargs -r awk '
+    /^(struct|union|enum) dt_+[a-z0-9_]+ \{/ {
+        if ($2 in seen) print FILENAME ":" FNR ": " $1 " " $2 ", as in " seen[$2]
+        seen[$2] = FILENAME
+    }' | rule 'a type named as another'
+
 # What clang cannot link (base/clones.h).
 sources src | xargs -r awk 'behind && !/^static/ { print FILENAME ":" FNR ": " $0 } { behind = $1 == "DT__CLONES" && NF == 1 }' |
     rule 'DT__CLONES before a function that is not static'

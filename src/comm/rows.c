@@ -147,15 +147,15 @@ static uint32_t first_row(const struct dt_exchange *x, int owner, int i)
     return (uint32_t)(row < range->rows ? row : range->rows);
 }
 
-struct dt__numbers dt__rows_of_owner(const struct dt_exchange *x, int owner, int i)
+struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int i)
 {
-    return (struct dt__numbers){first_row(x, owner, i), first_row(x, owner + 1, i)};
+    return (struct dt__indices){first_row(x, owner, i), first_row(x, owner + 1, i)};
 }
 
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const struct dt__numbers own = dt__rows_of_owner(x, x->owner, i);
+    const struct dt__indices own = dt__rows_of_owner(x, x->owner, i);
     return (struct dt__floats){range->offset + own.begin * range->width,
                                range->offset + own.end * range->width};
 }
@@ -292,21 +292,21 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
 /* The rows of a range that this agent updates. Of dealt rows, those that it owns. On one node the
  * agents get equal numbers of touched rows, where only these are updated, else equal numbers of
  * rows. */
-static struct dt__numbers rows_slice(const struct dt_exchange *x, int range)
+static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
     if (x->dealt) return dt__rows_of_owner(x, x->owner, range);
     if (rows->range[range].touched_alone)
-        return (struct dt__numbers){row_behind(rows, &rows->all, range, x->agent, x->agents),
+        return (struct dt__indices){row_behind(rows, &rows->all, range, x->agent, x->agents),
                                     row_behind(rows, &rows->all, range, x->agent + 1, x->agents)};
-    return (struct dt__numbers){(uint32_t)(all * (uint64_t)x->agent / agents),
+    return (struct dt__indices){(uint32_t)(all * (uint64_t)x->agent / agents),
                                 (uint32_t)(all * ((uint64_t)x->agent + 1) / agents)};
 }
 
 /* Begins to merge the leaves' lists of these rows of a range. */
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
-                        struct dt__numbers of)
+                        struct dt__indices of)
 {
     rows->leaves = leaves;
     rows->cursors = 0;
@@ -448,7 +448,7 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
     return x->rows->table[range * x->spec.vectors + vector];
 }
 
-unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt__numbers of,
+unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt__indices of,
                              unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
@@ -510,10 +510,10 @@ void dt__rows_merge_needs(struct dt_exchange *x)
         lists_merge(&rows->pulled, &rows->needs[w], &rows->spare);
 }
 
-struct dt__numbers dt__rows_pulled_of(const struct dt_exchange *x, int owner)
+struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner)
 {
     const struct dt_touched *pulled = &x->rows->pulled;
-    return (struct dt__numbers){dt__touched_below(pulled, dt__rows_first_input(x, owner)),
+    return (struct dt__indices){dt__touched_below(pulled, dt__rows_first_input(x, owner)),
                                 dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
 }
 
@@ -523,7 +523,7 @@ struct dt__numbers dt__rows_pulled_of(const struct dt_exchange *x, int owner)
  *   first = 3   pulled   0  1  2  3  7  9 ...
  *               rows              0  4  6        at offset + 0, + width, + 2 width
  */
-float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__numbers inputs,
+float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__indices inputs,
                           size_t *out_floats)
 {
     const struct dt_row_range *range = &x->rows->range[i];
@@ -557,7 +557,7 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
-    const struct dt__numbers of = {
+    const struct dt__indices of = {
         (uint32_t)((at.begin - range->offset) / range->width),
         (uint32_t)((at.end - range->offset + range->width - 1) / range->width)};
     uint32_t row;
@@ -585,7 +585,7 @@ void dt__rows_update(struct dt_exchange *x, int i)
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
     const size_t most = rows->block / range->width, width = range->width;
-    const struct dt__numbers of = rows_slice(x, i);
+    const struct dt__indices of = rows_slice(x, i);
     uint32_t row = 0;
     float *vectors[DT_EXCHANGE_VECTORS];
     rows_vectors(x, i, vectors);

@@ -73,11 +73,11 @@ dt_status dt__rows_deal(struct dt_exchange *x);
 /* The first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* Rows of a range, or entries of a list: [begin, end). */
-struct dt__numbers {
+struct dt__indices {
     uint32_t begin, end;
 };
 /* An owner's rows of a range. */
-struct dt__numbers dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
+struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
 /* Dealt rows: the floats of this agent's rows of a range. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
 /* Blocks of the norm of which several agents have a part, rising; NULL: there are none. */
@@ -111,7 +111,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x);
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
 /* Sums these rows of a range over a subtree of this node, and writes them to `out` for their owner:
  * how many were touched, their numbers, their sums. Returns the end of what was written. */
-unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__numbers of,
+unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__indices of,
                              unsigned char *out);
 /* Notes that packed rows of another node's subtree stand at `bytes`. Returns where they end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
@@ -120,9 +120,9 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
 /* Its entries that belong to an owner. */
-struct dt__numbers dt__rows_pulled_of(const struct dt_exchange *x, int owner);
+struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner);
 /* Where their weights of a range go, and how many floats that are. */
-float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__numbers inputs,
+float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__indices inputs,
                           size_t *out_floats);
 /* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, one row
  * behind the other. Returns the number of floats. */

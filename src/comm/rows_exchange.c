@@ -82,7 +82,7 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
     link->capacity = sizeof *link->message + sizeof(uint32_t) + asked * sizeof(uint32_t);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
-        const struct dt__numbers own = dt__rows_of_owner(x, link->owner, i);
+        const struct dt__indices own = dt__rows_of_owner(x, link->owner, i);
         const size_t owned = own.end - own.begin;
         answer += (asked < owned ? asked : owned) * range->width;
         for (int s = 0; s < x->subtrees; s++) {
@@ -172,11 +172,11 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
 /* Sends the node's sums and inputs to an owner of another node, and expects its answer. */
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
-    const struct dt__numbers inputs = dt__rows_pulled_of(x, link->owner);
+    const struct dt__indices inputs = dt__rows_pulled_of(x, link->owner);
     unsigned char *at = link->message->lists;
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++) {
-            struct dt__numbers of = dt__rows_of_owner(x, link->owner, i);
+            struct dt__indices of = dt__rows_of_owner(x, link->owner, i);
             if (!x->rows_exchange->step) of.end = of.begin;
             at = dt__rows_pack(x, s, i, of, at);
         }
@@ -208,7 +208,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 /* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
-    const struct dt__numbers inputs = dt__rows_pulled_of(x, x->owner);
+    const struct dt__indices inputs = dt__rows_pulled_of(x, x->owner);
     const uint32_t *first = dt_exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
@@ -321,7 +321,7 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
         const int rank = x->agent_rank[owner];
         for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
             const struct dt_row_range *range = &x->spec.row_range[i];
-            const struct dt__numbers own = dt__rows_of_owner(x, owner, i);
+            const struct dt__indices own = dt__rows_of_owner(x, owner, i);
             for (int v = 0; v < vectors; v++) {
                 float *book =
                     me == 0 ? x->books[v] + range->offset + own.begin * range->width : NULL;

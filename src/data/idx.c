@@ -42,7 +42,7 @@ struct head {
 /* Numbers that are open to be read. */
 struct array {
     const char *path;
-    struct dt__numbers numbers;
+    struct dt__idx_array numbers;
     int fd; /* -1: not open */
 };
 
@@ -103,14 +103,14 @@ static dt_status head_unpack(const struct head *head, const char *path, struct d
 
 /* Looks at a file for the first time: is it as long as its header says? */
 static dt_status numbers_survey(const char *path, struct dt_source *source, struct head *head,
-                                struct dt__numbers *out)
+                                struct dt__idx_array *out)
 {
     struct dt__packed *packed;
     struct stat info;
     DT_TRY(head_read(path, head));
     DT_TRY(dt__packed_open(path, &packed));
     const bool unpacked = dt__packed_is(packed);
-    *out = (struct dt__numbers){unpacked, head->start, head->type, head->items};
+    *out = (struct dt__idx_array){unpacked, head->start, head->type, head->items};
     dt_status status = DT_OK;
     if (unpacked) {
         out->offset += dt__typed_end(&source->typed);
@@ -127,7 +127,7 @@ static dt_status numbers_survey(const char *path, struct dt_source *source, stru
 }
 
 static dt_status array_open(const struct dt_source *source, const char *path,
-                            const struct dt__numbers *numbers, struct array *out)
+                            const struct dt__idx_array *numbers, struct array *out)
 {
     uint64_t size;
     *out = (struct array){path, *numbers, numbers->unpacked ? source->typed.fd : -1};

@@ -85,7 +85,7 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
         pthread_mutex_unlock(&loader->lock);
         if (!wanted) break;
         uint64_t local = dt__order_row(&replica->fill_order, epoch, at, slot, &run);
-        struct dt__segment segment = dt__shard_run(replica->shard, local);
+        struct dt__row_segment segment = dt__shard_run(replica->shard, local);
         if (segment.count < run) run = segment.count;
         if (loader->streams)
             DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));

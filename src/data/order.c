@@ -87,13 +87,13 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
     if (!count) return DT_OK;
     DT_TRY(dt_grow(&shard->segments, &shard->capacity, shard->nsegments + 1,
                    sizeof *shard->segments, "shards"));
-    shard->segments[shard->nsegments++] = (struct dt__segment){row, count};
+    shard->segments[shard->nsegments++] = (struct dt__row_segment){row, count};
     shard->rows += count;
     return DT_OK;
 }
 
 /* Equal ranges of the files' concatenation. */
-static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment *files,
+static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__row_segment *files,
                                   size_t nfiles)
 {
     uint64_t at = 0, used = 0; /* rows dealt; rows dealt of file i */
@@ -117,7 +117,7 @@ static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment
  * share is more than 1.1 of the mean then. */
 static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
 {
-    struct dt__segment *files;
+    struct dt__row_segment *files;
     struct dt_perm perm;
     uint64_t most = 0;
     dt_status status = DT_OK;
@@ -137,12 +137,13 @@ static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
     return status;
 }
 
-struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
+struct dt__row_segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
 {
     size_t i = 0;
     while (local >= shard->segments[i].count)
         local -= shard->segments[i++].count;
-    return (struct dt__segment){shard->segments[i].row + local, shard->segments[i].count - local};
+    return (struct dt__row_segment){shard->segments[i].row + local,
+                                    shard->segments[i].count - local};
 }
 
 /* ---- the plan ------------------------------------------------------------------------------- */

@@ -34,12 +34,12 @@ uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uin
                        uint64_t *run);
 
 /* Consecutive rows of the source. A replica's shard is a list of them, one behind the other. */
-struct dt__segment {
+struct dt__row_segment {
     uint64_t row, count;
 };
 
 struct dt__shard {
-    struct dt__segment *segments;
+    struct dt__row_segment *segments;
     size_t nsegments, capacity;
     uint64_t rows;
 };
@@ -62,6 +62,6 @@ struct dt_plan {
 };
 
 /* The run of source rows that begins at row `local` of the shard: its first row, and its length. */
-struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local);
+struct dt__row_segment dt__shard_run(const struct dt__shard *shard, uint64_t local);
 
 #endif

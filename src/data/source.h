@@ -33,12 +33,12 @@ enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1 }; /* beside enum dt_format */
 enum { DT__MAX_FEATURES = 1 << 24, DT__MAX_TARGETS = 1 << 20 };
 
 /* Where typed rows can be entered: the offset of a row. */
-struct dt__mark {
+struct dt__row_mark {
     uint64_t row, offset;
 };
 
 /* IDX: numbers of a file, or of its labels. */
-struct dt__numbers {
+struct dt__idx_array {
     bool unpacked;   /* they lie in the file of typed rows, else in their own */
     uint64_t offset; /* of the first one there */
     int type;        /* as IDX has it */
@@ -46,15 +46,15 @@ struct dt__numbers {
 };
 
 struct dt__file {
-    int format;              /* enum dt_format */
-    uint64_t rows;           /* all its rows */
-    uint64_t raw;            /* raw row of its first */
-    uint64_t bytes;          /* size of both files: has one changed since? */
-    struct dt__numbers x, y; /* IDX: of the file and of its labels */
-    struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent, for this process alone */
+    int format;                /* enum dt_format */
+    uint64_t rows;             /* all its rows */
+    uint64_t raw;              /* raw row of its first */
+    uint64_t bytes;            /* size of both files: has one changed since? */
+    struct dt__idx_array x, y; /* IDX: of the file and of its labels */
+    struct dt_arrays arrays;   /* DT__FORMAT_MEMORY: lent, for this process alone */
     size_t nmarks;
     /* What is in memory of its own comes last. */
-    struct dt__mark *marks; /* text: row 0, then one every so many bytes, and the end */
+    struct dt__row_mark *marks; /* text: row 0, then one every so many bytes, and the end */
     size_t marks_capacity;
     char *path, *labels;   /* labels: NULL, or the file that holds them apart */
     char *x_name, *y_name; /* HDF5: of its data sets */

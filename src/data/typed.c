@@ -162,7 +162,7 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
         return DT_OK;
     DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
                    "marks in a text file"));
-    file->marks[file->nmarks++] = (struct dt__mark){file->rows, offset};
+    file->marks[file->nmarks++] = (struct dt__row_mark){file->rows, offset};
     return DT_OK;
 }
 
@@ -264,7 +264,7 @@ void dt__typed_reader_close(void *arg)
 
 static dt_status reader_enter(struct typed_reader *reader, size_t mark)
 {
-    const struct dt__mark *from = &reader->file->marks[mark];
+    const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
     reader->next = UINT64_MAX; /* where a failure leaves it */
     DT_TRY(dt_grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
@@ -280,7 +280,7 @@ dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt
 {
     struct typed_reader *reader = arg;
     const struct dt_source *source = reader->source;
-    const struct dt__mark *marks = reader->file->marks;
+    const struct dt__row_mark *marks = reader->file->marks;
     const struct dt__grammar *grammar = dt__formats[reader->file->format]->grammar;
     const size_t targets = (size_t)source->layout.targets, more = targets > 1 ? targets - 1 : 0;
     const size_t mark = dt__find_last(&marks->row, reader->file->nmarks, sizeof *marks, row);
