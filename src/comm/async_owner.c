@@ -235,18 +235,20 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
         state->peer[gradient->worker].applied++;
         asks |= gradient->note->ask != 0;
     }
-    /* The bank sleeps unless someone asks, the span is about to end, or half the log is unread. */
-    const bool concerns_bank = asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
-                               state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2;
     owner_publish(slice, state->target);
     for (int i = 0; i < n; i++) {
         const int w = gradients[i].worker;
         dt__replace(slice, dt__word(WORD_ACK, w), state->peer[w].served);
     }
     owner_raise_floor(slice, owner_lowest_clock(slice));
-    dt__replace(slice, WORD_STEP, state->step); /* last: the bank may end the span by it */
+    dt__replace(slice, WORD_STEP, state->step); /* the bank may end the span by it */
     owner_notify(slice, DT__WORKERS);
-    if (concerns_bank) owner_notify(slice, DT__BANK);
+    /* The bank sleeps unless someone asks, the span is about to end, or half the log is unread:
+     * looked at behind the step, so that a bank which closes the span either sees the step, or is
+     * told of it. */
+    if (asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
+        state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2)
+        owner_notify(slice, DT__BANK);
 }
 
 /* Applies n gradients, in order, in one pass over the vectors, and publishes the result. */

@@ -117,11 +117,13 @@ static void fake_yield(struct fake *fake)
     fake_switch(&fake->place[fake->running], &fake->scheduler);
 }
 
-/* Gives way, at times for long. */
+/* Gives way, at times for long, and seldom for as long as the others have something to do. */
 static void fake_linger(struct fake *fake)
 {
-    if (fake->running == fake->sleeper && fake_random(fake, 8) == 0)
-        fake->asleep[fake->running] = fake->steps + fake_random(fake, fake->nap);
+    if (fake->running == fake->sleeper && fake_random(fake, 8) == 0) {
+        const uint64_t nap = fake_random(fake, 64) ? fake->nap : 32 * fake->nap;
+        fake->asleep[fake->running] = fake->steps + fake_random(fake, nap);
+    }
     for (uint64_t n = fake_random(fake, 3); n > 0; n--)
         fake_yield(fake);
 }
