@@ -294,6 +294,14 @@ static void expect_rest(const struct dt_exchange *x)
     EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
 }
 
+/* Who goes on behind a wait is not seen to wait: the watchdog would blame another rank. */
+static void expect_awake(struct dt_world *world)
+{
+    struct dt_rank_status own;
+    dt_world_rank_status(world, world->rank, &own);
+    EXPECT(!own.wait[0], "behind a step a rank is seen to wait for %s", own.wait);
+}
+
 static int worker_step(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
                        int step)
 {
@@ -317,7 +325,9 @@ static int worker_step(struct dt_world *world, struct dt_exchange *x, const stru
     }
     if (long_steps) compute_on(x, before, behind);
     bool last = world->worker == world->workers - 1;
-    return dt_exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
+    const int asked = dt_exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
+    expect_awake(world);
+    return asked;
 }
 
 static int run_span(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
