@@ -12,6 +12,10 @@ for rank in 0 2; do
     begin 3 meeting-$rank run.log_steps=1
     stalls meeting-$rank $rank "$host" ''
 done
+watched 3 survey $(slow_survey) 2>"$tmp/err" >"$tmp/out" &
+settle 20 test -f "$tmp/survey/lock" || { cat "$tmp/err"; fail 'no survey'; }
+sleep 2
+stalls survey 0 "$host" survey
 begin 4 evaluator eval.dedicated=yes run.checkpoint_steps=200
 stalls evaluator 3 "$host" ''
 begin 3 async train.mode=async
