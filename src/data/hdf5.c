@@ -116,7 +116,8 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     dt_status status = one_hot ? dt__labels_add_number(&survey->labels, (int64_t)items - 1) : DT_OK;
     for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
         count = y->rows - row < DT__H5_LABELS ? y->rows - row : DT__H5_LABELS;
-        status = dt__h5_read(file, y->item, row, count, DT__H5_F64, rows);
+        status = dt_stop_check();
+        if (!status) status = dt__h5_read(file, y->item, row, count, DT__H5_F64, rows);
         for (uint64_t i = 0; i < count && !status; i++) {
             const double label = one_hot ? one_hot_class(rows + i * items, items) : rows[i];
             if (one_hot && label < 0)
@@ -133,6 +134,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
                 status = dt__labels_add_number(&survey->labels, (int64_t)label);
             if (status) dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
         }
+        dt_work_progress();
     }
     dt_free(rows);
     return status;

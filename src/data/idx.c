@@ -205,12 +205,14 @@ static dt_status labels_learn(struct dt__survey *survey, const struct array *arr
         return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
     for (uint64_t row = 0, count; row < rows; row += count) {
         count = rows - row < DT__IDX_LABELS ? rows - row : DT__IDX_LABELS;
+        DT_TRY(dt_stop_check());
         DT_TRY(array_read_rows(array, row, (size_t)count, AS_LABELS, (unsigned char *)labels));
         for (uint64_t i = 0; i < count; i++) {
             dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
             if (status)
                 return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", array->path, row + i);
         }
+        dt_work_progress();
     }
     return DT_OK;
 }

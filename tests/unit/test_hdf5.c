@@ -545,8 +545,14 @@ START_TEST(labels_may_be_missing)
 }
 END_TEST
 
+static void stop_in_labels(void)
+{
+    static int pieces = 3;
+    if (--pieces == 0) dt_stop_request();
+}
+
 /* What takes several reads: labels as rows with a 1, more than are read at once, and values that the reader process
- * converts, more than it hands over at once. */
+ * converts, more than it hands over at once. Labels are given up at a stop, and the watchdog sees that they come. */
 START_TEST(files_take_several_reads)
 {
     enum { MANY = 2500, WIDE = 900, CLASSES = 3 };
@@ -582,6 +588,9 @@ START_TEST(files_take_several_reads)
     put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, y_dims, H5P_DEFAULT, y);
     finish();
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "/y: row 2400: class labels are one whole number a row");
+    dt_work_watch(stop_in_labels);
+    EXPECT_FAIL(try_survey(), DT_STOPPED, "stopped on request");
+    dt_work_watch(NULL), dt_stop_clear();
     free(read), free(y), free(x);
 }
 END_TEST
