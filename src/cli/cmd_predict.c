@@ -145,28 +145,36 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
     return text_add(stream, "error", flaw ? flaw->error : NULL);
 }
 
-/* Writes a record. The first line of CSV comes behind a line of names, which any record has. */
+static dt_status line_write(struct stream *stream, size_t row, char **kept, const struct flaw *flaw)
+{
+    const bool object = stream->form == OBJECT;
+    if (object) dt_json_begin(&stream->json);
+    stream->csv.length = 0;
+    DT_TRY(record_add(stream, row, kept, flaw));
+    if (object) DT_TRY(dt_json_end(&stream->json));
+    if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)
+        return dt_fail(DT_EIO, "standard output: cannot write");
+    return DT_OK;
+}
+
+/* CSV begins with a line of names, which any record has, one without an answer too. */
+static dt_status names_write(struct stream *stream)
+{
+    static const struct flaw no_answer = {"line", "", 0};
+    if (stream->form == OBJECT || stream->csv.data) return DT_OK;
+    stream->form = NAMES;
+    DT_TRY(line_write(stream, 0, NULL, &no_answer));
+    stream->form = VALUES;
+    return DT_OK;
+}
+
 static dt_status record_write(struct stream *stream, size_t row, char **kept,
                               const struct flaw *flaw)
 {
-    const bool object = stream->form == OBJECT;
-    if (object) {
-        dt_json_begin(&stream->json);
-        DT_TRY(record_add(stream, row, kept, flaw));
-        DT_TRY(dt_json_end(&stream->json));
-    } else {
-        if (!stream->csv.data) stream->form = NAMES;
-        stream->csv.length = 0;
-        DT_TRY(record_add(stream, row, kept, flaw));
-    }
-    if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)
-        return dt_fail(DT_EIO, "standard output: cannot write");
-    if (stream->form != NAMES) {
-        *(flaw ? &stream->bad : &stream->good) += 1;
-        return DT_OK;
-    }
-    stream->form = VALUES;
-    return record_write(stream, row, kept, flaw);
+    DT_TRY(names_write(stream));
+    DT_TRY(line_write(stream, row, kept, flaw));
+    *(flaw ? &stream->bad : &stream->good) += 1;
+    return DT_OK;
 }
 
 static dt_status stream_write_row(struct stream *stream, size_t row)
@@ -246,6 +254,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         stream->kept[0] = NULL;
     }
     if (!status) status = stream_flush(stream);
+    if (!status) status = names_write(stream); /* of no rows */
 done:
     dt_rows_close(rows);
     return status;

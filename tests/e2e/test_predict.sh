@@ -162,6 +162,8 @@ echo "$(sed -n 3p "$tmp/two.csv" | cut -d, -f3-) $(cat "$tmp/out")" | tr , ' ' |
 "$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=id,species <"$tmp/ids" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit code' $? 1
 check_eq 'columns of CSV' "$(head -n 1 "$tmp/out" | cut -d, -f1-4)" 'id,species,class,label'
+check_eq 'columns of no rows' "$(head -n 1 "$tmp/ids" | "$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=id,species)" \
+    "$(head -n 1 "$tmp/out")"
 check_eq 'a quoted cell' "$(sed -n 2p "$tmp/out" | cut -c1-8)" '"a,""b",'
 check_eq 'cells in all lines' "$(sed 's/"[^ ]*",/q,/; s/: column.*//' "$tmp/out" | awk -F, '{print NF}' | sort -u)" 8
 sed -n 3p "$tmp/out" | grep -q '^17,x,,.*,line 3: column' || fail "$(cat "$tmp/out")"
