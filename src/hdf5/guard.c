@@ -92,6 +92,34 @@ static void reader_limit_cpu(void)
     setrlimit(RLIMIT_CPU, &cpu);
 }
 
+/* What the library dies of says something of the file; a reader that is killed says nothing. */
+static volatile int crash_socket; /* -1: within an answer */
+static void reader_crash(int signal_number)
+{
+    struct dt__h5_answer answer = {
+        .status = DT_EFORMAT,
+        .message = "malformed: HDF5's library crashes on it, or runs out of memory"};
+    (void)signal_number;
+    dt__h5_guard_pass(crash_socket, &answer, sizeof answer, true);
+    _exit(1);
+}
+
+static void reader_tell_crashes(int socket)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
+    static char stack[1 << 16]; /* the library's own may be what has no more room */
+    struct sigaction action = {.sa_handler = reader_crash, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    sigset_t set;
+    crash_socket = socket;
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
+        sigaction(crashes[i], &action, NULL);
+        sigaddset(&set, crashes[i]);
+    }
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* When memory runs out, the reader is what the kernel ends. */
 static void reader_limit(void)
 {
@@ -119,6 +147,7 @@ static void reader_run(int file, int socket)
     struct dt_text table = {0}, rows = {0};
     struct dt__h5_inside *inside;
     struct dt__h5_request request;
+    reader_tell_crashes(socket);
     reader_limit();
     reader_limit_cpu();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
@@ -127,7 +156,9 @@ static void reader_run(int file, int socket)
         const bool of_table = failed || request.item == DT__H5_TABLE;
         reader_limit_cpu();
         const dt_status status = of_table ? failed : dt__h5_inside_read(inside, &request, &rows);
+        crash_socket = -1;
         if (!answer_send(socket, status, of_table ? &table : &rows)) return;
+        crash_socket = socket;
     }
 }
 

@@ -31,12 +31,6 @@ size_t dt__h5_type_size(enum dt__h5_type type)
     return (unsigned)type <= DT__H5_TEXT ? TYPE_SIZES[type] : 0;
 }
 
-static dt_status file_fail_dead(const struct dt__h5_file *file)
-{
-    return dt_fail(DT_EFORMAT, "%s: malformed: HDF5's library crashes on it, or runs out of memory",
-                   file->path);
-}
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static bool texts_have_nuls(const char *texts, size_t length, uint64_t count)
@@ -102,7 +96,7 @@ static dt_status table_check(struct dt__h5_file *file)
                        "a table of contents"));
         if (!table_item(file, file->table + at, file->table_bytes - at, &file->items[file->count],
                         &part))
-            return file_fail_dead(file);
+            return dt_fail(DT_EFORMAT, "%s: malformed: what it holds cannot be told", file->path);
         file->count++;
     }
     DT_TRY(dt_alloc(file->count, sizeof *file->sorted, "a table of contents", &file->sorted));
@@ -121,8 +115,7 @@ static void reader_end(struct dt__h5_file *file)
 }
 
 /* Asks a reader process, which is started if there is none, for `length` bytes into out; out NULL:
- * for the table. Another one takes the place of one that dies: killed, it says nothing of the file.
- * The file is what two die of. */
+ * for the table. Another one takes the place of one that is killed. */
 static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
                           size_t length)
 {
@@ -149,7 +142,9 @@ static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *reque
             return DT_OK;
         reader_end(file);
     }
-    return file_fail_dead(file);
+    return dt_fail(DT_EIO,
+                   "%s: the process that reads it was killed, twice: is there too little memory?",
+                   file->path);
 }
 
 dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
