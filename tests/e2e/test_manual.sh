@@ -25,6 +25,8 @@ fi
 # Letters stand under their columns: the row behind the last setting begins where its marks do.
 letters() { grep -nE '^ {20,}a b c' "$tmp/dtrain-config.5" | tail -n 1; }
 check_eq 'columns of the combinations' "$(letters | sed 's/^[0-9]*://; s/a .*//' | tr -d '\n' | wc -c)" 33
+check_eq 'sections' "$(sed -n 's/^\.SH SECTION \[\(.*\)\]$/\1/p' "$tmp/dtrain-config.5")" \
+    "$("$dtrain" options | sed -n 's/^\([a-z]*\)\.[a-z0-9_]* .*/\1/p' | uniq)"
 check_eq 'sections without a word' "$(awk '/^\.SH SECTION/ {getline; n += !/^[A-Z]/} END {print n + 0}' "$tmp/dtrain-config.5")" 0
 "$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\)  .*/\1/p' >"$tmp/commands"
 check_ge commands "$(wc -l <"$tmp/commands")" 8

@@ -146,12 +146,12 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
 }
 
 /* Wrong rate or scale; masks of draws, rows or units that hang together. */
-START_TEST(dropout_keeps_its_share)
+static void check_share(const char *layers)
 {
     float units[WIDE];
     double kept = 0.0, pairs = 0.0, last = 0.0;
     const double rate = 0.3;
-    set_up(desc_of("dense 1000 relu, dropout 0.3", NIN, 1, DT_TASK_REGRESS));
+    set_up(desc_of(layers, NIN, 1, DT_TASK_REGRESS));
     for (uint64_t row = 0; row < MANY; row++) {
         masked_units(&key, row, units);
         for (int i = 0; i < WIDE; i++) {
@@ -166,6 +166,12 @@ START_TEST(dropout_keeps_its_share)
     ck_assert_double_eq_tol(kept / count, 1.0 - rate, 4.0 * sigma);
     ck_assert_double_eq_tol(pairs / count, (1.0 - rate) * (1.0 - rate), 8.0 * sigma);
     tear_down();
+}
+
+START_TEST(dropout_keeps_its_share)
+{
+    check_share("dense 1000 relu, dropout 0.3");
+    check_share("dense 1000 relu, relu, dropout 0.3"); /* as a layer of its own */
 }
 END_TEST
 
