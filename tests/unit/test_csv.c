@@ -278,7 +278,7 @@ static void catch_said(void *arg, enum dt_log_level level, const char *line)
     (void)arg, (void)level;
     if (strstr(line, "are ignored") || strstr(line, "decimal points") ||
         strstr(line, "has no name") || strstr(line, "are taken for values") || strstr(line, "are not counted") ||
-        strstr(line, "are two classes") || strstr(line, "that rise"))
+        strstr(line, "are two classes") || strstr(line, "that rise") || strstr(line, "never saw"))
         snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
@@ -306,6 +306,34 @@ START_TEST(columns_beyond_the_schema_are_named)
     dt_source_destroy(survey());
     ck_assert_str_eq(said, "b.csv: columns that the files before do not have are ignored: 'q'|");
     dt_log_set_sink(NULL, NULL);
+}
+END_TEST
+
+/* Would catch a column that training knows by other words: more than half of its texts are new. */
+START_TEST(texts_that_training_never_saw_are_told)
+{
+    put_text("a.csv", "a,b,y\nred,1,no\nblue,3,yes\n");
+    put_text("b.csv", "a,b,y\nred,1,no\nblau,1,no\n");
+    put_text("c.csv", "a,b,y\nrot,1,no\n");
+    set("data.train=a.csv"), set("data.label=y");
+    struct dt_source *source = survey(), *eval;
+    static const struct {
+        const char *files, *said;
+    } cases[] = {{"data.eval=b.csv", ""},
+                 {"data.eval=c.csv", "c.csv: column 0 (a): 1 of 1 rows have a text that training never saw, or too "
+                                     "seldom (data.min_count)|"},
+                 {"data.eval=b.csv,c.csv", "evaluation data: column 0 (a): 2 of 3 rows have a text that training "
+                                           "never saw, or too seldom (data.min_count)|"}};
+    dt_log_set_sink(catch_said, NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        *said = '\0';
+        set(cases[i].files);
+        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+        ck_assert_str_eq(said, cases[i].said);
+        dt_source_destroy(eval);
+    }
+    dt_log_set_sink(NULL, NULL);
+    dt_source_destroy(source);
 }
 END_TEST
 
@@ -908,7 +936,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {names_of_classes_are_text, 1},
            {number_labels_are_classes, 1}, {targets_may_be_several, 1},
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
-           {columns_beyond_the_schema_are_named, 1},
+           {columns_beyond_the_schema_are_named, 1}, {texts_that_training_never_saw_are_told, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
            {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {decimals_may_be_quoted, 1}, {points_beside_decimal_commas_are_told, 1},
            {columns_without_a_name_are_told, 1}, {numbers_of_rows_are_told, 4}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {blanks_that_part_classes_are_told, 1}, {texts_are_categories, 1},
