@@ -520,13 +520,23 @@ static void unknown_word(hid_t file)
     put_layers(file, "tree 3");
 }
 
-static void climb(hid_t file)
+static void name_state(hid_t file, const char *name)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, 9);
+    H5Tset_size(type, strlen(name) + 1);
     H5Tset_cset(type, H5T_CSET_UTF8);
-    put_text(file, "/optimizer", "state0", type, "../model");
+    put_text(file, "/optimizer", "state0", type, name);
     H5Tclose(type);
+}
+
+static void climb(hid_t file)
+{
+    name_state(file, "../model");
+}
+
+static void name_nothing(hid_t file)
+{
+    name_state(file, "");
 }
 
 static void number_for_text(hid_t file)
@@ -588,6 +598,7 @@ static const struct {
     {negate_targets, "does not fit"},
     {unknown_word, "'tree' is no layer"},
     {climb, "'../model' is no name"},
+    {name_nothing, "'' is no name"},
     {number_for_text, "config"},
     {remove_seed, "seed"},
     {array_for_seed, "seed"},
