@@ -141,15 +141,21 @@ const char *dt_float_text(float value, char buffer[DT_REAL_TEXT]);
  * here. */
 double dt_real_read(const char *text, char **end);
 
-/* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once
- * non-NULL. */
+/* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once non-NULL.
+ * The first failure stays: nothing more is added, and who adds much may ask for it once. */
 struct dt_text {
     char *data;
     size_t length, capacity;
+    dt_status status;
 };
 dt_status dt_text_add(struct dt_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 dt_status dt_text_append(struct dt_text *text, const void *bytes, size_t length);
+/* Empties it, without a failure, in the memory that it has. */
+void dt_text_clear(struct dt_text *text);
+/* The text itself, which the caller frees with dt_free, NULL if nothing was added; or its failure.
+ * `text` is empty behind it. */
+dt_status dt_text_end(struct dt_text *text, char **out);
 void dt_text_free(struct dt_text *text);
 
 /* ---- counter-based random numbers ----------------------------------------------------------- */

@@ -18,7 +18,6 @@ extern "C" {
  * as \xE9. */
 struct dt_json {
     struct dt_text text;
-    dt_status status;
 };
 void dt_json_begin(struct dt_json *json); /* a new object in the memory of the one before */
 void dt_json_int(struct dt_json *json, const char *key, int64_t value);

@@ -206,9 +206,12 @@ double dt_memory_limit(void)
 static dt_status text_reserve(struct dt_text *text, size_t more)
 {
     size_t need;
+    if (text->status) return text->status;
     if (!dt_size_add(text->length, more, &need) || !dt_size_add(need, 1, &need))
-        return dt_fail(DT_EMEMORY, "out of memory for text");
-    return dt_grow(&text->data, &text->capacity, need, 1, "text");
+        text->status = dt_fail(DT_EMEMORY, "out of memory for text");
+    else
+        text->status = dt_grow(&text->data, &text->capacity, need, 1, "text");
+    return text->status;
 }
 
 dt_status dt_text_append(struct dt_text *text, const void *bytes, size_t length)
@@ -245,11 +248,8 @@ static dt_status text_add_args(struct dt_text *text, const char *format, va_list
     va_copy(again, args);
     const locale_t before = dt__point_begin();
     int length = vsnprintf(NULL, 0, format, args);
-    dt_status status = DT_OK;
-    if (length < 0)
-        status = dt_fail(DT_EBUG, "cannot format text");
-    else
-        status = text_reserve(text, (size_t)length);
+    if (length < 0 && !text->status) text->status = dt_fail(DT_EBUG, "cannot format text");
+    const dt_status status = text_reserve(text, (size_t)length);
     if (!status) {
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
@@ -268,6 +268,23 @@ dt_status dt_text_add(struct dt_text *text, const char *format, ...)
     return status;
 }
 
+void dt_text_clear(struct dt_text *text)
+{
+    text->length = 0;
+    text->status = DT_OK;
+}
+
+dt_status dt_text_end(struct dt_text *text, char **out)
+{
+    const struct dt_text ended = *text;
+    *text = (struct dt_text){0};
+    if (ended.status)
+        dt_free(ended.data);
+    else
+        *out = ended.data;
+    return ended.status;
+}
+
 void dt_text_free(struct dt_text *text)
 {
     dt_free(text->data);
@@ -284,10 +301,9 @@ dt_status dt_format(char **out, const char *format, ...)
     struct dt_text text = {0};
     va_list args;
     va_start(args, format);
-    dt_status status = text_add_args(&text, format, args);
+    (void)text_add_args(&text, format, args);
     va_end(args);
-    if (!status) *out = text.data;
-    return status;
+    return dt_text_end(&text, out);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

@@ -215,16 +215,16 @@ static dt_status csv_print(const struct comparison *comparison)
 {
     struct dt_text line = {0};
     char buffer[DT_REAL_TEXT];
-    dt_status status = DT_OK;
-    for (size_t r = 0; r <= comparison->count && !status; r++) {
-        line.length = 0;
-        for (size_t c = 0; c < comparison->columns && !status; c++) {
+    for (size_t r = 0; r <= comparison->count && !line.status; r++) {
+        dt_text_clear(&line);
+        for (size_t c = 0; c < comparison->columns; c++) {
             const char *cell = cell_text(comparison, r, c, true, buffer);
-            if (c) status = dt_text_append(&line, ",", 1);
-            if (!status) status = cli_csv_add(&line, cell, strlen(cell));
+            if (c) dt_text_append(&line, ",", 1);
+            cli_csv_add(&line, cell, strlen(cell));
         }
-        if (!status) puts(line.data);
+        if (!line.status) puts(line.data);
     }
+    const dt_status status = line.status;
     dt_text_free(&line);
     return status;
 }

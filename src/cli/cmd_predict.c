@@ -149,7 +149,7 @@ static dt_status line_write(struct stream *stream, size_t row, char **kept, cons
 {
     const bool object = stream->form == OBJECT;
     if (object) dt_json_begin(&stream->json);
-    stream->csv.length = 0;
+    dt_text_clear(&stream->csv);
     DT_TRY(record_add(stream, row, kept, flaw));
     if (object) DT_TRY(dt_json_end(&stream->json));
     if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)

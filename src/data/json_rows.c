@@ -165,7 +165,7 @@ dt_status dt__json_read_string(struct dt__json *json, struct dt_text *scratch, s
     if (!escapes) return DT_OK;
     json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
     if (!text) return dt_fail(DT_EMEMORY, "out of memory for a text");
-    scratch->length = 0;
+    dt_text_clear(scratch);
     dt_status status = dt_text_append(scratch, json_string_value(text), json_string_length(text));
     *out = (struct dt__cell){scratch->data, scratch->length};
     json_decref(text);

@@ -276,15 +276,9 @@ dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **o
     char name[DT__H5_PATH];
     const struct dt__h5_item *item;
     struct dt_text text = {0};
-    dt_status status = DT_OK;
-    for (int piece = 0; !status; piece++) {
+    for (int piece = 0;; piece++) {
         item = dt__h5_find(file, DT__H5_ATTRIBUTE, dt__h5_piece(name, path, piece));
-        if (!item || item->type != DT__H5_TEXT) break;
-        status = dt_text_append(&text, item->data, item->length - 1);
+        if (!item || item->type != DT__H5_TEXT) return dt_text_end(&text, out);
+        dt_text_append(&text, item->data, item->length - 1);
     }
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text.data;
-    return status;
 }

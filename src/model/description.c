@@ -84,15 +84,16 @@ static int cut_words(char *item, char *word[MAX_WORDS])
 
 static dt_status fail_unknown(const char *item)
 {
-    struct dt_text text = {0};
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < KIND_COUNT && !status; i++)
-        status = dt_text_add(&text, "%s, ", KINDS[i]->name);
-    for (int i = 0; !status && dt__activation_name(i); i++)
-        status = dt_text_add(&text, "%s%s", i ? ", " : "", dt__activation_name(i));
-    if (!status)
-        status = dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, text.data);
-    dt_text_free(&text);
+    struct dt_text list = {0};
+    char *words;
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        dt_text_add(&list, "%s, ", KINDS[i]->name);
+    for (int i = 0; dt__activation_name(i); i++)
+        dt_text_add(&list, "%s%s", i ? ", " : "", dt__activation_name(i));
+    DT_TRY(dt_text_end(&list, &words));
+    const dt_status status =
+        dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, words);
+    dt_free(words);
     return status;
 }
 
@@ -181,14 +182,9 @@ static dt_status parse_item(struct dt_model *model, char *item)
         if (!strcmp(KINDS[i]->name, word[layer.last])) layer.kind = KINDS[i];
     if (!layer.kind && dt__activation_find(word[layer.last])) layer.kind = &dt__activation_layer;
     if (!layer.kind) return fail_unknown(word[layer.last]);
-    dt_status status = DT_OK;
-    for (int i = 0; i < count && !status; i++)
-        status = dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
-    if (status) {
-        dt_text_free(&text);
-        return status;
-    }
-    layer.text = text.data;
+    for (int i = 0; i < count; i++)
+        dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
+    DT_TRY(dt_text_end(&text, &layer.text));
     if (layer.last) word++, count--;
     layer.split = layer.kind->splits && count > 2 && !strcmp(word[count - 1], SPLIT);
     count -= layer.split;
@@ -202,9 +198,10 @@ static dt_status parse_item(struct dt_model *model, char *item)
     /* behind these an activation is an item of its own */
     if (activation && !plain && (beside || layer.kind == &dt__embedding_layer)) good = false;
     if (!good || (layer.last && (activation || beside))) {
-        status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
-                         layer.last ? ", without activation in the output layer" : "");
-        dt_text_free(&text);
+        const dt_status status =
+            dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
+                    layer.last ? ", without activation in the output layer" : "");
+        dt_free(layer.text);
         return status;
     }
     if (plain || layer.kind == &dt__dropout_layer) return push_epilogue(model, layer);
@@ -308,45 +305,36 @@ struct ends {
 };
 
 /* The layers' items; ends NULL: all of them. */
-static dt_status layers_text(const struct dt_model *model, struct ends *ends, struct dt_text *text)
+static dt_status layers_text(const struct dt_model *model, struct ends *ends, char **out)
 {
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < model->layers && !status; i++) {
+    struct dt_text text = {0};
+    for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
-        const bool joined = !text->length || text->data[text->length - 1] == '(' ||
+        const bool joined = !text.length || text.data[text.length - 1] == '(' ||
                             layer->kind == &dt__residual_end_layer;
         if (ends && i == 0 && layer->kind == &dt__embedding_layer)
             ends->embedding = layer->size[0];
         else if (ends && layer->kind == &dt__wide_layer)
             ends->wide = true;
         else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* that is implied */
-            status = dt_text_add(text, "%s%s", joined ? "" : ", ", layer->text);
+            dt_text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
     }
-    if (!status && !text->length) status = dt_text_add(text, LINEAR);
-    return status;
+    if (!text.length) dt_text_add(&text, LINEAR);
+    return dt_text_end(&text, out);
 }
 
 dt_status dt__layers_text(const struct dt_model *model, char **out)
 {
-    struct dt_text text = {0};
-    const dt_status status = layers_text(model, NULL, &text);
-    if (status) dt_text_free(&text);
-    *out = text.data;
-    return status;
+    return layers_text(model, NULL, out);
 }
 
 /* The items between the ends again, as they were understood. */
 static dt_status canonical_text(const char *layers, struct ends *ends, char **out)
 {
     struct dt_model model = {0};
-    struct dt_text text = {0};
     dt_status status = parse_layers(&model, layers);
-    if (!status) status = layers_text(&model, ends, &text);
+    if (!status) status = layers_text(&model, ends, out);
     dt__layers_free(&model);
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text.data;
     return status ? dt_fail_prefix(status, "model.layers = %.200s: ", layers) : DT_OK;
 }
 
@@ -358,28 +346,22 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
     if (config->model.kind == DT_KIND_LINEAR) return dt_strdup(LINEAR, out);
     dt_config_word(DT_ACTIVATION_WORDS, config->model.activation, activation);
     dt_real_text(config->model.dropout, rate);
-    dt_status status = DT_OK;
-    for (const char *at = config->model.hidden; at && !status;) {
+    for (const char *at = config->model.hidden; at;) {
         const int length = (int)strcspn(at, ",");
         int value;
         (void)snprintf(width, sizeof width, "%.*s", length, at);
         if (length >= (int)sizeof width || cut_words(width, word) != 1 ||
-            !dt__word_int(word[0], 1, &value))
-            status = dt_fail(DT_EUSAGE,
-                             "model.hidden = %s: expected widths from 1 to %d, separated by commas",
-                             config->model.hidden, DT_MAX_WIDTH);
-        if (!status)
-            status =
-                dt_text_add(&text, "%sdense %d %s", text.length ? ", " : "", value, activation);
-        if (!status && config->model.dropout > 0.0)
-            status = dt_text_add(&text, ", dropout %s", rate);
+            !dt__word_int(word[0], 1, &value)) {
+            dt_text_free(&text);
+            return dt_fail(DT_EUSAGE,
+                           "model.hidden = %s: expected widths from 1 to %d, separated by commas",
+                           config->model.hidden, DT_MAX_WIDTH);
+        }
+        dt_text_add(&text, "%sdense %d %s", text.length ? ", " : "", value, activation);
+        if (config->model.dropout > 0.0) dt_text_add(&text, ", dropout %s", rate);
         at = at[length] ? at + length + 1 : NULL;
     }
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text.data;
-    return status;
+    return dt_text_end(&text, out);
 }
 
 /* The ends of the text, or as the keys have them, which then say the same. */
@@ -424,22 +406,21 @@ static dt_status settle_loss(const struct dt_config *config)
 {
     const int task = config->model.task;
     struct dt_text list = {0};
-    char word[16], wanted[16];
-    dt_status status = DT_OK;
+    char word[16], wanted[16], *words;
     const struct dt__loss *loss = dt__loss_find(task, config->train.loss, 0);
     float quantile[DT_MAX_QUANTILES];
     int count;
     if (loss && loss->link == DT_LINK_RISING)
         return dt__quantiles_parse(config->train.quantiles, quantile, &count);
     if (loss) return DT_OK;
-    for (int i = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, i, word) && !status; i++)
-        if (dt__loss_find(task, i, 0))
-            status = dt_text_add(&list, "%s%s", list.length ? ", " : "", word);
-    if (!status)
-        status = dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",
-                         dt_config_word(DT_LOSS_WORDS, config->train.loss, wanted),
-                         dt_config_word(DT_TASK_WORDS, task, word), list.data);
-    dt_text_free(&list);
+    for (int i = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, i, word); i++)
+        if (dt__loss_find(task, i, 0)) dt_text_add(&list, "%s%s", list.length ? ", " : "", word);
+    DT_TRY(dt_text_end(&list, &words));
+    const dt_status status =
+        dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",
+                dt_config_word(DT_LOSS_WORDS, config->train.loss, wanted),
+                dt_config_word(DT_TASK_WORDS, task, word), words);
+    dt_free(words);
     return status;
 }
 

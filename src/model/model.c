@@ -303,38 +303,31 @@ static size_t layer_params(const struct dt_model *model, const struct dt__layer 
     return count;
 }
 
-static dt_status text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,
-                                size_t params, size_t macs)
+static void text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,
+                           size_t params, size_t macs)
 {
     char size[48];
     if (shape.h == 1 && shape.w == 1)
         (void)snprintf(size, sizeof size, "%d", shape.c);
     else
         (void)snprintf(size, sizeof size, "%d x %d x %d", shape.h, shape.w, shape.c);
-    return dt_text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
+    dt_text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
 }
 
 dt_status dt_model_table(const struct dt_model *model, char **out)
 {
     struct dt_text text = {0};
     size_t macs = 0;
-    dt_status status = dt_text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters",
-                                   "multiply-adds");
-    if (!status) status = text_add_layer(&text, "input", model->layer[0].in, 0, 0);
-    for (size_t i = 0; i < model->layers && !status; i++) {
+    dt_text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters", "multiply-adds");
+    text_add_layer(&text, "input", model->layer[0].in, 0, 0);
+    for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
         macs += layer->macs;
         if (layer->text)
-            status = text_add_layer(&text, layer->text, layer->out, layer_params(model, layer),
-                                    layer->macs);
+            text_add_layer(&text, layer->text, layer->out, layer_params(model, layer), layer->macs);
     }
-    if (!status)
-        status = dt_text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text.data;
-    return status;
+    dt_text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
+    return dt_text_end(&text, out);
 }
 
 /* ---- initial weights ------------------------------------------------------------------------ */

@@ -96,7 +96,7 @@ static const char *value_name(struct graph *graph, const char *name)
 
 static void end_node(struct graph *graph)
 {
-    if (graph->node.text.length || graph->node.status)
+    if (graph->node.text.length || graph->node.text.status)
         dt__message_add(&graph->body, GRAPH_NODE, &graph->node);
 }
 
@@ -651,7 +651,7 @@ static dt_status write_model(struct graph *graph, const char *path)
     DT_TRY(graph->status);
     write_head(graph, &model);
     dt__message_add(&model, MODEL_GRAPH, &graph->body);
-    dt_status status = model.status;
+    dt_status status = model.text.status;
     if (!status && model.text.length > INT32_MAX)
         status = dt_fail(DT_EFORMAT, "%s: %zu MB; an ONNX file holds 2147 MB at most", path,
                          model.text.length / 1000000);

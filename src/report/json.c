@@ -23,12 +23,13 @@ json_t *dt__json_string(const char *value)
 {
     json_t *string = json_string(value);
     struct dt_text ascii = {0};
-    dt_status status = DT_OK;
     if (string) return string;
-    for (; *value && !status; value++) /* it is not UTF-8 */
-        status = *value & 0x80 ? dt_text_add(&ascii, "\\x%02X", (unsigned char)*value)
-                               : dt_text_append(&ascii, value, 1);
-    if (!status) string = json_string(ascii.data);
+    for (; *value; value++) /* it is not UTF-8 */
+        if (*value & 0x80)
+            dt_text_add(&ascii, "\\x%02X", (unsigned char)*value);
+        else
+            dt_text_append(&ascii, value, 1);
+    if (!ascii.status) string = json_string(ascii.data);
     dt_text_free(&ascii);
     return string;
 }
@@ -36,9 +37,10 @@ json_t *dt__json_string(const char *value)
 dt_status dt_json_add_string(struct dt_text *text, const char *value)
 {
     json_t *string = dt__json_string(value);
-    bool added = dt__json_add(text, string, 0);
+    if (!dt__json_add(text, string, 0))
+        text->status = dt_fail(DT_EMEMORY, "out of memory for a JSON string");
     json_decref(string);
-    return added ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for a JSON string");
+    return text->status;
 }
 
 static dt_status add_real(struct dt_text *text, double value)
@@ -58,93 +60,88 @@ dt_status dt_json_add_float(struct dt_text *text, float value)
 static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        DT_TRY(dt_text_add(text, "%s%llu", i ? "," : "[", (unsigned long long)values[i]));
+        dt_text_add(text, "%s%llu", i ? "," : "[", (unsigned long long)values[i]);
     return dt_text_add(text, n ? "]" : "[]");
 }
 
 dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        DT_TRY(dt_text_append(text, i ? "," : "[", 1));
-        DT_TRY(dt_json_add_float(text, values[i]));
+        dt_text_append(text, i ? "," : "[", 1);
+        dt_json_add_float(text, values[i]);
     }
     return dt_text_add(text, n ? "]" : "[]");
 }
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-static void keep(struct dt_json *json, dt_status status)
-{
-    if (!json->status) json->status = status;
-}
-
 static void add_key(struct dt_json *json, const char *key)
 {
-    if (json->text.length > 1) keep(json, dt_text_add(&json->text, ","));
-    keep(json, dt_json_add_string(&json->text, key));
-    keep(json, dt_text_add(&json->text, ":"));
+    if (json->text.length > 1) dt_text_add(&json->text, ",");
+    dt_json_add_string(&json->text, key);
+    dt_text_add(&json->text, ":");
 }
 
 void dt_json_begin(struct dt_json *json)
 {
-    json->text.length = 0;
-    json->status = dt_text_add(&json->text, "{");
+    dt_text_clear(&json->text);
+    dt_text_add(&json->text, "{");
 }
 
 void dt_json_int(struct dt_json *json, const char *key, int64_t value)
 {
     add_key(json, key);
-    keep(json, dt_text_add(&json->text, "%lld", (long long)value));
+    dt_text_add(&json->text, "%lld", (long long)value);
 }
 
 void dt_json_real(struct dt_json *json, const char *key, double value)
 {
     add_key(json, key);
-    keep(json, add_real(&json->text, value));
+    add_real(&json->text, value);
 }
 
 void dt_json_float(struct dt_json *json, const char *key, float value)
 {
     add_key(json, key);
-    keep(json, dt_json_add_float(&json->text, value));
+    dt_json_add_float(&json->text, value);
 }
 
 void dt_json_text(struct dt_json *json, const char *key, const char *value)
 {
     add_key(json, key);
-    keep(json, dt_json_add_string(&json->text, value));
+    dt_json_add_string(&json->text, value);
 }
 
 void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n)
 {
     add_key(json, key);
-    keep(json, add_counts(&json->text, values, n));
+    add_counts(&json->text, values, n);
 }
 
 void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n)
 {
     add_key(json, key);
-    keep(json, dt_json_add_floats(&json->text, values, n));
+    dt_json_add_floats(&json->text, values, n);
 }
 
 void dt_json_reals(struct dt_json *json, const char *key, const double *values, size_t n)
 {
     add_key(json, key);
     for (size_t i = 0; i < n; i++) {
-        keep(json, dt_text_add(&json->text, i ? "," : "["));
-        keep(json, add_real(&json->text, values[i]));
+        dt_text_add(&json->text, i ? "," : "[");
+        add_real(&json->text, values[i]);
     }
-    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
+    dt_text_add(&json->text, n ? "]" : "[]");
 }
 
 void dt_json_texts(struct dt_json *json, const char *key, char *const *values, size_t n)
 {
     add_key(json, key);
     for (size_t i = 0; i < n; i++) {
-        keep(json, dt_text_add(&json->text, i ? "," : "["));
-        keep(json, dt_json_add_string(&json->text, values[i]));
+        dt_text_add(&json->text, i ? "," : "[");
+        dt_json_add_string(&json->text, values[i]);
     }
-    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
+    dt_text_add(&json->text, n ? "]" : "[]");
 }
 
 void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int classes)
@@ -152,10 +149,10 @@ void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int clas
     const size_t n = (size_t)classes;
     add_key(json, "confusion");
     for (size_t i = 0; i < n; i++) {
-        keep(json, dt_text_add(&json->text, i ? "," : "["));
-        keep(json, add_counts(&json->text, confusion + i * n, n));
+        dt_text_add(&json->text, i ? "," : "[");
+        add_counts(&json->text, confusion + i * n, n);
     }
-    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
+    dt_text_add(&json->text, n ? "]" : "[]");
 }
 
 void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values)
@@ -170,12 +167,10 @@ void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values
 
 dt_status dt_json_end(struct dt_json *json)
 {
-    keep(json, dt_text_add(&json->text, "}"));
-    return json->status;
+    return dt_text_add(&json->text, "}");
 }
 
 void dt_json_free(struct dt_json *json)
 {
     dt_text_free(&json->text);
-    *json = (struct dt_json){0};
 }

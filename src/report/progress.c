@@ -62,7 +62,7 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
 {
     char host[65] = "";
     gethostname(host, sizeof host - 1);
-    text->length = 0;
+    dt_text_clear(text);
     dt_json_begin(json);
     dt_json_int(json, "time_unix", dt_clock_unix());
     dt_json_text(json, "host", host);
@@ -77,7 +77,7 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
     dt_json_real(json, "secs_left", status->progress.secs_left);
     DT_TRY(dt_json_end(json));
     json->text.data[json->text.length - 1] = '\0'; /* the ranks go before the closing brace */
-    DT_TRY(dt_text_add(text, "%s,\"ranks\":[\n", json->text.data));
+    dt_text_add(text, "%s,\"ranks\":[\n", json->text.data);
     for (int i = 0; i < status->nranks; i++) {
         const struct dt_rank_status *rank = &status->ranks[i];
         dt_json_begin(json);
@@ -93,13 +93,14 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
             dt_json_real(json, "samples_per_sec", rank->samples_per_sec);
         }
         DT_TRY(dt_json_end(json));
-        DT_TRY(dt_text_add(text, "%s%s", rank->rank ? ",\n" : "", json->text.data));
+        dt_text_add(text, "%s%s", rank->rank ? ",\n" : "", json->text.data);
     }
     return dt_text_add(text, "]}\n");
 }
 
 dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path)
 {
+    DT_TRY(text->status);
     const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd >= 0) errno = ENOSPC; /* what a short write means */
     bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;

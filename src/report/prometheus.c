@@ -38,15 +38,16 @@ dt_status dt_report_prometheus(struct dt_report *report, const char *path, const
     struct dt_text label = {0};
     json_t *text = dt__json_string(run_dir);
     if (!text && !status) status = dt_fail(DT_EMEMORY, "out of memory for a file of gauges");
-    if (!status) status = dt_text_append(&label, "", 0);
-    for (const char *at = json_string_value(text); !status && *at; at++) {
+    dt_text_append(&label, "", 0);
+    for (const char *at = json_string_value(text); at && *at; at++) {
         if (*at == '\n')
-            status = dt_text_add(&label, "\\n");
+            dt_text_add(&label, "\\n");
         else
-            status = dt_text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
+            dt_text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
     }
     json_decref(text);
-    prometheus->run = label.data;
+    const dt_status labelled = dt_text_end(&label, &prometheus->run);
+    if (!status) status = labelled;
     if (status)
         dt__prometheus_free(prometheus);
     else
@@ -97,30 +98,28 @@ static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, 
     return DT_OK;
 }
 
-static dt_status add_gauge(struct dt_text *text, const struct dt__prometheus *prometheus,
-                           const char *name, const char *help, double value)
+static void add_gauge(struct dt_text *text, const struct dt__prometheus *prometheus,
+                      const char *name, const char *help, double value)
 {
     char number[DT_REAL_TEXT];
     const char *written = isnan(value)   ? "NaN"
                           : isinf(value) ? value > 0 ? "+Inf" : "-Inf"
                                          : dt_real_text(value, number);
-    return dt_text_add(text, "# HELP %s %s\n# TYPE %s gauge\n%s{run=\"%s\"} %s\n", name, help, name,
-                       name, prometheus->run, written);
+    dt_text_add(text, "# HELP %s %s\n# TYPE %s gauge\n%s{run=\"%s\"} %s\n", name, help, name, name,
+                prometheus->run, written);
 }
 
 static dt_status write_gauges(const struct dt__prometheus *prometheus)
 {
     struct dt_text text = {0};
-    dt_status status =
-        add_gauge(&text, prometheus, "dtrain_running",
-                  "Whether the run goes on (1) or has ended (0).", prometheus->running);
-    if (!status)
-        status = add_gauge(&text, prometheus, "dtrain_last_record_timestamp_seconds",
-                           "When the run wrote its last record.", (double)dt_clock_unix());
-    for (size_t i = 0; i < prometheus->count && !status; i++)
-        status = add_gauge(&text, prometheus, prometheus->gauges[i].name,
-                           "The newest value in the run's records.", prometheus->gauges[i].value);
-    if (!status) status = dt__report_place(&text, prometheus->made, prometheus->path);
+    add_gauge(&text, prometheus, "dtrain_running", "Whether the run goes on (1) or has ended (0).",
+              prometheus->running);
+    add_gauge(&text, prometheus, "dtrain_last_record_timestamp_seconds",
+              "When the run wrote its last record.", (double)dt_clock_unix());
+    for (size_t i = 0; i < prometheus->count; i++)
+        add_gauge(&text, prometheus, prometheus->gauges[i].name,
+                  "The newest value in the run's records.", prometheus->gauges[i].value);
+    const dt_status status = dt__report_place(&text, prometheus->made, prometheus->path);
     dt_text_free(&text);
     return status;
 }

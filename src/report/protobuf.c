@@ -6,11 +6,6 @@
 
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
-static void put(struct dt__message *message, const void *bytes, size_t length)
-{
-    if (!message->status) message->status = dt_text_append(&message->text, bytes, length);
-}
-
 static void put_varint(struct dt__message *message, uint64_t value)
 {
     unsigned char bytes[10];
@@ -21,7 +16,7 @@ static void put_varint(struct dt__message *message, uint64_t value)
         if (value) bytes[n] |= 128;
         n++;
     } while (value);
-    put(message, bytes, n);
+    dt_text_append(&message->text, bytes, n);
 }
 
 static void put_key(struct dt__message *message, int field, enum wire wire)
@@ -38,14 +33,14 @@ void dt__message_int(struct dt__message *message, int field, int64_t value)
 void dt__message_fixed(struct dt__message *message, int field, const void *value, size_t size)
 {
     put_key(message, field, size == 8 ? FIXED64 : FIXED32);
-    put(message, value, size);
+    dt_text_append(&message->text, value, size);
 }
 
 void dt__message_bytes(struct dt__message *message, int field, const void *bytes, size_t length)
 {
     put_key(message, field, BYTES);
     put_varint(message, length);
-    put(message, bytes, length);
+    dt_text_append(&message->text, bytes, length);
 }
 
 void dt__message_text(struct dt__message *message, int field, const char *text)
@@ -55,8 +50,7 @@ void dt__message_text(struct dt__message *message, int field, const char *text)
 
 void dt__message_add(struct dt__message *message, int field, struct dt__message *inner)
 {
-    if (!message->status) message->status = inner->status;
+    if (!message->text.status) message->text.status = inner->text.status;
     dt__message_bytes(message, field, inner->text.data, inner->text.length);
     dt_text_free(&inner->text);
-    *inner = (struct dt__message){0};
 }

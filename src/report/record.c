@@ -119,7 +119,7 @@ static dt_status write_waiting(struct dt_report *report)
         written = write(report->fd, lines->data, lines->length);
     while (written < 0 && errno == EINTR);
     if (written == (ssize_t)lines->length) {
-        lines->length = 0;
+        dt_text_clear(lines);
         return DT_OK;
     }
     if (written >= 0) errno = ENOSPC;
@@ -218,7 +218,7 @@ dt_status dt_record_end(struct dt_report *report)
 dt_status dt_record_line(struct dt_report *report, const char *json)
 {
     struct dt_text *line = &report->record.text;
-    line->length = 0;
-    DT_TRY(dt_text_append(line, json, strlen(json)));
+    dt_text_clear(line);
+    dt_text_append(line, json, strlen(json));
     return put_line(report, line);
 }

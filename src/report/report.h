@@ -55,10 +55,9 @@ json_t *dt__json_string(const char *value);
  * value, or a text that is not UTF-8. */
 bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags);
 
-/* A message of protocol buffers under way; zeros: an empty one. The first failure stays. */
+/* A message of protocol buffers under way; zeros: an empty one. */
 struct dt__message {
     struct dt_text text;
-    dt_status status;
 };
 /* Adds a field: an integer, a float or double, bytes, a text. */
 void dt__message_int(struct dt__message *message, int field, int64_t value);

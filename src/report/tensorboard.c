@@ -42,12 +42,12 @@ static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int f
     const uint64_t size = event.text.length;
     const uint32_t size_crc = masked_crc(&size, sizeof size);
     const uint32_t crc = masked_crc(event.text.data, event.text.length);
-    dt_status status = event.status;
-    text->length = 0;
-    if (!status) status = dt_text_append(text, &size, sizeof size);
-    if (!status) status = dt_text_append(text, &size_crc, sizeof size_crc);
-    if (!status) status = dt_text_append(text, event.text.data, event.text.length);
-    if (!status) status = dt_text_append(text, &crc, sizeof crc);
+    dt_text_clear(text);
+    text->status = event.text.status;
+    dt_text_append(text, &size, sizeof size);
+    dt_text_append(text, &size_crc, sizeof size_crc);
+    dt_text_append(text, event.text.data, event.text.length);
+    dt_status status = dt_text_append(text, &crc, sizeof crc);
     if (!status) status = dt_fd_write(board->fd, board->path, text->data, text->length);
     dt_text_free(&event.text);
     return status;
@@ -116,7 +116,7 @@ dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt_
         dt__message_fixed(&value, 2, &simple, sizeof simple);
         dt__message_add(&summary, 1, &value);
     }
-    if (!status) status = summary.status;
+    if (!status) status = summary.text.status;
     if (!status)
         status = write_field(board, shown->step, 5, summary.text.data, summary.text.length);
     dt_text_free(&summary.text);

@@ -90,38 +90,35 @@ struct writing {
     struct dt_text text;
 };
 
-static dt_status add_rank(struct writing *writing, int rank)
+static void add_rank(struct writing *writing, int rank)
 {
     const struct dt_trace *trace = &writing->traces[rank];
     struct dt_text *text = &writing->text;
-    struct dt_json name = {0};
-    dt_json_begin(&name);
-    dt_json_text(&name, "name", trace->name);
-    dt_status status = dt_json_end(&name);
-    if (!status)
-        status = dt_text_add(text,
-                             "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
-                             "\"args\":%s}",
-                             rank ? ",\n" : "", rank, name.text.data);
-    dt_json_free(&name);
+    dt_text_add(text,
+                "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
+                "\"args\":{\"name\":",
+                rank ? ",\n" : "", rank);
+    dt_json_add_string(text, trace->name);
+    dt_text_add(text, "}}");
     uint64_t kept = trace->count < EVENTS ? trace->count : EVENTS;
-    for (uint64_t i = trace->count - kept; i < trace->count && !status; i++) {
+    for (uint64_t i = trace->count - kept; i < trace->count && !text->status; i++) {
         const struct event *event = &trace->events[i % EVENTS];
         if (event->phase == DT_PHASE_IDLE) continue;
-        status = dt_text_add(text,
-                             ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.1f,"
-                             "\"dur\":%.1f,\"args\":{\"step\":%llu}}",
-                             PHASE_WORDS[event->phase], rank, event->start * 1e6,
-                             (double)event->secs * 1e6, (unsigned long long)event->step);
+        dt_text_add(text,
+                    ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.1f,"
+                    "\"dur\":%.1f,\"args\":{\"step\":%llu}}",
+                    PHASE_WORDS[event->phase], rank, event->start * 1e6, (double)event->secs * 1e6,
+                    (unsigned long long)event->step);
     }
-    return status;
 }
 
 static dt_status flush(struct writing *writing)
 {
-    size_t length = writing->text.length;
-    writing->text.length = 0;
-    return dt_fd_write(writing->fd, writing->path, writing->text.data, length);
+    struct dt_text *text = &writing->text;
+    DT_TRY(text->status);
+    DT_TRY(dt_fd_write(writing->fd, writing->path, text->data, text->length));
+    dt_text_clear(text);
+    return DT_OK;
 }
 
 static dt_status fill_trace(int fd, const char *path, void *arg)
@@ -129,12 +126,12 @@ static dt_status fill_trace(int fd, const char *path, void *arg)
     struct writing *writing = arg;
     writing->fd = fd;
     writing->path = path;
-    DT_TRY(dt_text_add(&writing->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"));
+    dt_text_add(&writing->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     for (int rank = 0; rank < writing->ranks; rank++) {
-        DT_TRY(add_rank(writing, rank));
+        add_rank(writing, rank);
         DT_TRY(flush(writing));
     }
-    DT_TRY(dt_text_add(&writing->text, "\n]}\n"));
+    dt_text_add(&writing->text, "\n]}\n");
     return flush(writing);
 }
 

@@ -233,6 +233,31 @@ START_TEST(text_without_memory_is_an_error_and_stays_whole)
 }
 END_TEST
 
+/* One that is added behind a failure would leave a text with a hole. */
+START_TEST(a_texts_first_failure_stays)
+{
+    struct dt_text text = {0};
+    char *out = NULL;
+    EXPECT_OK(dt_text_add(&text, "abc"));
+    allocations_left = 0;
+    EXPECT_FAIL(dt_text_add(&text, "%0100d", 1), DT_EMEMORY, "text");
+    allocations_left = -1;
+    EXPECT_FAIL(dt_text_add(&text, "d"), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt_text_append(&text, "", 0), DT_EMEMORY, "text");
+    ck_assert_str_eq(text.data, "abc");
+    dt_text_clear(&text);
+    EXPECT_OK(dt_text_add(&text, "d"));
+    EXPECT_OK(dt_text_end(&text, &out));
+    ck_assert_str_eq(out, "d");
+    ck_assert_ptr_null(text.data);
+    dt_free(out);
+    EXPECT_OK(dt_text_add(&text, "e"));
+    text.status = DT_EMEMORY;
+    EXPECT_FAIL(dt_text_end(&text, &out), DT_EMEMORY, "text");
+    ck_assert_ptr_null(text.data);
+}
+END_TEST
+
 /* ---- numbers as text ------------------------------------------------------------------------ */
 
 START_TEST(reals_are_shortest_and_read_back)
@@ -259,5 +284,5 @@ SUITE("memory", sizes_that_overflow_are_refused, memory_is_zeroed_and_aligned,
       impossible_sizes_are_errors, growing_keeps_what_was_there_and_zeroes_the_rest,
       growing_that_fails_changes_nothing, blocks_of_a_list_are_freed_together,
       backed_memory_is_a_file_without_a_name, the_limit_is_the_least_of_all,
-      text_grows_and_stays_terminated,
-      text_without_memory_is_an_error_and_stays_whole, reals_are_shortest_and_read_back)
+      text_grows_and_stays_terminated, text_without_memory_is_an_error_and_stays_whole,
+      a_texts_first_failure_stays, reals_are_shortest_and_read_back)
