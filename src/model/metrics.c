@@ -77,7 +77,7 @@ void dt_metrics_chunk(const struct dt_model *model, const float *logits,
     sums[ROWS] = batch->rows;
     for (int r = 0; r < batch->rows; r++)
         sums[WEIGHT] += batch->weight ? (double)batch->weight[r] : 1.0;
-    sums[LOSS] = model->loss->sum(&model->outputs, batch, logits);
+    sums[LOSS] = model->loss->sum(&model->outputs, batch, logits, NULL);
     task->measure(&model->outputs, logits, batch, sums + SUMS, confusion);
 }
 

@@ -435,7 +435,7 @@ static dt_status gradient_continue(struct dt_network *network, double *out_loss,
         if (*out_stops) return DT_OK;
         *out_loss = splits_output(last->layer)
                         ? 0.0
-                        : model->loss->gradient(&model->outputs, network->pass.batch, logits);
+                        : model->loss->sum(&model->outputs, network->pass.batch, logits, logits);
         pass_turn(network, logits);
     }
     return network_backward(network, out_stops);

@@ -88,26 +88,18 @@ static double softmax_group(const struct dt_batch *batch, int first, int rows, i
     return sum;
 }
 
-static double softmax_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                               float *z)
+static double softmax_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                          const float *z, float *gradient)
 {
     const int n = outputs->count;
     const int rows = batch->rows;
     const int group = n < GROUP ? GROUP / n : 1;
     double sum = 0.0;
-    for (int r = 0; r < rows; r += group) {
+    for (int r = 0; gradient && r < rows; r += group) {
         int part = rows - r < group ? rows - r : group;
-        sum += softmax_group(batch, r, part, n, z + (size_t)r * (size_t)n);
+        sum += softmax_group(batch, r, part, n, gradient + (size_t)r * (size_t)n);
     }
-    return sum;
-}
-
-static double softmax_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                           const float *z)
-{
-    const int n = outputs->count;
-    double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++, z += n) {
+    for (int r = 0; !gradient && r < rows; r++, z += n) {
         const float most = row_max(n, z);
         double total = (double)dt__expf(z[0] - most);
         for (int i = 1; i < n; i++)
@@ -120,7 +112,7 @@ static double softmax_loss(const struct dt_outputs *outputs, const struct dt_bat
 
 bool dt__loss_splits(const struct dt__loss *loss)
 {
-    return loss->gradient == softmax_gradient;
+    return loss->sum == softmax_sum;
 }
 
 void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
@@ -234,29 +226,16 @@ static inline float two_loss_of(float z, int32_t label)
 }
 
 DT__CLONES
-static double two_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                           float *logits)
+static double two_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                      const float *z, float *gradient)
 {
     const int32_t *restrict label = batch->label;
-    float *restrict z = logits;
-    (void)outputs;
-    double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++) {
-        const float weight = weight_of(batch, r);
-        sum += (double)weight * (double)two_loss_of(z[r], label[r]);
-        z[r] = (dt__sigmoidf(z[r]) - (float)label[r]) * weight;
-    }
-    return sum;
-}
-
-static double two_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                       const float *z)
-{
-    const int32_t *label = batch->label;
     (void)outputs;
     double sum = 0.0;
     for (int r = 0; r < batch->rows; r++)
         sum += (double)weight_of(batch, r) * (double)two_loss_of(z[r], label[r]);
+    for (int r = 0; gradient && r < batch->rows; r++)
+        gradient[r] = (dt__sigmoidf(gradient[r]) - (float)label[r]) * weight_of(batch, r);
     return sum;
 }
 
@@ -447,9 +426,10 @@ SLOPE(binary)
         }                                                                                          \
         return sum / n;                                                                            \
     }                                                                                              \
-    static double name##_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,      \
-                              const float *z)                                                      \
+    static double name##_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,       \
+                             const float *z, float *gradient)                                      \
     {                                                                                              \
+        if (gradient) return name##_gradient(outputs, batch, gradient);                            \
         const int n = outputs->count;                                                              \
         const float *target = batch->target;                                                       \
         double sum = 0.0;                                                                          \
@@ -492,8 +472,8 @@ static double quantiles_cost(const struct dt_outputs *outputs, const float *z, f
     return isnan(value) ? NAN : cost;
 }
 
-static double quantiles_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                            const float *z, float *slope)
+static double quantile_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                           const float *z, float *slope)
 {
     const int n = outputs->count, targets = n / outputs->each;
     const float *target = batch->target, *mean = outputs->mean, *std = outputs->std;
@@ -509,18 +489,6 @@ static double quantiles_sum(const struct dt_outputs *outputs, const struct dt_ba
         }
     }
     return sum / n;
-}
-
-static double quantile_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                                float *logits)
-{
-    return quantiles_sum(outputs, batch, logits, logits);
-}
-
-static double quantile_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                            const float *logits)
-{
-    return quantiles_sum(outputs, batch, logits, NULL);
 }
 
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count)
@@ -626,18 +594,6 @@ static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *b
     return sum;
 }
 
-static double own_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                           float *logits)
-{
-    return own_sum(outputs, batch, logits, logits);
-}
-
-static double own_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                       const float *logits)
-{
-    return own_sum(outputs, batch, logits, NULL);
-}
-
 /* ---- yes or no, several times ---------------------------------------------------------------- */
 
 /* sums: right, predicted, positive, both of these. */
@@ -729,8 +685,7 @@ static const struct dt__task TASKS[] = {
     }
 #define LOSS(index, key, name, metric, from, ...)                                                  \
     {                                                                                              \
-        &TASKS[index], DT_LOSS_##key, name##_gradient, name##_loss, DT_METRIC_##metric,            \
-            DT_LINK_##from, __VA_ARGS__                                                            \
+        &TASKS[index], DT_LOSS_##key, name##_sum, DT_METRIC_##metric, DT_LINK_##from, __VA_ARGS__  \
     }
 /* The first row of a task is its usual loss: train.loss=auto. */
 static const struct dt__loss LOSSES[] = {

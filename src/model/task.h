@@ -43,13 +43,10 @@ struct dt__task {
 struct dt__loss {
     const struct dt__task *task;
     int loss; /* enum dt_loss */
-    /* logits (rows, nout), in: what came out; out: the gradient of the batch's summed loss by
-     * them. Returns the sum of the rows' losses. */
-    double (*gradient)(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                       float *logits);
-    /* The sum alone. */
+    /* Of the rows' losses, from logits (rows, nout). gradient: those again, which become the
+     * gradient of the sum by them; NULL: the sum alone. */
     double (*sum)(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                  const float *logits);
+                  const float *logits, float *gradient);
     int usual; /* the metric that eval.metric=auto is */
     int link;  /* enum dt_link */
     struct dt_targets targets;

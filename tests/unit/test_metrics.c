@@ -200,7 +200,7 @@ START_TEST(values_have_units)
     memcpy(gradient, logits, sizeof gradient);
     dt_model_predict(model, logits, FEW, said);
     const struct dt_batch batch = {.rows = FEW, .target = target};
-    double loss = model->loss->gradient(&model->outputs, &batch, gradient), want = 0.0;
+    double loss = model->loss->sum(&model->outputs, &batch, gradient, gradient), want = 0.0;
     for (int i = 0; i < FEW * NOUT; i++) {
         const int c = i % NOUT;
         ck_assert_float_eq(said[i], logits[i] * std[c] + mean[c]);
@@ -253,8 +253,8 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
                 .rows = 2, .target = goal, .weight = w == 2 ? twice : NULL};
             float z[COUNT];
             memcpy(z, out, sizeof z);
-            const double sum = model->loss->sum(&model->outputs, &batch, z);
-            const double same = model->loss->gradient(&model->outputs, &batch, z);
+            const double sum = model->loss->sum(&model->outputs, &batch, z, NULL);
+            const double same = model->loss->sum(&model->outputs, &batch, z, z);
             ck_assert_double_eq_tol(sum, w * rows[k].value, 1e-5);
             ck_assert_double_eq_tol(same, w * rows[k].value, 1e-5);
             for (int i = 0; i < COUNT; i++)
@@ -291,10 +291,10 @@ START_TEST(losses_have_units)
             EXPECT_OK(dt_model_set_units(model, mean, std));
             const struct dt_batch batch = {.rows = 1, .target = goal};
             float slope = z, left = z - h, right = z + h;
-            const double cost = model->loss->sum(&model->outputs, &batch, &z);
-            const double rise = model->loss->sum(&model->outputs, &batch, &right) -
-                                model->loss->sum(&model->outputs, &batch, &left);
-            ck_assert_double_eq_tol(model->loss->gradient(&model->outputs, &batch, &slope), cost,
+            const double cost = model->loss->sum(&model->outputs, &batch, &z, NULL);
+            const double rise = model->loss->sum(&model->outputs, &batch, &right, NULL) -
+                                model->loss->sum(&model->outputs, &batch, &left, NULL);
+            ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, &slope, &slope), cost,
                                     1e-4 * cost);
             ck_assert_double_eq_tol((double)slope, rise / (double)(right - left) / rows[k].unit,
                                     2e-3);
@@ -323,8 +323,8 @@ START_TEST(quantiles_rise)
         EXPECT_OK(dt_model_create(&desc, &model));
         if (units) EXPECT_OK(dt_model_set_units(model, mean, std));
         memcpy(z, out, sizeof z);
-        ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z), want, 1e-5);
-        ck_assert_double_eq_tol(model->loss->gradient(&model->outputs, &batch, z), want, 1e-5);
+        ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z, NULL), want, 1e-5);
+        ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z, z), want, 1e-5);
         for (int i = 0; i < COUNT; i++)
             ck_assert_float_eq_tol(z[i], slope[i], 1e-6f);
         memcpy(z, out, sizeof z);
@@ -380,8 +380,8 @@ START_TEST(a_loss_may_be_ones_own)
         set_model(DT_TASK_REGRESS, 2);
         if (k) EXPECT_OK(dt_model_set_loss(model, &own));
         memcpy(z[k], out, sizeof out);
-        told[k] = model->loss->sum(&model->outputs, &batch, z[k]);
-        same[k] = model->loss->gradient(&model->outputs, &batch, z[k]);
+        told[k] = model->loss->sum(&model->outputs, &batch, z[k], NULL);
+        same[k] = model->loss->sum(&model->outputs, &batch, z[k], z[k]);
     }
     ck_assert_int_eq(own_rows, 4); /* twice */
     ck_assert_double_eq_tol(told[0], told[1], 1e-6);
