@@ -72,10 +72,12 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
  * these. */
 typedef void point_fn(int channels, int number, int points, float *in, float *out, uint8_t *place);
 
-static inline void windows_visit(const struct dt__layer_call *call, float *in, float *out,
+/* x_side and y_side: x and y, or the gradients by them. */
+static inline void windows_visit(const struct dt__layer_call *call, float *x_side, float *y_side,
                                  uint8_t *place, point_fn *visit)
 {
     const bool enlarges = call->layer->kind == &dt__upsample_layer;
+    float *in = enlarges ? y_side : x_side, *out = enlarges ? x_side : y_side;
     const struct dt__shape from = enlarges ? call->layer->out : call->layer->in;
     const struct dt__shape to = enlarges ? call->layer->in : call->layer->out;
     const int *size = call->layer->size, window_w = size[WINDOW_W];
@@ -95,10 +97,26 @@ static inline void windows_visit(const struct dt__layer_call *call, float *in, f
             }
 }
 
-static void dx_clear(const struct dt__layer_call *call)
-{
-    memset(call->dx, 0, (size_t)call->rows * dt__shape_size(call->layer->in) * sizeof *call->dx);
-}
+/* places: whether `visit` notes them, where there is a way back. */
+#define PASSES(name, places, visit, visit_back)                                                    \
+    DT__CLONES static dt_status name##_forward(const struct dt__layer_call *call)                  \
+    {                                                                                              \
+        float *x = (float *)(uintptr_t)call->x; /* only read */                                    \
+        if ((places) && call->keep)                                                                \
+            windows_visit(call, x, call->y, (uint8_t *)call->keep, visit);                         \
+        else                                                                                       \
+            windows_visit(call, x, call->y, NULL, visit);                                          \
+        return DT_OK;                                                                              \
+    }                                                                                              \
+    DT__CLONES static dt_status name##_backward(const struct dt__layer_call *call)                 \
+    {                                                                                              \
+        const size_t floats = (size_t)call->rows * dt__shape_size(call->layer->in);                \
+        if (!call->dx) return DT_OK;                                                               \
+        memset(call->dx, 0, floats * sizeof *call->dx);                                            \
+        windows_visit(call, call->dx, call->dy, (places) ? (uint8_t *)call->keep : NULL,           \
+                      visit_back);                                                                 \
+        return DT_OK;                                                                              \
+    }
 
 /* ---- greatest ------------------------------------------------------------------------------- */
 
@@ -135,25 +153,7 @@ static inline void greatest_back(int channels, int number, int points, float *re
         in[c] += place[c] == number ? out[c] : 0.0f;
 }
 
-DT__CLONES
-static dt_status maxpool_forward(const struct dt__layer_call *call)
-{
-    float *x = (float *)(uintptr_t)call->x; /* read only */
-    if (call->keep)
-        windows_visit(call, x, call->y, (uint8_t *)call->keep, greatest_at);
-    else
-        windows_visit(call, x, call->y, NULL, greatest_at);
-    return DT_OK;
-}
-
-DT__CLONES
-static dt_status maxpool_backward(const struct dt__layer_call *call)
-{
-    if (!call->dx) return DT_OK;
-    dx_clear(call);
-    windows_visit(call, call->dx, call->dy, (uint8_t *)call->keep, greatest_back);
-    return DT_OK;
-}
+PASSES(maxpool, true, greatest_at, greatest_back)
 
 const struct dt__layer_kind dt__maxpool_layer = {.name = "maxpool",
                                                  .usage = "maxpool K [stride S]",
@@ -182,21 +182,7 @@ static inline void mean_back(int channels, int number, int points, float *restri
         in[c] += share * out[c];
 }
 
-DT__CLONES
-static dt_status avgpool_forward(const struct dt__layer_call *call)
-{
-    windows_visit(call, (float *)(uintptr_t)call->x, call->y, NULL, mean_at);
-    return DT_OK;
-}
-
-DT__CLONES
-static dt_status avgpool_backward(const struct dt__layer_call *call)
-{
-    if (!call->dx) return DT_OK;
-    dx_clear(call);
-    windows_visit(call, call->dx, call->dy, NULL, mean_back);
-    return DT_OK;
-}
+PASSES(avgpool, false, mean_at, mean_back)
 
 const struct dt__layer_kind dt__avgpool_layer = {.name = "avgpool",
                                                  .usage = "avgpool K [stride S]",
@@ -267,21 +253,7 @@ static inline void copy_back(int channels, int number, int points, float *restri
         out[c] += in[c];
 }
 
-DT__CLONES
-static dt_status upsample_forward(const struct dt__layer_call *call)
-{
-    windows_visit(call, call->y, (float *)(uintptr_t)call->x, NULL, copy_at);
-    return DT_OK;
-}
-
-DT__CLONES
-static dt_status upsample_backward(const struct dt__layer_call *call)
-{
-    if (!call->dx) return DT_OK;
-    dx_clear(call);
-    windows_visit(call, call->dy, call->dx, NULL, copy_back);
-    return DT_OK;
-}
+PASSES(upsample, false, copy_at, copy_back)
 
 const struct dt__layer_kind dt__upsample_layer = {.name = "upsample",
                                                   .usage = "upsample K",
