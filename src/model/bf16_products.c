@@ -20,7 +20,7 @@
 
 /* The instruction set of the library is chosen once in a process, before its first kernel. */
 static const struct kernel {
-    const char *name; /* behind the f32 kernel's and "-bf16-" */
+    const char *name;   /* behind the f32 kernel's and "-bf16-" */
     dnnl_cpu_isa_t isa; /* of the reference none: it multiplies in f32 */
     bool (*pays)(void); /* whether the CPU has it, and is faster with it than in f32 */
 } KERNELS[] = {
@@ -50,13 +50,27 @@ static bool is_reference(void)
     return chosen == &KERNELS[REFERENCE];
 }
 
-/* ---- rounding ------------------------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------------------------- */
+
+/* Of a product they are in bf16; of the reference in f32 that is rounded to it. */
+static size_t operand_size(void)
+{
+    return is_reference() ? sizeof(float) : sizeof(uint16_t);
+}
 
 DT__CLONES
 static void round_wide(size_t n, const float *restrict values, float *restrict out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = dt__bf16_value(dt__bf16_of(values[i]));
+}
+
+static void operand_round(size_t n, const float *values, void *out)
+{
+    if (is_reference())
+        round_wide(n, values, out);
+    else
+        dt__bf16_round(n, values, out);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -73,7 +87,7 @@ enum { TILE_GRAIN = DT__PACK_DEPTH };
 _Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
 _Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");
 
-/* Of so many rows, in bf16, or for the reference in f32 that was rounded to it. */
+/* Of so many rows. */
 struct factors {
     int *rows;            /* 0: the gradient is 0 */
     void *x;              /* (nin, rows) */
@@ -134,13 +148,11 @@ struct dt__bf16 {
     struct plan *plans;
     /* Who has rounded its inputs, and the gradient by its outputs: itself, or one before it. */
     const struct dt__bf16 *x_of, *delta_of;
-    uint16_t *x, *delta; /* (max_rows, nin), (max_rows, nout) rounded */
-    void *factors;       /* of a gradient that is whole ... */
-    float *tile;         /* ... and a tile of it; NULL before the first one */
-    void *own;           /* the copy of the weights where nobody keeps one; NULL before */
-    const void *weight;  /* the copy of this step */
-    float *wide[3];      /* reference: x, delta and weights, rounded, as f32 again */
-    bool has_room;
+    void *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded; NULL before the first one */
+    void *factors;      /* of a gradient that is whole ... */
+    float *tile;        /* ... and a tile of it; NULL before the first one */
+    void *own;          /* the copy of the weights where nobody keeps one; NULL before */
+    const void *weight; /* the copy of this step; of the reference (nin, nout) rounded */
 };
 
 /* (rows, columns), row-major, or column-major if `transposed`. */
@@ -165,20 +177,13 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
     return dt__dnnl_check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
-/* (k, n) as dt_bf16_pack writes it. */
-static dt_status copy_init(int k, int n, dnnl_memory_desc_t *out)
+/* A matrix (k, n) as dt_bf16_pack writes it, or as the library would have it: for a product's
+ * weights it is what that chooses. */
+static const dnnl_format_tag_t PACKED = dnnl_BA16a64b2a, ANY = dnnl_format_tag_any;
+static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return dt__dnnl_check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a),
-                          "a layout");
-}
-
-/* As the library would have it: for a product's weights it is what that chooses. */
-static dt_status any_init(int k, int n, dnnl_memory_desc_t *out)
-{
-    const dnnl_dims_t dims = {k, n};
-    return dt__dnnl_check(
-        dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any), "a layout");
+    return dt__dnnl_check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, tag), "a layout");
 }
 
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
@@ -234,7 +239,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
     const dnnl_dims_t dims = {rows, columns}, strides = {bf16->nout, 1};
     struct operation *p = &plan->operation[TILE + 2 * last];
     dnnl_memory_desc_t delta, packed, x;
-    DT_TRY(any_init(rows, columns, &packed));
+    DT_TRY(layout_init(rows, columns, ANY, &packed));
     DT_TRY(matrix_init(height, rows, dnnl_bf16, false, &x));
     DT_TRY(product_init(bf16, &p[0], &x, &packed));
     if (last_height) {
@@ -263,10 +268,10 @@ static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
     DT_TRY(dt_alloc(1, sizeof *plan, "products in bf16", &plan));
     plan->rows = rows;
     DT_GUARD(matrix_init(rows, nin, dnnl_bf16, false, &x));
-    DT_GUARD(copy_init(nin, nout, &copy));
+    DT_GUARD(layout_init(nin, nout, PACKED, &copy));
     DT_GUARD(product_init(bf16, &plan->operation[FORWARD], &x, &copy));
     DT_GUARD(matrix_init(rows, nout, dnnl_bf16, false, &delta));
-    DT_GUARD(copy_init(nout, nin, &copy));
+    DT_GUARD(layout_init(nout, nin, PACKED, &copy));
     if (!bf16->shape.first)
         DT_GUARD(product_init(bf16, &plan->operation[INPUT_GRAD], &delta, &copy));
     DT_GUARD(matrix_init(nin, rows, dnnl_bf16, true, &x));
@@ -299,7 +304,17 @@ static dt_status operation_run(const struct dt__bf16 *bf16, const struct operati
     return dt__dnnl_check(dnnl_stream_wait(bf16->stream), "a product or layout");
 }
 
-enum { WIDE_X, WIDE_DELTA, WIDE_WEIGHT };
+/* FORWARD or INPUT_GRAD. */
+static dt_status product_run(struct dt__bf16 *bf16, int rows, int which, const void *operand,
+                             const void *weight, float *out)
+{
+    const bool back = which == INPUT_GRAD;
+    const int from = back ? bf16->nout : bf16->nin, to = back ? bf16->nin : bf16->nout;
+    struct plan *plan;
+    if (is_reference()) return dt__gemm(false, back, rows, to, from, operand, weight, false, out);
+    DT_TRY(plan_of(bf16, rows, &plan));
+    return operation_run(bf16, &plan->operation[which], operand, weight, out);
+}
 
 /* ---- the weight gradient -------------------------------------------------------------------- */
 
@@ -317,7 +332,7 @@ static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory
 static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
 {
     const size_t nin = bf16->shape.rows, count = (size_t)rows;
-    const float *wide = bf16->x_of->wide[WIDE_X];
+    const float *wide = bf16->x_of->x;
     struct plan *plan;
     if (!is_reference()) {
         DT_TRY(plan_of(bf16, rows, &plan));
@@ -332,17 +347,18 @@ static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
 static dt_status write_delta(struct dt__bf16 *bf16, int rows, struct factors factors)
 {
     const size_t nout = bf16->shape.columns, width = bf16->shape.tile_columns;
+    const unsigned char *from = bf16->delta_of->delta;
     struct plan *plan = NULL;
     if (!is_reference()) DT_TRY(plan_of(bf16, rows, &plan));
     for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes) {
         const size_t columns = nout - c < width ? nout - c : width;
-        const size_t bytes = columns * sizeof(float);
+        const size_t bytes = columns * operand_size(), row = nout * operand_size();
         if (plan)
-            DT_TRY(operation_run(bf16, &plan->operation[PACK + (columns < width)],
-                                 bf16->delta_of->delta + c, NULL, factors.delta));
+            DT_TRY(operation_run(bf16, &plan->operation[PACK + (columns < width)], from, NULL,
+                                 factors.delta));
         for (size_t r = 0; r < (size_t)rows && !plan; r++)
-            memcpy(factors.delta + r * bytes, bf16->delta_of->wide[WIDE_DELTA] + r * nout + c,
-                   bytes);
+            memcpy(factors.delta + r * bytes, from + r * row, bytes);
+        from += bytes;
     }
     return DT_OK;
 }
@@ -373,17 +389,16 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
 {
     const struct dt_factored *shape = &bf16->shape;
     const int rows = *factors->rows;
-    const size_t at = tile.row * (size_t)rows;
+    const void *x = (const unsigned char *)factors->x + tile.row * (size_t)rows * operand_size();
     const void *delta = factors->delta + tile.column / shape->tile_columns * factors->delta_bytes;
     struct plan *plan;
     if (is_reference())
-        return dt__gemm(false, false, (int)tile.rows, (int)tile.columns, rows,
-                        (const float *)factors->x + at, delta, false, out);
+        return dt__gemm(false, false, (int)tile.rows, (int)tile.columns, rows, x, delta, false,
+                        out);
     DT_TRY(plan_of(bf16, rows, &plan));
     const int which =
         TILE + (tile.rows < shape->tile_rows) + 2 * (tile.columns < shape->tile_columns);
-    return operation_run(bf16, &plan->operation[which], (const uint16_t *)factors->x + at, delta,
-                         out);
+    return operation_run(bf16, &plan->operation[which], x, delta, out);
 }
 
 /* The whole of it, by the tiles that anybody would make, so that the bits are the same. */
@@ -426,7 +441,7 @@ static dt_status reads_copies(bool *out)
     dt_status status;
     DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(matrix_init(SIDE, SIDE, dnnl_bf16, false, &a));
-    DT_GUARD(copy_init(SIDE, SIDE, &b));
+    DT_GUARD(layout_init(SIDE, SIDE, PACKED, &b));
     status = product_init(&bf16, &product, &a, &b);
     if (status == DT_EMEMORY) goto done;
     if (!status && !dnnl_primitive_get_primitive_desc(product.primitive, &desc))
@@ -471,17 +486,12 @@ dt_status dt_bf16_settle(const char *option, bool *out_native)
 /* Room is made at the first product: a layer whose inputs are sparse has none. */
 static dt_status bf16_make_room(struct dt__bf16 *bf16)
 {
-    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, rows = (size_t)bf16->max_rows;
-    const size_t sizes[] = {rows * nin, rows * nout, nin * nout};
-    const bool own[] = {bf16->x_of == bf16, bf16->delta_of == bf16, true};
-    if (bf16->has_room) return DT_OK;
-    for (int i = 0; i < 3 && is_reference(); i++)
-        if (own[i]) DT_TRY(dt_alloc(sizes[i], sizeof(float), "rounded operands", &bf16->wide[i]));
-    if (own[0] && !is_reference())
-        DT_TRY(dt_alloc(sizes[0], sizeof *bf16->x, "rows in bf16", &bf16->x));
-    if (own[1] && !is_reference())
-        DT_TRY(dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta));
-    bf16->has_room = true;
+    const size_t rows = (size_t)bf16->max_rows;
+    if (bf16->x_of == bf16 && !bf16->x)
+        DT_TRY(dt_alloc(rows * bf16->shape.rows, operand_size(), "rows in bf16", &bf16->x));
+    if (bf16->delta_of == bf16 && !bf16->delta)
+        DT_TRY(dt_alloc(rows * bf16->shape.columns, operand_size(), "gradients in bf16",
+                        &bf16->delta));
     return DT_OK;
 }
 
@@ -529,16 +539,19 @@ void dt__bf16_destroy(void *state)
     dt_free(bf16->factors);
     dt_free(bf16->tile);
     dt_free(bf16->own);
-    for (int i = 0; i < 3; i++)
-        dt_free(bf16->wide[i]);
     dt_free(bf16);
 }
 
 /* The copy that the layer makes itself. */
 static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
-    if (!bf16->own) DT_TRY(dt_alloc(bf16->shape.copy_bytes, 1, "weights in bf16", &bf16->own));
-    dt_bf16_pack_all(&bf16->shape, 1, weight, bf16->own);
+    const size_t weights = bf16->shape.rows * bf16->shape.columns;
+    const size_t bytes = is_reference() ? weights * operand_size() : bf16->shape.copy_bytes;
+    if (!bf16->own) DT_TRY(dt_alloc(bytes, 1, "weights in bf16", &bf16->own));
+    if (is_reference())
+        operand_round(weights, weight, bf16->own);
+    else
+        dt_bf16_pack_all(&bf16->shape, 1, weight, bf16->own);
     bf16->weight = bf16->own;
     return DT_OK;
 }
@@ -546,53 +559,32 @@ static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
                            const void *copy, float *y)
 {
-    const size_t weights = bf16->shape.rows * bf16->shape.columns;
-    const size_t inputs = (size_t)rows * bf16->shape.rows;
-    struct plan *plan;
     DT_TRY(bf16_make_room(bf16));
-    if (is_reference()) {
-        if (bf16->x_of == bf16) round_wide(inputs, x, bf16->wide[WIDE_X]);
-        round_wide(weights, weight, bf16->wide[WIDE_WEIGHT]);
-        return dt__gemm(false, false, rows, bf16->nout, bf16->nin, bf16->x_of->wide[WIDE_X],
-                        bf16->wide[WIDE_WEIGHT], false, y);
-    }
-    if (bf16->x_of == bf16) dt__bf16_round(inputs, x, bf16->x);
+    if (bf16->x_of == bf16) operand_round((size_t)rows * bf16->shape.rows, x, bf16->x);
     bf16->weight = copy;
-    if (!copy) DT_TRY(pack_own(bf16, weight));
-    DT_TRY(plan_of(bf16, rows, &plan));
-    return operation_run(bf16, &plan->operation[FORWARD], bf16->x_of->x, bf16->weight, y);
+    if (!copy || is_reference()) DT_TRY(pack_own(bf16, weight));
+    return product_run(bf16, rows, FORWARD, bf16->x_of->x, bf16->weight, y);
 }
 
 dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta, bool add,
                             float *weight_grad, void *factors, float *dx)
 {
-    const int nin = bf16->nin, nout = bf16->nout;
-    const size_t outputs = (size_t)rows * (size_t)nout;
-    const struct dt__bf16 *delta_of = bf16->delta_of;
-    struct plan *plan;
-    if (delta_of == bf16 && is_reference())
-        round_wide(outputs, delta, bf16->wide[WIDE_DELTA]);
-    else if (delta_of == bf16)
-        dt__bf16_round(outputs, delta, bf16->delta);
+    const struct dt_factored *shape = &bf16->shape;
+    if (bf16->delta_of == bf16) operand_round((size_t)rows * shape->columns, delta, bf16->delta);
     if (factors)
         DT_TRY(factors_write(bf16, rows, factors));
     else
         DT_TRY(weight_gradient(bf16, rows, add, weight_grad));
     if (!dx) return DT_OK;
-    if (is_reference())
-        return dt__gemm(false, true, rows, nin, nout, delta_of->wide[WIDE_DELTA],
-                        bf16->wide[WIDE_WEIGHT], false, dx);
-    DT_TRY(plan_of(bf16, rows, &plan));
-    const size_t turned = dt__bf16_packed_bytes(bf16->shape.rows, bf16->shape.columns);
-    return operation_run(bf16, &plan->operation[INPUT_GRAD], delta_of->delta,
-                         (const unsigned char *)bf16->weight + turned, dx);
+    const size_t turned = is_reference() ? 0 : dt__bf16_packed_bytes(shape->rows, shape->columns);
+    return product_run(bf16, rows, INPUT_GRAD, bf16->delta_of->delta,
+                       (const unsigned char *)bf16->weight + turned, dx);
 }
 
 dt_status dt__bf16_tile(void *state, const void *memory, struct dt_tile tile, float *out)
 {
     struct dt__bf16 *bf16 = state;
     const struct factors factors = factors_at(bf16, memory);
-    DT_TRY(bf16_make_room(bf16));
     if (*factors.rows) return tile_product(bf16, &factors, tile, out);
     memset(out, 0, tile.rows * tile.columns * sizeof *out);
     return DT_OK;
