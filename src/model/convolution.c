@@ -70,13 +70,13 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
     const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
     /* By name dimensions are rows, channels, height, width; callers' memory has the channels
      * last. */
-    const dnnl_dims_t x = {rows, s->channels, s->height, s->width};
-    const dnnl_dims_t y = {rows, s->filters, s->out_height, s->out_width};
+    const dnnl_dims_t x = {rows, s->in.c, s->in.h, s->in.w};
+    const dnnl_dims_t y = {rows, s->out.c, s->out.h, s->out.w};
     /* (groups, F / groups, C / groups, KH, KW) by name; (KH, KW, C / groups, F) in memory. */
-    const dnnl_dim_t filters = s->filters / s->groups, channels = s->channels / s->groups;
-    const dnnl_dims_t dims = {s->groups, filters, channels, s->kernel_height, s->kernel_width};
-    const dnnl_dims_t strides = {filters, 1, s->filters, s->kernel_width * channels * s->filters,
-                                 channels * s->filters};
+    const dnnl_dim_t filters = s->out.c / s->groups, channels = s->in.c / s->groups;
+    const dnnl_dims_t dims = {s->groups, filters, channels, s->kernel[0], s->kernel[1]};
+    const dnnl_dims_t strides = {filters, 1, s->out.c, s->kernel[1] * channels * s->out.c,
+                                 channels * s->out.c};
     const int skip = s->groups == 1; /* the library wants no dimension for one group */
     TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->caller[X], 4, x, dnnl_f32, dnnl_nhwc));
     TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->caller[Y], 4, y, dnnl_f32, dnnl_nhwc));
@@ -89,9 +89,8 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
             TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->wanted[i], own->ndims, own->dims, type,
                                                   dnnl_format_tag_any));
     }
-    d->strides[0] = s->stride_height, d->strides[1] = s->stride_width;
-    d->before[0] = s->pad_top, d->before[1] = s->pad_left;
-    d->behind[0] = s->pad_bottom, d->behind[1] = s->pad_right;
+    for (int i = 0; i < 2; i++)
+        d->strides[i] = s->stride[i], d->before[i] = s->before[i], d->behind[i] = s->behind[i];
     return DT_OK;
 }
 
@@ -139,16 +138,14 @@ static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, con
  * points as pictures, without a stride. */
 static bool reads_points(const struct dt__convolution_shape *s)
 {
-    return s->kernel_height == 1 && s->kernel_width == 1 &&
-           (s->stride_height > 1 || s->stride_width > 1);
+    return s->kernel[0] == 1 && s->kernel[1] == 1 && (s->stride[0] > 1 || s->stride[1] > 1);
 }
 
 /* Where windows leave points out, or a row is shorter than a stride, the library (oneDNN 2.6.3)
  * reads and writes beyond its operands in bf16. */
 static bool is_safe_in_bf16(const struct dt__convolution_shape *s)
 {
-    return s->kernel_height >= s->stride_height && s->kernel_width >= s->stride_width &&
-           s->width >= s->stride_width;
+    return s->kernel[0] >= s->stride[0] && s->kernel[1] >= s->stride[1] && s->in.w >= s->stride[1];
 }
 
 /* Moves these points from x (rows, H, W, C) to (rows, OH, OW, C), or, `back`, into x. */
@@ -156,13 +153,13 @@ static void points_move(const struct dt__convolution *c, int rows, const float *
                         bool back)
 {
     const struct dt__convolution_shape *s = &c->shape;
-    const size_t channels = (size_t)s->channels, stride = (size_t)s->stride_width * channels;
+    const size_t channels = (size_t)s->in.c, stride = (size_t)s->stride[1] * channels;
     size_t point = 0;
-    for (int line = 0; line < rows * s->out_height; line++) {
-        const size_t row = (size_t)(line / s->out_height) * (size_t)s->height;
-        const size_t y = (size_t)(line % s->out_height) * (size_t)s->stride_height;
-        size_t at = (row + y) * (size_t)s->width * channels;
-        for (int x = 0; x < s->out_width; x++, at += stride, point += channels)
+    for (int line = 0; line < rows * s->out.h; line++) {
+        const size_t row = (size_t)(line / s->out.h) * (size_t)s->in.h;
+        const size_t y = (size_t)(line % s->out.h) * (size_t)s->stride[0];
+        size_t at = (row + y) * (size_t)s->in.w * channels;
+        for (int x = 0; x < s->out.w; x++, at += stride, point += channels)
             memcpy(into + (back ? at : point), from + (back ? point : at), channels * sizeof *into);
     }
 }
@@ -234,15 +231,15 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     DT_GUARD(dt__dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
                             "a stream"));
-    c->floats[X] = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
-    c->floats[Y] = (size_t)shape->out_height * (size_t)shape->out_width * (size_t)shape->filters;
-    c->floats[WEIGHT] = (size_t)shape->kernel_height * (size_t)shape->kernel_width *
-                        (size_t)(shape->channels / shape->groups) * (size_t)shape->filters;
+    c->floats[X] = dt__shape_size(shape->in);
+    c->floats[Y] = dt__shape_size(shape->out);
+    c->floats[WEIGHT] = (size_t)shape->kernel[0] * (size_t)shape->kernel[1] *
+                        (size_t)(shape->in.c / shape->groups) * (size_t)shape->out.c;
     if (reads_points(shape)) {
-        const size_t points = (size_t)shape->out_height * (size_t)shape->out_width;
-        seen.height = shape->out_height, seen.width = shape->out_width;
-        seen.stride_height = seen.stride_width = 1;
-        DT_GUARD(dt_alloc(MANY_ROWS * points, (size_t)shape->channels * sizeof(float),
+        const size_t points = (size_t)shape->out.h * (size_t)shape->out.w;
+        seen.in = (struct dt__shape){shape->out.h, shape->out.w, shape->in.c};
+        seen.stride[0] = seen.stride[1] = 1;
+        DT_GUARD(dt_alloc(MANY_ROWS * points, (size_t)shape->in.c * sizeof(float),
                           "a convolution's points", &c->points));
     }
     for (int piece = 0; piece < PIECES; piece++) {

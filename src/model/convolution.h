@@ -8,15 +8,13 @@
 #ifndef MODEL_CONVOLUTION_H
 #define MODEL_CONVOLUTION_H
 
-#include "dtrain/base.h"
+#include "model/layer.h"
 
 struct dt__convolution_shape {
-    int height, width, channels; /* of the input */
-    int out_height, out_width, filters;
-    int kernel_height, kernel_width;
-    int stride_height, stride_width;
-    int pad_top, pad_left, pad_bottom, pad_right;
-    int groups; /* divides channels and filters */
+    struct dt__shape in, out;
+    int kernel[2], stride[2]; /* along the height and the width, */
+    int before[2], behind[2]; /* and the padding there */
+    int groups;               /* divides the channels of both */
 };
 
 struct dt__convolution; /* one thread's */
@@ -44,7 +42,6 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *convolution, i
 /* What a layer computes, for those who write it down for other programs too: a convolution's; that
  * of the short way of a residual's end, if it has a weight; a pooling's, whose kernel is the
  * window. */
-struct dt__layer;
 bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out);
 struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer);
 struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer);

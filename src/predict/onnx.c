@@ -304,11 +304,12 @@ static const char *add_filters(struct graph *graph, const struct dt__layer *laye
 static const char *convolve(struct graph *graph, const struct dt__layer *layer,
                             const struct dt__convolution_shape *s, const char *bias, const char *x)
 {
-    x = to_pictures(graph, x, s->height, s->width, s->channels);
+    x = to_pictures(graph, x, s->in.h, s->in.w, s->in.c);
     x = NODE("Conv", x, add_filters(graph, layer), bias);
-    add_ints(graph, "kernel_shape", 2, (const int[]){s->kernel_height, s->kernel_width});
-    add_ints(graph, "strides", 2, (const int[]){s->stride_height, s->stride_width});
-    add_ints(graph, "pads", 4, (const int[]){s->pad_top, s->pad_left, s->pad_bottom, s->pad_right});
+    add_ints(graph, "kernel_shape", 2, s->kernel);
+    add_ints(graph, "strides", 2, s->stride);
+    add_ints(graph, "pads", 4,
+             (const int[]){s->before[0], s->before[1], s->behind[0], s->behind[1]});
     add_int(graph, "group", s->groups);
     return to_rows(graph, x, layer);
 }
@@ -325,10 +326,10 @@ static const char *pool(struct graph *graph, const struct dt__layer *layer, cons
 {
     const struct dt__convolution_shape s = dt__pool_shape(layer);
     const bool greatest = !strcmp(layer->kind->name, "maxpool");
-    x = to_pictures(graph, x, s.height, s.width, s.channels);
+    x = to_pictures(graph, x, s.in.h, s.in.w, s.in.c);
     x = NODE(greatest ? "MaxPool" : "AveragePool", x);
-    add_ints(graph, "kernel_shape", 2, (const int[]){s.kernel_height, s.kernel_width});
-    add_ints(graph, "strides", 2, (const int[]){s.stride_height, s.stride_width});
+    add_ints(graph, "kernel_shape", 2, s.kernel);
+    add_ints(graph, "strides", 2, s.stride);
     return to_rows(graph, x, layer);
 }
 

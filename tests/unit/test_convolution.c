@@ -32,33 +32,33 @@ static float *zero_floats(size_t n)
 
 static size_t x_size(const struct problem *p)
 {
-    return (size_t)(p->rows * p->s.height * p->s.width * p->s.channels);
+    return (size_t)(p->rows * p->s.in.h * p->s.in.w * p->s.in.c);
 }
 
 static size_t y_size(const struct problem *p)
 {
-    return (size_t)(p->rows * p->s.out_height * p->s.out_width * p->s.filters);
+    return (size_t)(p->rows * p->s.out.h * p->s.out.w * p->s.out.c);
 }
 
 static size_t weight_size(const struct problem *p)
 {
-    return (size_t)(p->s.kernel_height * p->s.kernel_width * p->s.channels / p->s.groups *
-                    p->s.filters);
+    return (size_t)(p->s.kernel[0] * p->s.kernel[1] * p->s.in.c / p->s.groups *
+                    p->s.out.c);
 }
 
 /* One row, one place of the result, one place of the kernel. */
 static void tap(struct problem *p, int row, int oy, int ox, int ky, int kx)
 {
     const struct dt__convolution_shape *s = &p->s;
-    int iy = oy * s->stride_height + ky - s->pad_top, ix = ox * s->stride_width + kx - s->pad_left;
-    if (iy < 0 || iy >= s->height || ix < 0 || ix >= s->width) return;
-    int per_group = s->channels / s->groups;
-    for (int f = 0; f < s->filters; f++)
+    int iy = oy * s->stride[0] + ky - s->before[0], ix = ox * s->stride[1] + kx - s->before[1];
+    if (iy < 0 || iy >= s->in.h || ix < 0 || ix >= s->in.w) return;
+    int per_group = s->in.c / s->groups;
+    for (int f = 0; f < s->out.c; f++)
         for (int c = 0; c < per_group; c++) {
-            int group = f / (s->filters / s->groups), channel = group * per_group + c;
-            int x = ((row * s->height + iy) * s->width + ix) * s->channels + channel;
-            int y = ((row * s->out_height + oy) * s->out_width + ox) * s->filters + f;
-            int w = ((ky * s->kernel_width + kx) * per_group + c) * s->filters + f;
+            int group = f / (s->out.c / s->groups), channel = group * per_group + c;
+            int x = ((row * s->in.h + iy) * s->in.w + ix) * s->in.c + channel;
+            int y = ((row * s->out.h + oy) * s->out.w + ox) * s->out.c + f;
+            int w = ((ky * s->kernel[1] + kx) * per_group + c) * s->out.c + f;
             p->y[y] += p->x[x] * p->weight[w];
             p->dx[x] += p->dy[y] * p->weight[w];
             p->dweight[w] += p->dy[y] * p->x[x];
@@ -75,10 +75,10 @@ static void problem_make(struct problem *p, const struct dt__convolution_shape *
     p->dx = zero_floats(x_size(p));
     p->dweight = zero_floats(weight_size(p));
     for (int row = 0; row < rows; row++)
-        for (int oy = 0; oy < shape->out_height; oy++)
-            for (int ox = 0; ox < shape->out_width; ox++)
-                for (int k = 0; k < shape->kernel_height * shape->kernel_width; k++)
-                    tap(p, row, oy, ox, k / shape->kernel_width, k % shape->kernel_width);
+        for (int oy = 0; oy < shape->out.h; oy++)
+            for (int ox = 0; ox < shape->out.w; ox++)
+                for (int k = 0; k < shape->kernel[0] * shape->kernel[1]; k++)
+                    tap(p, row, oy, ox, k / shape->kernel[1], k % shape->kernel[1]);
 }
 
 static void problem_free(struct problem *p)
@@ -127,22 +127,21 @@ static void products_agree(const struct dt__convolution_shape *shape, int rows, 
     problem_free(&p);
 }
 
-/* height, width, channels; out height, out width, filters; kernel; stride; pad top, left, bottom, right;
- * groups */
+/* in; out; kernel; stride; padding before; behind; groups */
 static const struct dt__convolution_shape SHAPES[] = {
-    {7, 5, 1, 7, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* same */
-    {8, 8, 4, 6, 6, 16, 3, 3, 1, 1, 0, 0, 0, 0, 1},    /* valid */
-    {9, 11, 3, 4, 5, 5, 3, 2, 2, 2, 0, 0, 0, 0, 1},    /* odd strides and kernel */
-    {6, 6, 8, 6, 6, 12, 4, 4, 1, 1, 1, 1, 2, 2, 1},    /* an even kernel, uneven padding */
-    {6, 6, 32, 6, 6, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1},   /* a usual one */
-    {5, 5, 6, 5, 5, 4, 3, 3, 1, 1, 1, 1, 1, 1, 2},     /* two groups */
-    {5, 5, 8, 5, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8},     /* a group a channel */
-    {1, 50, 3, 1, 25, 7, 1, 5, 1, 2, 0, 2, 0, 2, 1},   /* one-dimensional */
-    {4, 4, 5, 1, 1, 2, 4, 4, 4, 4, 0, 0, 0, 0, 1},     /* a kernel as large as the picture */
-    {9, 7, 2, 3, 4, 5, 1, 1, 3, 2, 0, 0, 0, 0, 1},     /* points of each stride */
-    {64, 64, 3, 32, 32, 8, 1, 1, 2, 2, 0, 0, 0, 0, 1}, /* so many that oneDNN 2.6.3 fails itself */
-    {4, 1, 16, 4, 1, 16, 3, 3, 1, 2, 1, 1, 1, 1, 1},   /* rows shorter than a stride */
-    {31, 28, 29, 16, 7, 8, 1, 5, 2, 4, 0, 2, 0, 2, 1}, /* a stride beyond the kernel */
+    {{7, 5, 1}, {7, 5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},     /* same */
+    {{8, 8, 4}, {6, 6, 16}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, 1},    /* valid */
+    {{9, 11, 3}, {4, 5, 5}, {3, 2}, {2, 2}, {0, 0}, {0, 0}, 1},    /* odd strides and kernel */
+    {{6, 6, 8}, {6, 6, 12}, {4, 4}, {1, 1}, {1, 1}, {2, 2}, 1},    /* an even kernel, uneven padding */
+    {{6, 6, 32}, {6, 6, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},   /* a usual one */
+    {{5, 5, 6}, {5, 5, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},     /* two groups */
+    {{5, 5, 8}, {5, 5, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},     /* a group a channel */
+    {{1, 50, 3}, {1, 25, 7}, {1, 5}, {1, 2}, {0, 2}, {0, 2}, 1},   /* one-dimensional */
+    {{4, 4, 5}, {1, 1, 2}, {4, 4}, {4, 4}, {0, 0}, {0, 0}, 1},     /* a kernel as large as the picture */
+    {{9, 7, 2}, {3, 4, 5}, {1, 1}, {3, 2}, {0, 0}, {0, 0}, 1},     /* points of each stride */
+    {{64, 64, 3}, {32, 32, 8}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, 1}, /* so many that oneDNN 2.6.3 fails itself */
+    {{4, 1, 16}, {4, 1, 16}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, 1},   /* rows shorter than a stride */
+    {{31, 28, 29}, {16, 7, 8}, {1, 5}, {2, 4}, {0, 2}, {0, 2}, 1}, /* a stride beyond the kernel */
 };
 enum { SHAPE_COUNT = sizeof SHAPES / sizeof *SHAPES };
 

@@ -48,20 +48,21 @@ static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 
 /* ---- shape ---------------------------------------------------------------------------------- */
 
-/* One direction: what comes out, and the padding before and behind. `same` gives ceil(in / stride);
- * the odd one goes behind, as TensorFlow and PyTorch have it. */
-static bool side_infer(int in, int kernel, int stride, int pad, int *out, int *before, int *behind)
+/* Along one side: what comes out, and the padding before and behind. `same` gives
+ * ceil(in / stride); the odd one goes behind, as TensorFlow and PyTorch have it. */
+static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pad, int *out)
 {
+    const int kernel = s->kernel[side], stride = s->stride[side];
     if (pad == SAME) {
         *out = (in - 1) / stride + 1;
         int all = kernel - 1 - (in - 1) % stride;
         if (all < 0) all = 0;
-        *before = all / 2;
-        *behind = all - *before;
+        s->before[side] = all / 2;
+        s->behind[side] = all - all / 2;
         return true;
     }
     const int64_t padded = (int64_t)in + 2 * (int64_t)pad;
-    *before = *behind = pad;
+    s->before[side] = s->behind[side] = pad;
     if (pad >= kernel || padded < kernel || padded > INT_MAX) return false;
     *out = ((int)padded - kernel) / stride + 1;
     return true;
@@ -80,20 +81,13 @@ static struct dt__shape conv_input(const struct dt__layer *layer)
 bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out)
 {
     const int *size = layer->size;
-    const struct dt__shape in = conv_input(layer);
-    *out = (struct dt__convolution_shape){.height = in.h,
-                                          .width = in.w,
-                                          .channels = in.c,
-                                          .filters = size[FILTERS],
-                                          .kernel_height = size[KERNEL_H],
-                                          .kernel_width = size[KERNEL_W],
-                                          .stride_height = size[STRIDE_H],
-                                          .stride_width = size[STRIDE_W],
+    *out = (struct dt__convolution_shape){.in = conv_input(layer),
+                                          .out = {.c = size[FILTERS]},
+                                          .kernel = {size[KERNEL_H], size[KERNEL_W]},
+                                          .stride = {size[STRIDE_H], size[STRIDE_W]},
                                           .groups = size[GROUPS]};
-    return side_infer(in.h, size[KERNEL_H], size[STRIDE_H], size[PAD_H], &out->out_height,
-                      &out->pad_top, &out->pad_bottom) &&
-           side_infer(in.w, size[KERNEL_W], size[STRIDE_W], size[PAD_W], &out->out_width,
-                      &out->pad_left, &out->pad_right);
+    return side_infer(out, 0, out->in.h, size[PAD_H], &out->out.h) &&
+           side_infer(out, 1, out->in.w, size[PAD_W], &out->out.w);
 }
 
 static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
@@ -110,23 +104,23 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
         return dt_fail(DT_EUSAGE,
                        "a kernel of %d x %d does not fit, or is not larger than its padding",
                        layer->size[KERNEL_H], layer->size[KERNEL_W]);
-    if (s.channels % s.groups || s.filters % s.groups)
+    if (s.in.c % s.groups || s.out.c % s.groups)
         return dt_fail(DT_EUSAGE, "%d groups do not divide %d channels and %d filters", s.groups,
-                       s.channels, s.filters);
-    layer->out = (struct dt__shape){s.out_height, s.out_width, s.filters};
+                       s.in.c, s.out.c);
+    layer->out = s.out;
     layer->keep = dt__has_epilogue(layer) ? dt__shape_size(layer->out) : 0;
     const bool he = layer->activation && layer->activation->he;
-    const size_t kernel = (size_t)s.kernel_height * (size_t)s.kernel_width;
-    const size_t filters = (size_t)s.filters, channels = (size_t)(s.channels / s.groups);
+    const size_t kernel = (size_t)s.kernel[0] * (size_t)s.kernel[1];
+    const size_t filters = (size_t)s.out.c, channels = (size_t)(s.in.c / s.groups);
     const struct dt_tensor weight = {
         .rank = 4,
-        .shape = {(size_t)s.kernel_height, (size_t)s.kernel_width, channels, filters},
+        .shape = {(size_t)s.kernel[0], (size_t)s.kernel[1], channels, filters},
         .role = DT_TENSOR_WEIGHT,
         .init = he ? DT_INIT_HE : DT_INIT_GLOROT,
         .fan_in = (double)(kernel * channels),
         .fan_out = (double)kernel * (double)filters / s.groups};
     const struct dt_tensor bias = {.rank = 1, .shape = {filters}, .role = DT_TENSOR_BIAS};
-    layer->macs = (size_t)s.out_height * (size_t)s.out_width * kernel * channels * filters;
+    layer->macs = (size_t)s.out.h * (size_t)s.out.w * kernel * channels * filters;
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
     return dt__layer_tensor(model, layer, "bias", &bias);
 }

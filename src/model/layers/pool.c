@@ -29,16 +29,10 @@ static bool window_parse(struct dt__layer *layer, struct dt__words words)
 struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer)
 {
     const int *size = layer->size;
-    return (struct dt__convolution_shape){.height = layer->in.h,
-                                          .width = layer->in.w,
-                                          .channels = layer->in.c,
-                                          .out_height = layer->out.h,
-                                          .out_width = layer->out.w,
-                                          .filters = layer->out.c,
-                                          .kernel_height = size[WINDOW_H],
-                                          .kernel_width = size[WINDOW_W],
-                                          .stride_height = size[STRIDE_H],
-                                          .stride_width = size[STRIDE_W],
+    return (struct dt__convolution_shape){.in = layer->in,
+                                          .out = layer->out,
+                                          .kernel = {size[WINDOW_H], size[WINDOW_W]},
+                                          .stride = {size[STRIDE_H], size[STRIDE_W]},
                                           .groups = layer->in.c};
 }
 

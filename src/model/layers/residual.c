@@ -49,16 +49,10 @@ static int stride_between(int from, int to)
 struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer)
 {
     const int *size = layer->size;
-    return (struct dt__convolution_shape){.height = size[FROM_H],
-                                          .width = size[FROM_W],
-                                          .channels = size[FROM_C],
-                                          .out_height = layer->out.h,
-                                          .out_width = layer->out.w,
-                                          .filters = layer->out.c,
-                                          .kernel_height = 1,
-                                          .kernel_width = 1,
-                                          .stride_height = size[STRIDE_H],
-                                          .stride_width = size[STRIDE_W],
+    return (struct dt__convolution_shape){.in = {size[FROM_H], size[FROM_W], size[FROM_C]},
+                                          .out = layer->out,
+                                          .kernel = {1, 1},
+                                          .stride = {size[STRIDE_H], size[STRIDE_W]},
                                           .groups = 1};
 }
 
