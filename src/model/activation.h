@@ -26,15 +26,13 @@ static inline bool dt__has_epilogue(const struct dt__layer *layer)
     return layer->activation || layer->dropout > 0.0;
 }
 
-/* y (rows, n), in: X W; out: f(X W + bias), dropped out; `rows` may be a multiple of the call's, if
- * a row's outputs are several vectors of n. slope (rows, n), out: the derivative of y by X W,
- * dropout included. With slope NULL y alone, without dropout: inference. bias: (n). */
-void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n, const float *bias,
-                          float *y, float *slope);
-/* delta (rows, n), in: gradient by y; out: gradient by X W, which is delta * slope (delta as it is
- * for slope NULL). bias_grad (n): the sums of delta's columns, or += if `add`. */
-void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
-                           float *bias_grad);
+/* The call's y, in: X W; out: f(X W + bias), dropped out. Its keep, of a layer with an epilogue,
+ * out: the derivative of y by X W, dropout included; NULL: inference, without dropout. bias
+ * (channels): NULL: the layer's own, the last of its tensors. */
+void dt__epilogue_forward(const struct dt__layer_call *call, const float *bias);
+/* The call's dy, in: gradient by y; out: gradient by X W. bias_grad (channels): its sums, or += if
+ * the call accumulates; NULL: the layer's own. */
+void dt__epilogue_backward(const struct dt__layer_call *call, float *bias_grad);
 
 /* ---- dropout -------------------------------------------------------------------------------- */
 

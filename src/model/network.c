@@ -323,8 +323,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
         if (!pass->stops || !node->layer->split)
             DT_TRY(node->layer->kind->forward(&call));
         else if (!splits_output(node->layer)) /* else the loss is made of what its parts say */
-            dt__epilogue_forward(&call, (size_t)call.rows, node->layer->out.c, network->zeros, y,
-                                 call.keep);
+            dt__epilogue_forward(&call, network->zeros);
         place->split += pass->stops && node->layer->split;
         place->x = y;
     }
@@ -366,10 +365,8 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
         *out_stops = pass_stops(network, node);
         if (*out_stops) {
             place->split--;
-            if (!splits_output(node->layer))
-                dt__epilogue_backward((size_t)call.rows, node->layer->out.c,
-                                      dt__has_epilogue(node->layer) ? call.keep : NULL, call.dy,
-                                      false, call.work); /* whose bias is another's */
+            /* whose bias is another's */
+            if (!splits_output(node->layer)) dt__epilogue_backward(&call, call.work);
             return DT_OK;
         }
         if (kind->backward && !(pass->stops && node->layer->split)) DT_TRY(kind->backward(&call));

@@ -128,12 +128,26 @@ static void bias_forward(size_t rows, int n, const float *bias, float *y)
             y[i] += bias[i];
 }
 
-void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n, const float *bias,
-                          float *y, float *slope)
+/* Where the bias stands among the layer's parameters. */
+static size_t bias_begin(const struct dt__layer *layer)
+{
+    return layer->end - layer->begin - (size_t)layer->out.c;
+}
+
+/* Vectors of as many numbers as there are channels. */
+static size_t points_of(const struct dt__layer_call *call)
+{
+    return (size_t)call->rows * (size_t)call->layer->out.h * (size_t)call->layer->out.w;
+}
+
+void dt__epilogue_forward(const struct dt__layer_call *call, const float *bias)
 {
     const struct dt__layer *layer = call->layer;
     const struct dt__activation *f = layer->activation ? layer->activation : &IDENTITY;
-    const size_t width = (size_t)n;
+    const int n = layer->out.c;
+    const size_t rows = points_of(call), width = (size_t)n;
+    float *y = call->y, *slope = call->keep;
+    if (!bias) bias = call->params + bias_begin(layer);
     if (!dt__has_epilogue(layer) || (!slope && f == &IDENTITY)) {
         bias_forward(rows, n, bias, y);
         return;
@@ -182,12 +196,14 @@ static void bias_backward(size_t rows, size_t stride, int columns, const float *
         bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
 }
 
-void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
-                           float *bias_grad)
+void dt__epilogue_backward(const struct dt__layer_call *call, float *bias_grad)
 {
+    const int n = call->layer->out.c;
+    const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
+    if (!bias_grad) bias_grad = call->grad + bias_begin(call->layer);
     for (int c = 0; c < n; c += DT__BIAS_STRIP)
-        bias_backward(rows, (size_t)n, n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP,
-                      slope ? slope + c : NULL, delta + c, add, bias_grad + c);
+        bias_backward(points_of(call), (size_t)n, n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP,
+                      slope ? slope + c : NULL, call->dy + c, call->accumulate, bias_grad + c);
 }
 
 /* ---- as a layer of its own ------------------------------------------------------------------ */

@@ -144,32 +144,25 @@ static dt_status conv_forward(const struct dt__layer_call *call)
 {
     const struct dt__layer *layer = call->layer;
     const size_t in = dt__shape_size(layer->in), out = dt__shape_size(layer->out);
-    const size_t points = out / (size_t)layer->out.c;
     DT_TRY(dt__convolution_pack(call->state, call->params));
     for (int done = 0; done < call->rows; done += PIECE_ROWS) {
-        const int rows = call->rows - done < PIECE_ROWS ? call->rows - done : PIECE_ROWS;
-        float *y = call->y + (size_t)done * out;
         struct dt_batch batch = *call->batch;
         struct dt__layer_call piece = *call;
         batch.first_row += (uint64_t)done;
         piece.batch = &batch;
-        DT_TRY(dt__convolution_forward(call->state, rows, call->x + (size_t)done * in, y));
-        dt__epilogue_forward(&piece, (size_t)rows * points, layer->out.c,
-                             call->params + (call->layer->end - call->layer->begin) -
-                                 call->layer->out.c,
-                             y, layer->keep && call->keep ? call->keep + (size_t)done * out : NULL);
+        piece.rows = call->rows - done < PIECE_ROWS ? call->rows - done : PIECE_ROWS;
+        piece.y += (size_t)done * out;
+        if (layer->keep && call->keep) piece.keep += (size_t)done * out;
+        DT_TRY(
+            dt__convolution_forward(call->state, piece.rows, call->x + (size_t)done * in, piece.y));
+        dt__epilogue_forward(&piece, NULL);
     }
     return DT_OK;
 }
 
 static dt_status conv_backward(const struct dt__layer_call *call)
 {
-    const struct dt__layer *layer = call->layer;
-    const size_t points = dt__shape_size(layer->out) / (size_t)layer->out.c;
-    const size_t bias = layer->end - layer->begin - (size_t)layer->out.c;
-    dt__epilogue_backward((size_t)call->rows * points, layer->out.c,
-                          layer->keep ? call->keep : NULL, call->dy, call->accumulate,
-                          call->grad + bias);
+    dt__epilogue_backward(call, NULL);
     DT_TRY(dt__convolution_weight_gradient(call->state, call->rows, call->x, call->dy,
                                            call->accumulate, call->grad));
     if (!call->dx) return DT_OK;

@@ -37,12 +37,6 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* The bias stands behind the weight. */
-static size_t dense_bias(const struct dt__layer *layer)
-{
-    return dt__shape_size(layer->in) * (size_t)layer->out.c;
-}
-
 static bool dense_is_sparse(const struct dt__layer_call *call)
 {
     return call->batch->offsets && call->x == call->batch->x;
@@ -51,30 +45,28 @@ static bool dense_is_sparse(const struct dt__layer_call *call)
 static dt_status dense_forward(const struct dt__layer_call *call)
 {
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
-    const float *weight = call->params, *bias = weight + dense_bias(call->layer);
+    const float *weight = call->params;
     if (dense_is_sparse(call))
         DT_TRY(dt__inputs_forward(call->batch, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
     else
         DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
-    dt__epilogue_forward(call, (size_t)call->rows, nout, bias, call->y, call->keep);
+    dt__epilogue_forward(call, NULL);
     return DT_OK;
 }
 
 static dt_status dense_backward(const struct dt__layer_call *call)
 {
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
-    const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
-    float *delta = call->dy, *weight_grad = call->grad;
-    float *bias_grad = weight_grad + dense_bias(call->layer);
-    dt__epilogue_backward((size_t)call->rows, nout, slope, delta, call->accumulate, bias_grad);
+    const float *delta = call->dy;
+    dt__epilogue_backward(call, NULL);
     if (dense_is_sparse(call)) return dt__inputs_backward(call, (size_t)nin, (size_t)nout);
     if (call->state)
-        return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, weight_grad,
+        return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, call->grad,
                                  call->factors, call->dx);
-    DT_TRY(dt__gemm(true, false, nin, nout, call->rows, call->x, delta, call->accumulate,
-                    weight_grad));
+    DT_TRY(
+        dt__gemm(true, false, nin, nout, call->rows, call->x, delta, call->accumulate, call->grad));
     if (!call->dx) return DT_OK;
     return dt__gemm_transposed(call->rows, nin, nout, delta, call->params, call->work, call->dx);
 }

@@ -74,21 +74,6 @@ static size_t norm_points(const struct dt__layer_call *call)
     return (size_t)call->rows * (size_t)call->layer->in.h * (size_t)call->layer->in.w;
 }
 
-/* Behind the normalisation: y = f(y + bias), and the slope if there is a way back. */
-static void norm_finish(const struct dt__layer_call *call)
-{
-    float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
-    dt__epilogue_forward(call, norm_points(call), call->layer->out.c,
-                         call->params + call->layer->out.c, call->y, slope);
-}
-
-static void norm_begin_backward(const struct dt__layer_call *call)
-{
-    const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
-    dt__epilogue_backward(norm_points(call), call->layer->out.c, slope, call->dy, call->accumulate,
-                          call->grad + call->layer->out.c);
-}
-
 static void sums_store(int channels, const double *sums, bool add, float *out)
 {
     for (int c = 0; c < channels; c++)
@@ -232,14 +217,14 @@ static dt_status batchnorm_forward(const struct dt__layer_call *call)
             grad_variance[c] = call->accumulate ? grad_variance[c] + variance : variance;
         }
     }
-    norm_finish(call);
+    dt__epilogue_forward(call, NULL);
     return DT_OK;
 }
 
 static dt_status batchnorm_backward(const struct dt__layer_call *call)
 {
     const struct norm *norm = call->state;
-    norm_begin_backward(call);
+    dt__epilogue_backward(call, NULL);
     batchnorm_gradient(norm_points(call), call->layer->in.c, call->x, norm->mean, norm->scale,
                        call->params, call->dy, norm->frozen, call->dx, call->accumulate,
                        call->grad);
@@ -280,7 +265,7 @@ static dt_status layernorm_forward(const struct dt__layer_call *call)
         norm->mean[p] = mean;
         norm->scale[p] = scale;
     }
-    norm_finish(call);
+    dt__epilogue_forward(call, NULL);
     return DT_OK;
 }
 
@@ -314,7 +299,7 @@ static void layernorm_gradient(size_t points, int channels, const float *restric
 static dt_status layernorm_backward(const struct dt__layer_call *call)
 {
     const struct norm *norm = call->state;
-    norm_begin_backward(call);
+    dt__epilogue_backward(call, NULL);
     layernorm_gradient(norm_points(call), call->layer->in.c, call->x, norm->mean, norm->scale,
                        call->params, call->dy, norm->sums, call->dx, call->accumulate, call->grad);
     return DT_OK;
