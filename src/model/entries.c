@@ -113,23 +113,6 @@ static void rows_whole(const struct dt__entries *entries, const struct dt__input
     }
 }
 
-void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
-                      const struct dt_touched *inout)
-{
-    uint32_t *list = inout->row;
-    size_t old = *inout->count;
-    for (; old < dense; old++) /* the first of any list */
-        list[old] = (uint32_t)old;
-    size_t to = old + rows_count_new(entries, 0, list, old);
-    *inout->count = (uint32_t)to;
-    for (size_t e = entries->count; e > 0;) {
-        const uint32_t input = entries->entry[e - 1].input;
-        const bool moves = old > 0 && list[old - 1] >= input;
-        list[--to] = moves ? list[--old] : input;
-        if (list[to] == input) e = group_begin(entries, e);
-    }
-}
-
 dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_touched *inputs,
                            uint32_t *index)
 {
@@ -146,7 +129,7 @@ dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_to
 }
 
 /* New rows come between those that are listed, from the last to the first, so that what moves goes
- * to where nothing is needed any more. */
+ * to where nothing is needed any more. grad NULL: they are only listed. */
 DT__CLONES
 static void rows_touched(const struct dt__entries *entries, const struct dt__input_rows *rows,
                          const struct dt_touched *touched, float *grad)
@@ -159,15 +142,31 @@ static void rows_touched(const struct dt__entries *entries, const struct dt__inp
     for (size_t e = entries->count; e > 0;) {
         const uint32_t number = entries->entry[e - 1].input - first;
         const bool moves = old > 0 && touched->row[old - 1] >= number;
-        float *row = grad + --to * width;
+        to--;
+        float *row = grad ? grad + to * width : NULL;
         touched->row[to] = moves ? touched->row[--old] : number;
-        if (moves && old != to) memcpy(row, grad + old * width, width * sizeof *row);
-        if (!moves) memset(row, 0, width * sizeof *row);
+        if (row && moves && old != to) memcpy(row, grad + old * width, width * sizeof *row);
+        if (row && !moves) memset(row, 0, width * sizeof *row);
         if (touched->row[to] != number) continue;
         const size_t begin = group_begin(entries, e);
-        row_add(entries, begin, e, rows, row);
+        if (row) row_add(entries, begin, e, rows, row);
         e = begin;
     }
+}
+
+/* Dense inputs are the first of any list. */
+static void rows_begin(size_t dense, const struct dt_touched *touched)
+{
+    for (size_t i = *touched->count; i < dense; i++)
+        touched->row[i] = (uint32_t)i;
+    if (*touched->count < dense) *touched->count = (uint32_t)dense;
+}
+
+void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
+                      const struct dt_touched *inout)
+{
+    rows_begin(dense, inout);
+    rows_touched(entries, &(struct dt__input_rows){0}, inout, NULL);
 }
 
 void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
@@ -181,9 +180,8 @@ void dt__entries_gradient(const struct dt__entries *entries, const struct dt__in
         return;
     }
     if (!accumulate) {
-        for (size_t i = 0; i < dense; i++)
-            touched->row[i] = (uint32_t)i;
-        *touched->count = (uint32_t)dense;
+        *touched->count = 0;
+        rows_begin(dense, touched);
     }
     rows_touched(entries, rows, touched, grad);
 }
