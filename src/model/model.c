@@ -29,7 +29,6 @@ static dt_status model_add_floats(struct dt_model *model, size_t count, size_t *
     if (!dt_size_add(model->params, count, &model->params) ||
         !dt_size_mul(model->params, sizeof(float), &bytes))
         return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
-    model->bucket_end[model->buckets - 1] = model->params;
     return DT_OK;
 }
 
@@ -53,7 +52,7 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
     if (tensor.row_sparse) layer->row_sparse = (int)model->row_sparse++;
     if (tensor.role != DT_TENSOR_STATE && !layer->split) {
         DT_TRY(model_add_floats(model, tensor.count, &tensor.offset));
-        layer->end = model->params;
+        layer->end = model->bucket_end[layer->index] = model->params;
     }
     model->tensor[model->tensors++] = tensor;
     return DT_OK;
@@ -88,6 +87,7 @@ static dt_status model_place_last(struct dt_model *model)
     for (size_t i = 0; i < states && !status; i++) {
         status = model_add_floats(model, later[i].count, &later[i].offset);
         model->tensor[trained + i] = later[i];
+        model->bucket_end[model->buckets - 1] = model->params;
     }
     for (size_t i = model->layers; i-- > 0;)
         for (size_t k = states; k-- > 0;)
@@ -99,10 +99,7 @@ static dt_status model_place_last(struct dt_model *model)
         *tensor = later[--last];
         struct dt__layer *layer = layer_of(model, tensor);
         const bool first = tensor->role == DT_TENSOR_WEIGHT;
-        tensor->offset = model->params;
-        if (!dt_size_add(model->params, tensor->count, &model->params) ||
-            model->params > SIZE_MAX / sizeof(float))
-            status = dt_fail(DT_EUSAGE, "more parameters than memory can hold");
+        status = model_add_floats(model, tensor->count, &tensor->offset);
         if (first) layer->begin = tensor->offset;
         layer->end = model->params;
         model->splits += first;

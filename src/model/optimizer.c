@@ -64,23 +64,24 @@ RULE(rmsprop_momentum)
     return w - f->rate * b[i];
 }
 
-/* Adam's step with a gradient. Source: Kingma and Ba 2015, algorithm 1. */
-static inline float adam_step(const struct dt_factors *f, float gradient, float *a, float *b)
+/* Adam's step with a gradient, at a rate. Source: Kingma and Ba 2015, algorithm 1. */
+static inline float adam_step(const struct dt_factors *f, float rate, float gradient, float *a,
+                              float *b)
 {
     *a = f->keep1 * *a + f->add1 * gradient;
     *b = f->keep2 * *b + f->add2 * gradient * gradient;
-    return f->rate * *a / (sqrtf(*b) * f->unbias + f->epsilon);
+    return rate * *a / (sqrtf(*b) * f->unbias + f->epsilon);
 }
 
 RULE(adam)
 {
-    return w - adam_step(f, penalized(f, g, w), &a[i], &b[i]);
+    return w - adam_step(f, f->rate, penalized(f, g, w), &a[i], &b[i]);
 }
 
 /* Source: Loshchilov and Hutter 2019, algorithm 2. */
 RULE(adamw)
 {
-    return f->decay * w - adam_step(f, g * f->scale, &a[i], &b[i]);
+    return f->decay * w - adam_step(f, f->rate, g * f->scale, &a[i], &b[i]);
 }
 
 /* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A
@@ -104,10 +105,7 @@ RULE(ftrl)
 /* Adam's step, with the decay in it. Source: You et al. 2020, algorithm 2. */
 RULE(lamb_direction)
 {
-    const float gradient = g * f->scale;
-    a[i] = f->keep1 * a[i] + f->add1 * gradient;
-    b[i] = f->keep2 * b[i] + f->add2 * gradient * gradient;
-    return f->unbias1 * a[i] / (sqrtf(b[i]) * f->unbias + f->epsilon) + f->decay * w;
+    return adam_step(f, f->unbias1, g * f->scale, &a[i], &b[i]) + f->decay * w;
 }
 
 RULE(lamb)
