@@ -95,6 +95,18 @@ static dt_status check_alone(void)
     return DT_OK;
 }
 
+/* MPI_Init waits for all ranks, in Open MPI without an end where one is gone with its host, and no
+ * watchdog is there yet. The first rank tells of it. */
+static void limit_init(void)
+{
+    enum { INIT_SECS = 180 }; /* hosts that load the program from a slow disk come late */
+    static const char line[] = "dtrain: error: MPI_Init: no progress for 180 s: a rank, or its "
+                               "host, is not there\n";
+    const bool first = !env_number("OMPI_COMM_WORLD_RANK") && !env_number("PMIX_RANK") &&
+                       !env_number("PMI_RANK");
+    dt_exit_within(INIT_SECS, DT_ECOMM, first ? line : NULL);
+}
+
 /* ---- create --------------------------------------------------------------------------------- */
 
 /* This rank's own part; the rank that has no world yet is still in the agreement behind it. */
@@ -241,7 +253,9 @@ dt_status dt_world_create(struct dt_world **out)
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */
     if (!launched) DT_TRY(check_alone());
+    limit_init();
     DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
+    dt_exit_within(0, DT_OK, NULL);
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
     if (provided < MPI_THREAD_FUNNELED)
