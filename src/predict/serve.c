@@ -13,6 +13,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdatomic.h>
@@ -82,10 +83,11 @@ struct dt_server {
     atomic_bool stopping;
     atomic_int active; /* requests between headers and answer */
 
-    /* polling alone: the newest version, if it could not be loaded; whether that is the file's own
-     * fault, so that it is not tried again */
+    /* polling alone: the newest version, if it could not be loaded, why, and when it is tried again
+     * (clock) behind so long a pause */
     struct dt__file_id refused;
-    bool damaged;
+    char reason[DT_ERROR_MAX];
+    double retry_at, pause_secs;
 
     pthread_mutex_t lock;           /* of all below */
     struct dt__version *version;    /* that answers now; it changes while polling alone */
@@ -165,20 +167,34 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     if (last) version_free(version);
 }
 
+/* Memory and descriptors come back, and rights change, while the file stays the same: it is tried
+ * again, less and less often. One that is damaged is not. */
+static void version_refuse(struct dt_server *server, struct dt__file_id file, dt_status status)
+{
+    const double MOST_SECS = 60;
+    const bool passes = status == DT_EIO || status == DT_EMEMORY;
+    const bool again = is_same_file(file, server->refused);
+    if (!again || strcmp(server->reason, dt_error_text()) != 0)
+        dt_warn("passed over: %s", dt_error_text());
+    snprintf(server->reason, sizeof server->reason, "%s", dt_error_text());
+    server->refused = file;
+    server->pause_secs = again ? fmin(2 * server->pause_secs, MOST_SECS) : 1;
+    if (passes) dt_debug("tried again in %g s", server->pause_secs);
+    server->retry_at = passes ? dt_clock_secs() + server->pause_secs : INFINITY;
+}
+
 static void version_take_up_newer(struct dt_server *server)
 {
     char *path;
     struct dt__version *newer, *older = server->version;
     if (dt_model_find(server->model, true, &path, NULL)) return;
     const struct dt__file_id file = file_identify(path);
-    const bool refused = is_same_file(file, server->refused);
-    const bool known = is_same_file(file, older->file) || (refused && server->damaged);
+    const bool rests = dt_clock_secs() < server->retry_at;
+    const bool known =
+        is_same_file(file, older->file) || (rests && is_same_file(file, server->refused));
     const dt_status status = known ? DT_OK : version_load(path, &newer);
     if (status) {
-        if (!refused) dt_warn("passed over: %s", dt_error_text());
-        server->refused = file;
-        /* Memory and descriptors come back, and rights change, while the file stays the same. */
-        server->damaged = status != DT_EIO && status != DT_EMEMORY;
+        version_refuse(server, file, status);
     } else if (!known) {
         pthread_mutex_lock(&server->lock);
         server->version = newer;

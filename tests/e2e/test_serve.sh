@@ -92,7 +92,7 @@ most = min(hard, 4096) if hard > 0 else 4096
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 for number in range(3, min(1100, most - 100)): # a limit below leaves room for the server's own
     os.dup2(0, number)
-os.execv("$dtrain", ["$dtrain", *sys.argv[1:]])
+os.execv("$dtrain", ["$dtrain", "--log=debug", *sys.argv[1:]])
 END
 chmod +x "$tmp/crowded"
 alone=$dtrain dtrain=$tmp/crowded
@@ -148,6 +148,7 @@ prlimit --pid $server --nofile=3:
 mv "$tmp/new.h5" "$tmp/model.h5"
 passed_over() { grep -q 'passed over' "$tmp/log"; }
 settle 10 passed_over || fail 'a file is read without descriptors'
+settle 10 grep -q 'tried again in 2 s' "$tmp/log" || fail 'each second anew'
 prlimit --pid $server --nofile="$descriptors":
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
 check_eq 'warnings of a file that cannot be read' "$(grep -c 'passed over' "$tmp/log")" 1
