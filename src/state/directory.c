@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/internal.h"
@@ -237,6 +238,7 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
     const struct dt__path path = dt__path("%s/lock", run_dir);
     char host[65] = "", text[DT_LOCK_HOLDER], state;
     dt_status status = DT_OK;
+    struct stat held, there;
     int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return dt__fail_errno(path.text, "cannot open");
     while (flock(fd, LOCK_EX | LOCK_NB)) {
@@ -249,6 +251,11 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
         dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",
                 run_dir, strerror(errno));
         break;
+    }
+    /* One that dt__run_unmake has removed meanwhile holds nobody off. */
+    if (!fstat(fd, &held) && (stat(path.text, &there) || held.st_ino != there.st_ino)) {
+        close(fd);
+        return dt_lock_take(run_dir, out_fd);
     }
     /* For the message of the one that comes second, and in the second line for who asks whether the
      * run goes on; the lock holds without it. Synced, so that other hosts read it too. */
@@ -269,6 +276,13 @@ void dt_lock_drop(int fd)
     if (fd < 0) return;
     if (ftruncate(fd, 0)) dt_debug("the lock file cannot be emptied: %s", strerror(errno));
     close(fd);
+}
+
+void dt__run_unmake(const char *run_dir)
+{
+    if (rmdir(dt__path("%s/ckpt", run_dir).text)) return;
+    (void)unlink(dt__path("%s/lock", run_dir).text);
+    (void)rmdir(run_dir);
 }
 
 const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])

@@ -43,4 +43,8 @@ dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
  * file's rename and the move of latest.h5: that file would count as abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
+/* Removes the directory of a run that did not begin, with its lock, which the caller holds; what
+ * else lies there stays. */
+void dt__run_unmake(const char *run_dir);
+
 #endif

@@ -38,7 +38,8 @@ struct dt_bank {
     bool stop; /* the program has asked for it */
 
     /* The run directory's files (rundir.c). */
-    int lock; /* file descriptor, -1: none */
+    int lock;      /* file descriptor, -1: none */
+    bool dir_made; /* for this run, which has not begun */
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     struct dt_config before;     /* of the run that is resumed */

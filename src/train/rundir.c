@@ -202,6 +202,7 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->job = job;
     bank->lock = -1;
     bank->run_start = dt_clock_secs();
+    bank->dir_made = !dt_path_exists(dir);
     DT_TRY(dt_dir_make(job->ckpt_dir.text));
     DT_TRY(dt_lock_take(dir, &bank->lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));
@@ -225,6 +226,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
                                         .export_keep = config->export.keep,
                                         .records = job->records.text};
     DT_TRY(dt__bank_start(bank, vectors));
+    bank->dir_made = false;
     DT_TRY(dt_file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
                          strlen(bank->state.config), NULL, NULL));
     DT_TRY(dt_report_open(dir, job->last_step, &bank->report));
@@ -260,5 +262,6 @@ void dt__bank_close(struct dt_bank *bank)
     dt_free(bank->state.config);
     dt_free(bank->state.history);
     dt_json_free(&bank->change);
+    if (bank->dir_made && bank->lock >= 0) dt__run_unmake(bank->job->config->run.dir);
     if (bank->job) dt_lock_drop(bank->lock);
 }

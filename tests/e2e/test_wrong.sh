@@ -24,6 +24,7 @@ csv() {
     { echo a,b,kind; cat "$tmp/rows"; printf '%s\n' "$2"; } >"$tmp/data/2.csv"
     wrong 1 "2.csv:302: $1" data.train="$tmp/data/*.csv" run.dir="$tmp/other"
     rm "$tmp/data/2.csv"
+    [ ! -e "$tmp/other" ] || fail "a start that was refused leaves $(ls "$tmp/other")"
 }
 
 printf '[train]\nepochs = 1\nlerning_rate = 1\n' >"$tmp/config.ini"

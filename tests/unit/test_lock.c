@@ -1,9 +1,21 @@
-/* Would catch: two jobs in one run directory; a dead job's lock that blocks the next start. */
+/* Would catch: two jobs in one run directory, also where the first takes its lock away; a dead job's
+ * lock that blocks the next start. */
 #include "state_sample.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+
+/* Another job's end, between opening of the lock file and locking. */
+static bool removes;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+    if (removes) (void)unlink(in_dir("lock"));
+    removes = false;
+    return __real_flock(fd, operation);
+}
 
 /* A child that takes the lock, says so through the pipe, and sleeps. */
 static pid_t start_holder(void)
@@ -46,6 +58,16 @@ START_TEST(a_killed_jobs_lock_does_not_block)
     waitpid(child, NULL, 0);
     ck_assert(dt_path_exists(in_dir("lock")));
     assert_ok(dt_lock_take(test_dir, &fd));
+    dt_lock_drop(fd);
+}
+END_TEST
+
+START_TEST(a_lock_that_is_removed_is_taken_anew)
+{
+    int fd, twin;
+    removes = true;
+    assert_ok(dt_lock_take(test_dir, &fd));
+    ck_assert_int_eq(dt_lock_take(test_dir, &twin), DT_EIO);
     dt_lock_drop(fd);
 }
 END_TEST
@@ -107,6 +129,7 @@ int main(void)
     const TTest *const tests[] = {
         a_second_job_is_refused_by_name,
         a_killed_jobs_lock_does_not_block,
+        a_lock_that_is_removed_is_taken_anew,
         a_dropped_lock_is_free,
         a_program_that_we_start_does_not_inherit_it,
         the_holder_is_told,
