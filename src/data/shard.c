@@ -237,14 +237,12 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-#define PART ".part" /* behind the name of a shard until all are complete */
-
 /* What a run leaves behind that fails, or was killed. */
 static void parts_remove(const char *dir)
 {
     DIR *names = opendir(dir);
     for (const struct dirent *entry; names && (entry = readdir(names));)
-        if (!fnmatch("shard-*.h5" PART "*", entry->d_name, 0))
+        if (!fnmatch("shard-*.h5" DT__SHARD_PART "*", entry->d_name, 0))
             unlinkat(dirfd(names), entry->d_name, 0);
     if (names) closedir(names);
 }
@@ -258,7 +256,7 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     if (!names) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     for (const struct dirent *entry; (entry = readdir(names));) {
         has_shards |= !fnmatch("shard-*.h5", entry->d_name, 0);
-        has_parts |= !fnmatch("shard-*.h5" PART, entry->d_name, 0);
+        has_parts |= !fnmatch("shard-*.h5" DT__SHARD_PART, entry->d_name, 0);
     }
     closedir(names);
     if (has_shards)
@@ -272,14 +270,14 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
-/* Between names with PART and without: of the first `shards` of `all`. */
+/* Between names with DT__SHARD_PART and without: of the first `shards` of `all`. */
 static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
     for (int s = 0; s < shards && !status; s++) {
         char *path, *part = NULL;
         DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, all));
-        status = dt_format(&part, "%s" PART, path);
+        status = dt_format(&part, "%s" DT__SHARD_PART, path);
         if (!status && rename(complete ? part : path, complete ? path : part)) {
             status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
             if (complete) (void)shards_name(out_dir, s, all, false);
@@ -334,7 +332,8 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
         end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
         job.rows = end - job.shuffle.taken;
-        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5" PART, out_dir, (int)s, shards));
+        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5" DT__SHARD_PART, out_dir, (int)s,
+                           shards));
         status = dt_file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
         dt_free(path);
     }

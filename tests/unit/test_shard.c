@@ -151,6 +151,20 @@ static int count_entries(const char *path)
     return count;
 }
 
+/* A kill as they get their names. */
+START_TEST(half_of_the_shards_are_not_taken_for_all)
+{
+    struct dt_source *source;
+    put_text("in.csv", "1,0\n2,1\n");
+    set("data.train=in.csv");
+    EXPECT_OK(dt_shard_write(&config, "half", 2));
+    ck_assert_int_eq(rename("half/shard-00001-of-00002.h5", "half/shard-00001-of-00002.h5.part"), 0);
+    set("data.train=half/*.h5");
+    EXPECT_FAIL(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
+                "half/shard-00001-of-00002.h5.part: dtrain shard was killed");
+}
+END_TEST
+
 START_TEST(mistakes_are_named)
 {
     put_text("in.csv", "1,0\n2,1\n");
@@ -234,5 +248,5 @@ START_TEST(a_disk_without_room_is_told_before)
 END_TEST
 
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 2}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
+           {shapes_are_kept, 2}, {half_of_the_shards_are_not_taken_for_all, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
            {a_disk_without_room_is_told_before, 1})
