@@ -185,6 +185,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 /* What the job has said. */
 struct tail {
     char line[CLI_LINE], error[CLI_LINE]; /* its last error line, behind ERROR; "": none */
+    char lost[CLI_LINE]; /* the rank that mpirun says was killed; "": none */
     size_t length;
     bool ranks;     /* one of them has said something */
     bool few_slots; /* mpirun has said so, at length */
@@ -224,6 +225,8 @@ static dt_status job_status(const struct launch *launch, int code, const struct 
     if (exit_code == 75 || (exit_code && launch->asked && silent)) status = DT_STOPPED;
     if (status == DT_OK || status == DT_STOPPED) return status;
     if (!silent) return dt_fail(status, "%s", tail->error);
+    /* The one rank of its host: nobody else can tell before mpirun ends them. */
+    if (tail->lost[0]) return dt_fail(status, "%s", tail->lost);
     return dt_fail(status, "the job ended without an error line, and mpirun with %s %d",
                    WIFEXITED(code) ? "exit code" : "signal",
                    WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
@@ -263,6 +266,8 @@ static size_t pass_on(int from, struct tail *tail)
         tail->ranks |= strstr(tail->line, "dtrain: ") != NULL;
         const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
         if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
+        if (strstr(tail->line, "mpirun noticed that process rank"))
+            snprintf(tail->lost, sizeof tail->lost, "%s", tail->line);
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
         if (strstr(tail->line, "the job has been aborted")) tail->aborted = true;
     }

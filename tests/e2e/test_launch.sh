@@ -58,6 +58,7 @@ as_mpirun "$tmp/aborting" <<END
 touch "$tmp/aborted"
 sleep 1000 &
 sleep 1
+echo 'mpirun noticed that process rank 1 with PID 7 on node far exited on signal 9 (Killed).' >&2
 echo 'a non-zero exit code. Per user-direction, the job has been aborted.' >&2
 exec sleep 1000
 END
@@ -351,5 +352,7 @@ check_eq 'exit of a job that says nothing for long' $? 75
 check_eq 'its errors' "$(errors "$tmp/lives.err")" 0
 wait $aborts
 check_eq 'exit behind an mpirun that does not end the job' $? 75
+grep -q 'launch: restart .*: mpirun noticed that process rank 1 .* on node far' "$tmp/aborts.err" ||
+    { cat "$tmp/aborts.err"; fail 'a rank that mpirun alone saw end is not named'; }
 wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
 check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"
