@@ -66,7 +66,8 @@ dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
                    "data.train=%s: %s are not those that the checkpoint was trained on; "
                    "run.dir=NEW begins a new run, run.init beside it from its weights",
                    job->config->data.train,
-                   files ? "files, rows or columns" : "values, or the order of rows,");
+                   files ? "files, rows or columns"
+                         : "values, the order of rows, or how they are written,");
 }
 
 /* ---- what a resume changes ------------------------------------------------------------------ */

@@ -107,6 +107,6 @@ for kind in csv idx; do
     for steps in 2 3; do # a run that is over, and one that goes on
         "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=$steps 2>"$tmp/err" &&
             fail "$kind: other values are taken for the same"
-        grep -q 'values, or the order of rows, are not those' "$tmp/err" || fail "$(cat "$tmp/err")"
+        grep -q 'values, the order of rows, or how they are written, are not those' "$tmp/err" || fail "$(cat "$tmp/err")"
     done
 done
