@@ -276,19 +276,19 @@ static size_t pass_on(int from, struct tail *tail)
 
 /* What mpirun has started here: ranks, and ways to other hosts. */
 struct children {
-    char program[16];         /* the ranks' name, as much of it as the kernel keeps */
-    bool seen, ranks;         /* any so far; ranks among them */
-    bool living, rank_living; /* any that has not ended; ranks among them */
+    char program[16]; /* the ranks' name, as much of it as the kernel keeps */
+    bool seen, ranks; /* any so far; ranks among them */
+    bool living;      /* one has not ended, a rank once there are ranks */
 };
 
 static void children_look(pid_t pid, struct children *children)
 {
     char path[64], name[32], state;
     glob_t lists;
-    children->living = children->rank_living = false;
+    children->living = false;
     snprintf(path, sizeof path, "/proc/%ld/task/*/children", (long)pid);
     if (glob(path, 0, NULL, &lists)) {
-        children->living = children->rank_living = true; /* this kernel does not say */
+        children->living = true; /* this kernel does not say */
         return;
     }
     for (size_t i = 0; i < lists.gl_pathc; i++) {
@@ -298,9 +298,9 @@ static void children_look(pid_t pid, struct children *children)
             if (!(stat = fopen(path, "re"))) continue;
             if (fscanf(stat, "%*d (%31[^)]) %c", name, &state) == 2) {
                 const bool rank = !strcmp(name, children->program), lives = state != 'Z';
+                if (rank && !children->ranks) children->living = false;
                 children->ranks |= rank;
-                children->living |= lives;
-                children->rank_living |= rank && lives;
+                children->living |= lives && rank == children->ranks;
             }
             fclose(stat);
         }
@@ -318,8 +318,7 @@ static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct ta
 {
     if (tail->error[0] || tail->aborted) return false;
     children_look(pid, children);
-    if (children->ranks) return children->rank_living;
-    return children->living || (children->seen && !launch->hosts.hydra);
+    return children->living || (!children->ranks && children->seen && !launch->hosts.hydra);
 }
 
 /* Looks for hosts that have come back or are new, now and then, and stops the job at a checkpoint
