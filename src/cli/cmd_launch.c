@@ -185,7 +185,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 /* What the job has said. */
 struct tail {
     char line[CLI_LINE], error[CLI_LINE]; /* its last error line, behind ERROR; "": none */
-    char lost[CLI_LINE]; /* the rank that mpirun says was killed; "": none */
+    char lost[CLI_LINE]; /* the rank or daemon that mpirun says is gone; "": none */
     size_t length;
     bool ranks;     /* one of them has said something */
     bool few_slots; /* mpirun has said so, at length */
@@ -266,7 +266,8 @@ static size_t pass_on(int from, struct tail *tail)
         tail->ranks |= strstr(tail->line, "dtrain: ") != NULL;
         const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
         if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
-        if (strstr(tail->line, "mpirun noticed that process rank"))
+        if (strstr(tail->line, "mpirun noticed that process rank") ||
+            strstr(tail->line, "has lost communication with a remote daemon"))
             snprintf(tail->lost, sizeof tail->lost, "%s", tail->line);
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
         if (strstr(tail->line, "the job has been aborted")) tail->aborted = true;
@@ -402,6 +403,10 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
+    /* Where a host is cut off before the ranks can tell, mpirun would hear of it after 8 minutes. */
+    setenv("OMPI_MCA_oob_tcp_keepalive_time", "20", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_probes", "6", 0);
     dt_status status = cli_start(command, STDERR_FILENO, &from, &pid);
     dt_free(command);
     DT_TRY(status);
