@@ -180,24 +180,20 @@ static bool steers_plateau(const struct dt_config *before, const struct dt_confi
 static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
                               const struct dt_config *now, dt_change_fn *tell, void *arg)
 {
-    dt_status status = DT_OK;
-    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
-        char *was = NULL, *is = NULL;
+        char buffers[2][DT_REAL_TEXT];
         const bool steers = resume == DT__TOLD && steers_plateau(before, now, option->name);
         if (option->resume != resume && !steers) continue;
-        status = dt__option_text(before, option, &was);
-        if (!status) status = dt__option_text(now, option, &is);
+        const char *was = dt__option_text(before, option, buffers[0]);
+        const char *is = dt__option_text(now, option, buffers[1]);
         /* 0 takes what the run has */
-        bool takes_any =
-            !status && !strcmp(is, "0") &&
-            (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "run.parts") ||
-             !strcmp(option->name, "train.groups"));
-        if (!status && !takes_any && strcmp(was, is)) status = tell(arg, option->name, was, is);
-        dt_free(was);
-        dt_free(is);
+        bool takes_any = !strcmp(is, "0") && (!strcmp(option->name, "run.replicas") ||
+                                              !strcmp(option->name, "run.parts") ||
+                                              !strcmp(option->name, "train.groups"));
+        if (!takes_any && strcmp(was, is)) DT_TRY(tell(arg, option->name, was, is));
     }
-    return status;
+    return DT_OK;
 }
 
 /* Lists the short forms that model.layers was made of: those that are given, else model.hidden. */
@@ -207,16 +203,13 @@ static dt_status short_forms_told(const struct dt_config *config, struct dt_text
                                         "model.embedding", "model.wide",       "model.hidden"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const struct dt__option *option = NULL;
-        char *value = NULL;
+        char value[DT_REAL_TEXT];
         if (!dt_config_is_given(config, forms[i]) &&
             (out->length || strcmp(forms[i], "model.hidden")))
             continue;
-        dt_status status = dt__option_find(forms[i], &option);
-        if (!status) status = dt__option_text(config, option, &value);
-        if (!status)
-            status = dt_text_add(out, "%s%s=%.200s", out->length ? ", " : "", forms[i], value);
-        dt_free(value);
-        DT_TRY(status);
+        DT_TRY(dt__option_find(forms[i], &option));
+        DT_TRY(dt_text_add(out, "%s%s=%.200s", out->length ? ", " : "", forms[i],
+                           dt__option_text(config, option, value)));
     }
     return DT_OK;
 }

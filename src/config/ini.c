@@ -183,7 +183,7 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
 {
     struct dt_text text = {0};
     const char *section = NULL;
-    char *value = NULL;
+    char buffer[DT_REAL_TEXT];
     dt_status status = DT_OK;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
@@ -193,9 +193,7 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && !where)) continue;
-        dt_free(value);
-        value = NULL;
-        DT_GUARD(dt__option_text(config, option, &value));
+        const char *value = dt__option_text(config, option, buffer);
         if (!usual && !strcmp(value, option->initial)) continue;
         if (section != option->section)
             DT_GUARD(dt_text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
@@ -206,7 +204,6 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
     }
     *out = text;
 done:
-    dt_free(value);
     if (status) dt_text_free(&text);
     return status;
 }
@@ -218,16 +215,14 @@ dt_status dt_config_print_given(const struct dt_config *config, const char *sect
     dt_status status = DT_OK;
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         const struct dt__option *option = &dt__options[i];
-        char *value = NULL;
+        char value[DT_REAL_TEXT];
         bool said = config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0;
         for (size_t b = 0; but[b]; b++)
             said |= !strcmp(but[b], option->key);
         if (said) continue;
-        status = dt__option_text(config, option, &value);
-        if (!status) status = dt_text_add(&text, "%s = ", option->key);
-        if (!status) status = value_quote(&text, value);
+        status = dt_text_add(&text, "%s = ", option->key);
+        if (!status) status = value_quote(&text, dt__option_text(config, option, value));
         if (!status) status = dt_text_add(&text, "\n");
-        dt_free(value);
     }
     if (text.length) fprintf(out, "%s", text.data);
     dt_text_free(&text);

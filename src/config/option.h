@@ -39,9 +39,10 @@ bool dt__option_is_hidden(const struct dt__option *option);
 /* Sets the option's field. DT_EUSAGE: "NAME=VALUE: expected ...". */
 dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
                          const char *value);
-/* The field as text, which dt__option_set turns into the same value. Caller frees. */
-dt_status dt__option_text(const struct dt_config *config, const struct dt__option *option,
-                          char **out);
+/* The field as text, which dt__option_set turns into the same value: in the buffer, or the field's
+ * own. */
+const char *dt__option_text(const struct dt_config *config, const struct dt__option *option,
+                            char buffer[DT_REAL_TEXT]);
 
 /* What dt_config_check says, in its order; NULL behind the last. */
 extern const char *const dt__rule_messages[];

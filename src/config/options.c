@@ -186,24 +186,24 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 
 /* ---- value to text -------------------------------------------------------------------------- */
 
-dt_status dt__option_text(const struct dt_config *config, const struct dt__option *option,
-                          char **out)
+const char *dt__option_text(const struct dt_config *config, const struct dt__option *option,
+                            char buffer[DT_REAL_TEXT])
 {
     const void *field = (const char *)config + option->offset;
-    char buffer[DT_REAL_TEXT];
     switch (option->type) {
     case DT__INT:
-        return dt_format(out, "%lld", (long long)*(const int64_t *)field);
+        snprintf(buffer, DT_REAL_TEXT, "%lld", (long long)*(const int64_t *)field);
+        return buffer;
     case DT__REAL:
-        return dt_strdup(dt_real_text(*(const double *)field, buffer), out);
+        return dt_real_text(*(const double *)field, buffer);
     case DT__BOOL:
-        return dt_strdup(*(const bool *)field ? "yes" : "no", out);
-    case DT__TEXT:
-        return dt_strdup(*(char *const *)field, out);
+        return *(const bool *)field ? "yes" : "no";
     case DT__WORD:
-        return dt_strdup(dt_config_word(option->words, *(const int *)field, buffer), out);
+        return dt_config_word(option->words, *(const int *)field, buffer);
+    case DT__TEXT:
+        break;
     }
-    return dt_fail(DT_EBUG, "%s: unknown type", option->name);
+    return *(char *const *)field;
 }
 
 const char *dt_config_word(const char *words, int value, char buffer[16])
@@ -246,11 +246,10 @@ bool dt_config_is_given(const struct dt_config *config, const char *name)
 bool dt_config_is_changed(const struct dt_config *config, const char *name)
 {
     const struct dt__option *option = NULL;
-    char *value = NULL;
-    if (dt__option_find(name, &option) || dt__option_text(config, option, &value)) return false;
-    const bool changed = *value && strcmp(value, option->initial) != 0;
-    dt_free(value);
-    return changed;
+    char buffer[DT_REAL_TEXT];
+    if (dt__option_find(name, &option)) return false;
+    const char *value = dt__option_text(config, option, buffer);
+    return *value && strcmp(value, option->initial) != 0;
 }
 
 void dt_config_free(struct dt_config *config)

@@ -134,17 +134,14 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;
     for (size_t i = 0; i < count; i++) {
         const struct dt__option *option = NULL;
-        char *text = NULL;
+        char text[DT_REAL_TEXT];
         DT_TRY(
             dt__option_find(i < PRESET_COUNT ? PRESET[i][0] : by_data[i - PRESET_COUNT], &option));
         if (config->given[option - dt__options] == DT_GIVEN) continue;
         if (widths && !strcmp(option->name, "model.layers")) continue;
         /* which the preset sets for an evaluator alone */
         if (!before->eval.dedicated && !strcmp(option->name, "run.checkpoint_steps")) continue;
-        dt_status status = dt__option_text(before, option, &text);
-        if (!status) status = dt__option_set(config, option, text);
-        dt_free(text);
-        DT_TRY(status);
+        DT_TRY(dt__option_set(config, option, dt__option_text(before, option, text)));
         /* With these the layers are made again when the widths are known, and compared. */
         if (network && !strcmp(option->name, "model.layers"))
             config->given[option - dt__options] = DT_GIVEN_NOT;
@@ -157,13 +154,10 @@ dt_status dt_config_preset_text(const struct dt_config *config, char **out)
     struct dt_text list = {0};
     dt_status status = dt_text_add(&list, "%s", "");
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
-        char *value = NULL;
-        if (config->given[i] != DT_GIVEN_BY_PRESET) continue;
-        status = dt__option_text(config, &dt__options[i], &value);
-        if (!status)
-            status =
-                dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name, value);
-        dt_free(value);
+        char value[DT_REAL_TEXT];
+        if (config->given[i] == DT_GIVEN_BY_PRESET)
+            status = dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name,
+                                 dt__option_text(config, &dt__options[i], value));
     }
     *out = list.data;
     return status;

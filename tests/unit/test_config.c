@@ -389,13 +389,10 @@ static void round_trip(void)
     EXPECT_OK(dt_config_print(&back, &again));
     ck_assert_str_eq(text, again);
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        char *before, *after;
+        char before[DT_REAL_TEXT], after[DT_REAL_TEXT];
         if (*config.model.layers && !strcmp(dt__options[i].section, "model")) continue;
-        EXPECT_OK(dt__option_text(&config, &dt__options[i], &before));
-        EXPECT_OK(dt__option_text(&back, &dt__options[i], &after));
-        ck_assert_str_eq(before, after);
-        dt_free(before);
-        dt_free(after);
+        ck_assert_str_eq(dt__option_text(&config, &dt__options[i], before),
+                         dt__option_text(&back, &dt__options[i], after));
     }
     dt_free(text);
     dt_free(again);
@@ -478,11 +475,10 @@ START_TEST(every_option_survives)
 {
     set_up();
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        char buffer[DT_REAL_TEXT], *text;
+        char buffer[DT_REAL_TEXT];
         EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
-        EXPECT_OK(dt__option_text(&config, &dt__options[i], &text));
-        ck_assert_str_ne(text, dt__options[i].initial);
-        dt_free(text);
+        ck_assert_str_ne(dt__option_text(&config, &dt__options[i], buffer),
+                         dt__options[i].initial);
     }
     round_trip();
     dt_config_free(&config);
@@ -494,7 +490,7 @@ START_TEST(values_go_to_another_process)
 {
     struct dt_config other;
     size_t length;
-    char *bytes, *before, *after;
+    char *bytes, before[DT_REAL_TEXT], after[DT_REAL_TEXT];
     set_up();
     EXPECT_OK(dt_config_init(&other));
     for (int i = 0; i < DT__OPTION_COUNT; i += 2) {
@@ -507,12 +503,9 @@ START_TEST(values_go_to_another_process)
     ck_assert(!dt_config_is_given(&other, dt__options[0].name));
     EXPECT_OK(dt_config_unpack(&other, bytes, length));
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        EXPECT_OK(dt__option_text(&config, &dt__options[i], &before));
-        EXPECT_OK(dt__option_text(&other, &dt__options[i], &after));
-        ck_assert_str_eq(before, after);
+        ck_assert_str_eq(dt__option_text(&config, &dt__options[i], before),
+                         dt__option_text(&other, &dt__options[i], after));
         ck_assert(dt_config_is_given(&other, dt__options[i].name) == (i % 2 == 0));
-        dt_free(before);
-        dt_free(after);
     }
     dt_free(bytes);
     dt_config_free(&other);
