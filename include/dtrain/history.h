@@ -87,6 +87,8 @@ double dt_history_real(const struct dt_history *history, enum dt_record_kind kin
                        const char *key);
 const char *dt_history_text(const struct dt_history *history, enum dt_record_kind kind,
                             size_t index, const char *key);
+/* A number of the newest record of a kind; NaN: there is none. */
+double dt_history_last(const struct dt_history *history, enum dt_record_kind kind, const char *key);
 /* The first of the best evaluations; false: there is none. */
 bool dt_history_best(const struct dt_history *history, size_t *out_index, double *out_value);
 /* The value of a key of config.ini ("train.lr"); NULL: not there. */

@@ -34,13 +34,6 @@ struct comparison {
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Of the newest record of an end, which may be that of an earlier session; NaN: there is none. */
-static double final_real(const struct dt_history *history, const char *key)
-{
-    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1;
-    return dt_history_real(history, DT_RECORD_FINAL, last, key);
-}
-
 /* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error, as is
  * a directory that cannot be looked into. */
 static bool path_is_stray(const char *path)
@@ -92,13 +85,14 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
-    /* an early stop's last step has no record of training */
-    number[STEPS] = fmax(n ? (double)last->step : NAN, final_real(history, "step"));
+    /* an early stop's last step has no record of training; the end may be an earlier session's */
+    number[STEPS] =
+        fmax(n ? (double)last->step : NAN, dt_history_last(history, DT_RECORD_FINAL, "step"));
     number[SPEED] = last->samples_per_sec;
     number[WALL] = last->wall_secs;
     if (history->ended) {
-        number[SPEED] = final_real(history, "samples_per_sec");
-        number[WALL] = final_real(history, "wall_secs");
+        number[SPEED] = dt_history_last(history, DT_RECORD_FINAL, "samples_per_sec");
+        number[WALL] = dt_history_last(history, DT_RECORD_FINAL, "wall_secs");
     }
     run_place(comparison, &run);
     return DT_OK;

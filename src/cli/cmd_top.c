@@ -48,16 +48,10 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
-/* Of the newest record of a kind; NaN: there is none. */
-static double last_real(const struct view *view, enum dt_record_kind kind, const char *key)
-{
-    return dt_history_real(view->run, kind, dt_history_count(view->run, kind) - 1, key);
-}
-
 /* The status's value of a key, else the last train record's. */
 static double status_real(const struct view *view, const char *key, double recorded)
 {
-    const double value = last_real(view, DT_RECORD_STATUS, key);
+    const double value = dt_history_last(view->run, DT_RECORD_STATUS, key);
     return isnan(value) ? recorded : value;
 }
 
@@ -138,14 +132,14 @@ static void models_print(const struct view *view)
         cli_print_text(metric, 0);
         printf(" %.6g at step %.0f", value,
                dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
-        printf(", last %.6g at step %.0f\n", last_real(view, DT_RECORD_EVAL, metric),
-               last_real(view, DT_RECORD_EVAL, "step"));
+        printf(", last %.6g at step %.0f\n", dt_history_last(view->run, DT_RECORD_EVAL, metric),
+               dt_history_last(view->run, DT_RECORD_EVAL, "step"));
     }
     snprintf(path, sizeof path, "%s/ckpt/latest.h5", view->dir);
     if (stat(path, &info)) return;
     printf("last checkpoint %s ago", secs_format(difftime(time(NULL), info.st_mtime), age));
     if (dt_history_count(view->run, DT_RECORD_CHECKPOINT))
-        printf(", step %.0f", last_real(view, DT_RECORD_CHECKPOINT, "step"));
+        printf(", step %.0f", dt_history_last(view->run, DT_RECORD_CHECKPOINT, "step"));
     putchar('\n');
 }
 
@@ -218,11 +212,11 @@ static dt_status view_show(struct view *view)
                    : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
                                              (double)NAN, (double)NAN, (double)NAN};
     /* an early stop's last step has no record of training */
-    const double final = last_real(view, DT_RECORD_FINAL, "step");
+    const double final = dt_history_last(view->run, DT_RECORD_FINAL, "step");
     if (final > (double)view->last.step) {
         view->last.step = (uint64_t) final;
-        view->last.epoch = last_real(view, DT_RECORD_FINAL, "epoch");
-        view->last.wall_secs = last_real(view, DT_RECORD_FINAL, "wall_secs");
+        view->last.epoch = dt_history_last(view->run, DT_RECORD_FINAL, "epoch");
+        view->last.wall_secs = dt_history_last(view->run, DT_RECORD_FINAL, "wall_secs");
     }
     cli_print_text(view->run->dir, 0);
     printf(": ");

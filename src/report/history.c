@@ -52,6 +52,11 @@ double dt_history_real(const struct dt_history *history, enum dt_record_kind kin
     return real_of(dt__history_record(history, kind, index), key);
 }
 
+double dt_history_last(const struct dt_history *history, enum dt_record_kind kind, const char *key)
+{
+    return dt_history_real(history, kind, dt_history_count(history, kind) - 1, key);
+}
+
 const char *dt_history_text(const struct dt_history *history, enum dt_record_kind kind,
                             size_t index, const char *key)
 {
@@ -484,9 +489,8 @@ bool dt_history_has_ended(const char *run_dir, uint64_t step)
 {
     struct dt_history *history;
     if (dt_history_read(run_dir, &history)) return false;
-    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1;
     const bool ended = history->ended && strcmp(history->status, "stopped") != 0 &&
-                       dt_history_real(history, DT_RECORD_FINAL, last, "step") == (double)step;
+                       dt_history_last(history, DT_RECORD_FINAL, "step") == (double)step;
     dt_history_free(history);
     return ended;
 }
