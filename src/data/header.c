@@ -94,6 +94,7 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
         DT_TRY(dt__dict_add(&header->index, cells->items[i], strlen(cells->items[i]), &number));
         if (header->index.entries[number].count == 1) header->first[number] = i;
     }
+    DT_TRY(dt_alloc(cells->count, sizeof *header->categories, "columns", &header->categories));
     return dt_alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
 }
 
@@ -178,6 +179,7 @@ void dt__header_free(struct dt__header *header)
     dt__dict_free(&header->index);
     dt_free(header->first);
     dt_free(header->roles);
+    dt_free(header->categories);
     *header = (struct dt__header){0};
 }
 
@@ -276,12 +278,12 @@ static dt_status header_mark(const struct dt__header *header, const char *key, c
     return status;
 }
 
-dt_status dt__header_mark_categories(const struct dt__header *header,
-                                     const struct dt_config *config, bool insist, bool *marks)
+dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_config *config,
+                                     bool insist)
 {
     const char *list = config->data.categories;
     if (!strcmp(list, "auto") || !strcmp(list, "none")) return DT_OK;
-    return header_mark(header, "data.categories", list, insist, marks);
+    return header_mark(header, "data.categories", list, insist, header->categories);
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
@@ -435,30 +437,26 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
 /* ---- columns of several files --------------------------------------------------------------- */
 
 /* The first file of the training data says what columns there are. */
-static dt_status columns_make(struct dt__survey *survey, const struct dt__header *header)
+static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
     struct dt__columns *columns = &survey->source->columns;
-    bool *insisted;
-    dt_status status = DT_OK;
     DT_TRY(dt__survey_features(survey, header->features));
     DT_TRY(dt__columns_init(columns, config, header->features));
-    if (header->names && (status = header_distinct(header)))
+    const dt_status status = header->names ? header_distinct(header) : DT_OK;
+    if (status)
         return dt_fail(status, "%s: rename one; data.ignore leaves columns out by their numbers",
                        dt_error_text());
-    DT_TRY(dt_alloc(header->cells.count, sizeof *insisted, "columns", &insisted));
-    DT_GUARD(dt__header_mark_categories(header, config, true, insisted));
+    DT_TRY(dt__header_mark_categories(header, config, true));
     for (size_t i = 0; i < header->cells.count; i++) {
         if (header->roles[i] < 0) continue;
         struct dt__column *column = &columns->items[header->roles[i]];
         column->place = i;
-        column->insisted = insisted[i];
-        if (insisted[i]) column->kind = DT_COLUMN_CATEGORY;
-        if (header->names) DT_GUARD(dt_strdup(header->cells.items[i], &column->name));
+        column->insisted = header->categories[i];
+        if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
+        if (header->names) DT_TRY(dt_strdup(header->cells.items[i], &column->name));
     }
-done:
-    dt_free(insisted);
-    return status;
+    return DT_OK;
 }
 
 /* The first header says what weight and labels are called, those in their order. */

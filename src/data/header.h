@@ -27,6 +27,7 @@ struct dt__header {
     size_t *first;         /* (index.count) the first cell that has the text */
     bool names;            /* the cells name the columns */
     int32_t *roles;        /* (cells.count) */
+    bool *categories;      /* (cells.count) dt__header_mark_categories: data.categories lists it */
     size_t features, labels;
     struct dt__want *wants;
     size_t nwants, wants_room;
@@ -58,8 +59,8 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
 
 /* Marks the columns that data.categories lists; its words auto and none list no column. `insist`:
  * they must be there. DT_EMISMATCH. */
-dt_status dt__header_mark_categories(const struct dt__header *header,
-                                     const struct dt_config *config, bool insist, bool *marks);
+dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_config *config,
+                                     bool insist);
 /* The first cell with a text; *twice: it is not the only one. False: there is none. */
 bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice);
 /* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one

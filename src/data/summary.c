@@ -32,7 +32,6 @@ struct summary {
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
     bool falls;                /* a number is not above the one before */
-    bool insisted;             /* data.categories names it */
     struct dt__dict distinct;  /* up to MOST_DISTINCT, */
     uint64_t counted;          /* of so many values */
     struct dt__dates dates;    /* of texts that are dates */
@@ -43,7 +42,7 @@ struct summary {
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
     uint64_t points;           /* numbers with a point */
     uint64_t thirds;           /* those with 1 to 3 digits before it, and 3 behind */
-    bool decimal;              /* some column of the table has commas that are decimal ones */
+    const char *type;          /* what training takes it for */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -156,25 +155,20 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt__names *cells = &header->cells;
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
-    bool *insisted;
     dt_status status = dt__header_parse(header, &config, &table->lines, record, length);
     if (!status)
         status = dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns);
     if (!status) status = dt__header_decide(header, &config, &table->lines);
     if (status)
         return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
-    DT_TRY(dt_alloc(cells->count, sizeof *insisted, "columns", &insisted));
-    status = dt__header_mark_categories(header, &config, false, insisted);
     for (size_t i = 0; i < cells->count; i++) {
         struct summary *column = &table->columns[i];
-        column->insisted = insisted[i];
         if (header->names)
             text_copy(cells->items[i], strlen(cells->items[i]), NAME_BYTES, column->name);
         else
             snprintf(column->name, sizeof column->name, "%zu", i);
     }
-    dt_free(insisted);
-    return status;
+    return dt__header_mark_categories(header, &config, false);
 }
 
 static dt_status table_read(struct table *table)
@@ -221,23 +215,8 @@ static void label_choose(struct table *table)
     role = roles[last], roles[last] = roles[at], roles[at] = role;
 }
 
-/* Commas that may stand between thousands are decimal ones where those of another column, a few
- * texts aside, must be. */
-static void commas_decide(struct table *table)
-{
-    const size_t count = table->header.cells.count;
-    bool decimal = false;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t sure = table->columns[i].kinds[DT__TEXT_COMMA];
-        decimal |= sure && 2 * sure >= table->columns[i].texts;
-    }
-    for (size_t i = 0; i < count; i++)
-        table->columns[i].decimal = decimal;
-}
-
-/* ---- telling -------------------------------------------------------------------------------- */
-
-static const char *summary_type(const struct summary *column)
+/* `decimals`: other columns have commas that are decimal ones. */
+static const char *summary_type(const struct summary *column, bool insisted, bool decimals)
 {
     const uint64_t distinct = column->distinct.count, counted = column->counted;
     const bool whole = !column->fractions && !column->texts && !column->missing;
@@ -248,12 +227,12 @@ static const char *summary_type(const struct summary *column)
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
     const uint64_t most = texts - texts / ODD_SHARE; /* of texts, others may be marks of gaps */
     if (!column->numbers && !texts) return "empty";
-    if (column->insisted) return "category";
+    if (insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
         struct dt__dates dates = column->dates;
         return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
-    const bool decimal = kinds[DT__TEXT_COMMA] || (column->decimal && !column->numbers);
+    const bool decimal = kinds[DT__TEXT_COMMA] || (decimals && !column->numbers);
     if (texts && commas >= most) return decimal ? "comma" : "one comma";
     const uint64_t units = distinct > MOST_CLASSES ? column->units : 0; /* fewer may be names */
     if (texts && kinds[DT__TEXT_UNIT] + commas + units >= most) return "not plain";
@@ -269,6 +248,23 @@ static const char *summary_type(const struct summary *column)
     if (texts) return "category";
     return column->fractions ? "number" : column->padded ? "padded" : "integer";
 }
+
+/* Commas that may stand between thousands are decimal ones where those of another column, a few
+ * texts aside, must be. */
+static void types_decide(struct table *table)
+{
+    const size_t count = table->header.cells.count;
+    bool decimals = false;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t sure = table->columns[i].kinds[DT__TEXT_COMMA];
+        decimals |= sure && 2 * sure >= table->columns[i].texts;
+    }
+    for (size_t i = 0; i < count; i++)
+        table->columns[i].type =
+            summary_type(&table->columns[i], table->header.categories[i], decimals);
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
 
 /* Whether some numbers are written in a way that is not read: figures of the others would be
  * wrong. */
@@ -301,7 +297,7 @@ static void summary_print(const struct table *table, size_t at, FILE *out)
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
     fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(table, at),
-            summary_type(column), column->missing, distinct);
+            column->type, column->missing, distinct);
     if (column->numbers && !summary_misses_numbers(column))
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
                 column->greatest);
@@ -354,7 +350,7 @@ static void print_list(const struct table *table, const char *key, const char *w
         const bool label = table->header.roles[i] <= DT__ROLE_LABEL &&
                            dt_config_word_index("unique|padded|date", types) < 0;
         const bool feature = table->header.roles[i] >= 0 || (label && (*key == ';' || commas));
-        const char *type = summary_type(column);
+        const char *type = column->type;
         if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
         if (strcmp(column_role(table, i), role) != 0 &&
             !(feature && dt_config_word_index(types, type) >= 0))
@@ -373,7 +369,7 @@ static void print_odd(const struct table *table, FILE *out)
 {
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
-        const char *type = summary_type(column), *name = column->name;
+        const char *type = column->type, *name = column->name;
         if (table->header.roles[i] < 0 && table->header.roles[i] != DT__ROLE_LABEL) continue;
         if (!column->texts && column->points > SOME_POINTS && column->points < column->numbers &&
             column->thirds == column->points)
@@ -425,9 +421,9 @@ static void print_task(const struct table *table, FILE *out)
         if (table->header.roles[i] > DT__ROLE_LABEL) continue;
         labels++;
         kinds = label->distinct.count;
-        const bool commas = !strcmp(summary_type(label), "comma");
-        numbers &= commas || (label->numbers && !label->texts) ||
-                   !strcmp(summary_type(label), "odd number");
+        const bool commas = !strcmp(label->type, "comma");
+        numbers &=
+            commas || (label->numbers && !label->texts) || !strcmp(label->type, "odd number");
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
                    (label->least != 0 && label->least != 1 && kinds > 2) || kinds > MOST_CLASSES;
         whole &= !label->fractions && !commas && label->least >= 0;
@@ -481,8 +477,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
     const char *far = "";
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
-        if (table->header.roles[i] < 0 ||
-            dt_config_word_index(to_ignore(table), summary_type(column)) >= 0)
+        if (table->header.roles[i] < 0 || dt_config_word_index(to_ignore(table), column->type) >= 0)
             continue;
         missing += column->missing;
         if (summary_misses_numbers(column)) continue;
@@ -539,7 +534,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
     if (!status) label_choose(&table);
-    if (!status) commas_decide(&table);
+    if (!status) types_decide(&table);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
