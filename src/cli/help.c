@@ -87,14 +87,10 @@ static void print_commands(FILE *out)
     }
 }
 
-static void print_manual(FILE *out)
-{
-    static const struct dt__mark marks[] = {{"@VERSION@", dt__version_print},
-                                            {"@USAGES@", print_usages},
-                                            {"@COMMANDS@", print_commands},
-                                            {NULL, NULL}};
-    dt__template_print(out, cli_manual, marks);
-}
+static const struct dt__mark MANUAL[] = {{"@VERSION@", dt__version_print},
+                                         {"@USAGES@", print_usages},
+                                         {"@COMMANDS@", print_commands},
+                                         {NULL, NULL}};
 
 /* ---- completions ---------------------------------------------------------------------------- */
 
@@ -124,26 +120,18 @@ static void print_table(FILE *out)
 static const struct dt__mark COMPLETION[] = {
     {"@COMMANDS@", print_names}, {"@TABLE@", print_table}, {NULL, NULL}};
 
-static void print_bash(FILE *out)
-{
-    dt__template_print(out, cli_bash, COMPLETION);
-}
-
-static void print_zsh(FILE *out)
-{
-    dt__template_print(out, cli_zsh, COMPLETION);
-}
-
 dt_status cmd_help(int argc, char **argv)
 {
     static const struct {
-        const char *flag;
-        void (*print)(FILE *out);
-    } forms[] = {{"--man", print_manual}, {"--bash", print_bash}, {"--zsh", print_zsh}};
+        const char *flag, *text;
+        const struct dt__mark *marks;
+    } forms[] = {{"--man", cli_manual, MANUAL},
+                 {"--bash", cli_bash, COMPLETION},
+                 {"--zsh", cli_zsh, COMPLETION}};
     if (argc > 2) return dt_fail(DT_EUSAGE, "%s: expected one command, section or key", argv[2]);
     for (size_t i = 0; argc == 2 && i < sizeof forms / sizeof *forms; i++) {
         if (strcmp(argv[1], forms[i].flag)) continue;
-        forms[i].print(stdout);
+        dt__template_print(stdout, forms[i].text, forms[i].marks);
         return DT_OK;
     }
     const struct command *command = argc == 2 ? command_find(argv[1]) : NULL;

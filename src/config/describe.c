@@ -57,11 +57,17 @@ static const char *resume_text(const struct dt__option *option, bool word)
     return texts[option->resume][word];
 }
 
-/* Whether `what` asks for the option: NULL for all, a section, or a key. */
-static bool option_is_asked(const struct dt__option *option, const char *what)
+/* The next option behind `option`, or the first behind NULL, that `what` asks for: NULL for all, a
+ * section, or a key. NULL: there is none. */
+static const struct dt__option *option_next(const struct dt__option *option, const char *what)
 {
-    if (what && !strcmp(what, option->name)) return true;
-    return !dt__option_is_hidden(option) && (!what || !strcmp(what, option->section));
+    for (option = option ? option + 1 : dt__options; option < dt__options + DT__OPTION_COUNT;
+         option++) {
+        if (what && !strcmp(what, option->name)) return option;
+        if (!dt__option_is_hidden(option) && (!what || !strcmp(what, option->section)))
+            return option;
+    }
+    return NULL;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -77,9 +83,7 @@ static void describe_text(FILE *out, const char *what)
 {
     char range[128];
     int name = 0, initial = 0, type = 0;
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
-        if (!option_is_asked(option, what)) continue;
+    for (const struct dt__option *option = NULL; (option = option_next(option, what));) {
         option_range(option, range, sizeof range);
         name = wider(name, option->name);
         initial = wider(initial, option->initial);
@@ -94,9 +98,7 @@ static void describe_text(FILE *out, const char *what)
     fprintf(out, "resume: %s\n\n", RESUME);
     fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, "key", initial, "default", "resume", type,
             "type and range", "meaning");
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
-        if (!option_is_asked(option, what)) continue;
+    for (const struct dt__option *option = NULL; (option = option_next(option, what));) {
         option_range(option, range, sizeof range);
         fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, option->name, initial, option->initial,
                 resume_text(option, true), type, range, option->help);
@@ -143,9 +145,7 @@ static void describe_markdown(FILE *out, const char *what)
     char range[128];
     fprintf(out, "| key | default | type and range | on a resume | meaning |\n"
                  "| --- | --- | --- | --- | --- |\n");
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
-        if (!option_is_asked(option, what)) continue;
+    for (const struct dt__option *option = NULL; (option = option_next(option, what));) {
         option_range(option, range, sizeof range);
         fprintf(out, "|");
         markdown_cell(out, option->name, true);
@@ -241,10 +241,8 @@ static void manual_rules(FILE *out)
 static void manual_sections(FILE *out)
 {
     const char *section = "";
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
+    for (const struct dt__option *option = NULL; (option = option_next(option, NULL));) {
         char range[128];
-        if (!option_is_asked(option, NULL)) continue;
         if (strcmp(section, option->section)) {
             const char *about = "";
             for (size_t s = 0; s < sizeof SECTIONS / sizeof *SECTIONS; s++)
@@ -305,9 +303,7 @@ static void describe_schema(FILE *out, const char *what)
         json_pack("{s:s, s:s, s:s, s:b, s:o}", "$schema", "http://json-schema.org/draft-07/schema#",
                   "title", "configuration of dtrain " DT_VERSION, "type", "object",
                   "additionalProperties", 0, "properties", sections);
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
-        if (!option_is_asked(option, what)) continue;
+    for (const struct dt__option *option = NULL; (option = option_next(option, what));) {
         if (!json_object_get(sections, option->section))
             json_object_set_new(sections, option->section,
                                 json_pack("{s:s, s:b, s:{}}", "type", "object",
@@ -330,11 +326,8 @@ dt_status dt_config_describe(FILE *out, enum dt_describe form, const char *what)
         [DT_DESCRIBE_MANUAL] = describe_manual,
         [DT_DESCRIBE_SCHEMA] = describe_schema,
     };
-    int asked = 0;
-    const struct dt__option *option;
-    for (int i = 0; i < DT__OPTION_COUNT; i++)
-        asked += option_is_asked(&dt__options[i], what);
-    if (!asked) return dt__option_find(what, &option);
+    const struct dt__option *option = option_next(NULL, what);
+    if (!option) return dt__option_find(what, &option);
     forms[form](out, what);
     return DT_OK;
 }
