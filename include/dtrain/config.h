@@ -572,10 +572,10 @@ dt_status dt_config_check(const struct dt_config *config, int size);
  * frees with dt_free. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
 
-/* Writes "key = value" of the keys of a section that are given, but for those of a list that NULL
- * ends. DT_EMEMORY. */
+/* Writes "key = value" of the keys of a section that are given, but for those in "a|b|c".
+ * DT_EMEMORY. */
 dt_status dt_config_print_given(const struct dt_config *config, const char *section,
-                                const char *const *but, FILE *out);
+                                const char *but, FILE *out);
 
 /* The values as bytes, and what was given, for another process of the same program. Caller frees
  * with dt_free. DT_EMEMORY. */

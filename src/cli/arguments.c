@@ -11,17 +11,14 @@
 
 void cli_take_log_level(int *argc, char **argv)
 {
-    static const char *const words[] = {"error", "warn", "info", "debug"};
     int kept = 0;
     for (int i = 0; i < *argc; i++) {
         const char *word = !strcmp(argv[i], "-q")   ? "error"
                            : !strcmp(argv[i], "-v") ? "debug"
                                                     : NULL;
         if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
-        size_t level = 0;
-        while (word && level < 4 && strcmp(word, words[level]))
-            level++;
-        if (word && level < 4)
+        const int level = word ? dt_config_word_index("error|warn|info|debug", word) : -1;
+        if (level >= 0)
             dt_log_set_level((enum dt_log_level)level);
         else
             argv[kept++] = argv[i];

@@ -5,19 +5,13 @@
 
 dt_status cmd_options(int argc, char **argv)
 {
-    static const char *const flags[] = {[DT_DESCRIBE_TEXT] = "--text",
-                                        [DT_DESCRIBE_MARKDOWN] = "--markdown",
-                                        [DT_DESCRIBE_MANUAL] = "--man",
-                                        [DT_DESCRIBE_SCHEMA] = "--json-schema"};
-    enum { FORMS = sizeof flags / sizeof *flags };
+    static const char flags[] = "--text|--markdown|--man|--json-schema"; /* enum dt_describe */
     const char *what = NULL;
     int form = DT_DESCRIBE_TEXT;
     for (int i = 1; i < argc; i++) {
-        int f = 0;
-        while (f < FORMS && strcmp(argv[i], flags[f]))
-            f++;
-        if (f < FORMS)
-            form = f;
+        const int flag = dt_config_word_index(flags, argv[i]);
+        if (flag >= 0)
+            form = flag;
         else if (argv[i][0] != '-' && !what)
             what = argv[i];
         else

@@ -128,16 +128,6 @@
     X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
       "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
 
-static bool has_word(const char *text, const char *word)
-{
-    static const char ends[] = " \t\n\v\f\r,()";
-    for (size_t length; *text; text += length + (text[length] != 0)) {
-        length = strcspn(text, ends);
-        if (length == strlen(word) && !strncmp(text, word, length)) return true;
-    }
-    return false;
-}
-
 #define MESSAGE(broken, message) message,
 const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 
@@ -153,7 +143,8 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool wide_lamb = c->train.wide_optimizer == DT_WIDE(LAMB);
     bool wire = c->train.wire != DT_WIRE_F32;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
-    const bool split = c->model.split > 0 || has_word(c->model.layers, "split");
+    const bool split =
+        c->model.split > 0 || dt__word_index(c->model.layers, " \t\n\v\f\r,()", "split") >= 0;
 #define BROKEN(broken, message) broken,
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
@@ -167,12 +158,8 @@ dt_status dt_config_check(const struct dt_config *config, int size)
 static bool steers_plateau(const struct dt_config *before, const struct dt_config *now,
                            const char *key)
 {
-    static const char *const evaluations[] = {"data.eval", "data.eval_labels", "eval.steps",
-                                              "eval.batches", "eval.metric"};
-    bool is_one = false;
-    for (size_t i = 0; i < sizeof evaluations / sizeof *evaluations; i++)
-        is_one |= !strcmp(key, evaluations[i]);
-    return is_one &&
+    static const char keys[] = "data.eval|data.eval_labels|eval.steps|eval.batches|eval.metric";
+    return dt_config_word_index(keys, key) >= 0 &&
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
@@ -188,9 +175,9 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
         const char *was = dt__option_text(before, option, buffers[0]);
         const char *is = dt__option_text(now, option, buffers[1]);
         /* 0 takes what the run has */
-        bool takes_any = !strcmp(is, "0") && (!strcmp(option->name, "run.replicas") ||
-                                              !strcmp(option->name, "run.parts") ||
-                                              !strcmp(option->name, "train.groups"));
+        const bool takes_any =
+            !strcmp(is, "0") &&
+            dt_config_word_index("run.replicas|run.parts|train.groups", option->name) >= 0;
         if (!takes_any && strcmp(was, is)) DT_TRY(tell(arg, option->name, was, is));
     }
     return DT_OK;

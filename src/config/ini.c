@@ -188,8 +188,7 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                          strcmp(option->key, "layers") && strcmp(option->key, "task") &&
-                          strcmp(option->key, "split");
+                          dt_config_word_index("layers|task|split", option->key) < 0;
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && !where)) continue;
@@ -209,17 +208,16 @@ done:
 }
 
 dt_status dt_config_print_given(const struct dt_config *config, const char *section,
-                                const char *const *but, FILE *out)
+                                const char *but, FILE *out)
 {
     struct dt_text text = {0};
     dt_status status = DT_OK;
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         const struct dt__option *option = &dt__options[i];
         char value[DT_REAL_TEXT];
-        bool said = config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0;
-        for (size_t b = 0; but[b]; b++)
-            said |= !strcmp(but[b], option->key);
-        if (said) continue;
+        if (config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0 ||
+            dt_config_word_index(but, option->key) >= 0)
+            continue;
         status = dt_text_add(&text, "%s = ", option->key);
         if (!status) status = value_quote(&text, dt__option_text(config, option, value));
         if (!status) status = dt_text_add(&text, "\n");

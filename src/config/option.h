@@ -31,6 +31,9 @@ extern const struct dt__option dt__options[DT__OPTION_COUNT];
 
 /* DT_EUSAGE: there is none; the message tells the nearest name, if one is near. */
 dt_status dt__option_find(const char *name, const struct dt__option **out);
+/* The place of a word among words with one of the characters `ends` behind each; -1: it is none of
+ * them. */
+int dt__word_index(const char *words, const char *ends, const char *word);
 /* Whether a command, one word, takes it. */
 bool dt__option_is_for(const struct dt__option *option, const char *command);
 /* Hooks for tests stay out of sight. */

@@ -89,13 +89,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
 
 bool dt__option_is_for(const struct dt__option *option, const char *command)
 {
-    size_t length = strlen(command);
-    for (const char *word = option->commands; *word; word += *word == ' ') {
-        size_t size = strcspn(word, " ");
-        if (size == length && !memcmp(word, command, length)) return true;
-        word += size;
-    }
-    return false;
+    return dt__word_index(option->commands, " ", command) >= 0;
 }
 
 bool dt__option_is_hidden(const struct dt__option *option)
@@ -105,22 +99,26 @@ bool dt__option_is_hidden(const struct dt__option *option)
 
 /* ---- text to value -------------------------------------------------------------------------- */
 
-/* The place of a word in "a|b|c"; -1: it is none of them. */
-static int word_index(const char *words, const char *text,
+static int word_index(const char *words, const char *ends, const char *text,
                       int compare(const char *, const char *, size_t))
 {
     size_t length = strlen(text);
     for (int index = 0; *words; index++) {
-        size_t size = strcspn(words, "|");
+        size_t size = strcspn(words, ends);
         if (size == length && !compare(words, text, length)) return index;
-        words += size + (words[size] == '|');
+        words += size + (words[size] != '\0');
     }
     return -1;
 }
 
+int dt__word_index(const char *words, const char *ends, const char *word)
+{
+    return word_index(words, ends, word, strncmp);
+}
+
 int dt_config_word_index(const char *words, const char *word)
 {
-    return word_index(words, word, strncmp);
+    return dt__word_index(words, "|", word);
 }
 
 static dt_status value_refuse(const struct dt__option *option, const char *value)
@@ -165,7 +163,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
             return value_refuse(option, value);
         break;
     case DT__BOOL:
-        index = word_index("no|yes|false|true|off|on|0|1", value, strncasecmp);
+        index = word_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
         if (index < 0) return value_refuse(option, value);
         *(bool *)field = index % 2;
         break;

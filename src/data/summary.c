@@ -470,7 +470,6 @@ static void print_notes(const struct table *table, FILE *out)
 
 static dt_status print_advice(const struct table *table, FILE *out)
 {
-    static const char *const said[] = {"train", "label", "ignore", "weight", NULL};
     const struct dt_config *config = table->config;
     uint64_t missing = 0;
     double widest = 0, farthest = 0;
@@ -500,7 +499,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         "line",
         "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
-    DT_TRY(dt_config_print_given(config, "data", said, out));
+    DT_TRY(dt_config_print_given(config, "data", "train|label|ignore|weight", out));
     if (!dt_config_is_given(config, "data.decimal"))
         print_list(table, "decimal = ,   ; a comma is the decimal point in ", "", "", "comma", out);
     if (!dt_config_is_given(config, "data.categories"))
