@@ -1,8 +1,8 @@
-/* Optimizers: each is a row of the table at the end. A rule computes the new value of one parameter
+/* Optimizers: each is a row of the table below. A rule computes the new value of one parameter
  * from its gradient. No sum goes across elements, so any split of the vector gives the same bits.
  * An optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions,
  * and the second moves weights along these, at a rate that follows from the norms of the tensor's
- * weights and directions. Numbers are PyTorch's. */
+ * weights and directions. Numbers are PyTorch's. Schedules give steps their rates. */
 #include "base/clones.h"
 #include "dtrain/model.h"
 
@@ -357,4 +357,70 @@ bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer)
 {
     return variant_of(optimizer)->sparse &&
            (optimizer->weight_decay == 0.0 || optimizer->kind == DT_OPT_FTRL);
+}
+
+/* ---- schedules ------------------------------------------------------------------------------ */
+
+/* The rate as a function of t, the steps behind the warm-up over decay_steps: linear and cosine end
+ * at t = 1, the others decay for each unit of t. */
+
+static double rate_constant(const struct dt_schedule *schedule, double t)
+{
+    (void)t;
+    return schedule->lr;
+}
+
+static double rate_linear(const struct dt_schedule *schedule, double t)
+{
+    return schedule->lr + (schedule->min_lr - schedule->lr) * fmin(t, 1.0);
+}
+
+/* Source: Loshchilov and Hutter 2017, eq. 5. */
+static double rate_cosine(const struct dt_schedule *schedule, double t)
+{
+    const double pi = 3.14159265358979323846, low = schedule->min_lr;
+    return low + 0.5 * (schedule->lr - low) * (1.0 + cos(pi * fmin(t, 1.0)));
+}
+
+static double rate_exponential(const struct dt_schedule *schedule, double t)
+{
+    return fmax(schedule->min_lr, schedule->lr * pow(schedule->decay_rate, t));
+}
+
+static double rate_step(const struct dt_schedule *schedule, double t)
+{
+    return rate_exponential(schedule, floor(t));
+}
+
+static double rate_plateau(const struct dt_schedule *schedule, double t)
+{
+    (void)t;
+    return rate_exponential(schedule, (double)schedule->drops);
+}
+
+static double (*const RATES[])(const struct dt_schedule *schedule, double t) = {
+    [DT_SCHED_CONSTANT] = rate_constant, [DT_SCHED_LINEAR] = rate_linear,
+    [DT_SCHED_COSINE] = rate_cosine,     [DT_SCHED_EXPONENTIAL] = rate_exponential,
+    [DT_SCHED_STEP] = rate_step,         [DT_SCHED_PLATEAU] = rate_plateau,
+};
+
+void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
+                      uint64_t total_steps)
+{
+    const uint64_t warmup = (uint64_t)config->train.warmup_steps;
+    uint64_t decay = (uint64_t)config->train.decay_steps;
+    if (!decay) decay = total_steps > warmup ? total_steps - warmup : 1;
+    *schedule = (struct dt_schedule){.kind = config->train.schedule,
+                                     .lr = config->train.lr,
+                                     .min_lr = config->train.min_lr,
+                                     .decay_rate = config->train.decay_rate,
+                                     .warmup_steps = warmup,
+                                     .decay_steps = decay};
+}
+
+double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t done)
+{
+    const uint64_t warmup = schedule->warmup_steps;
+    if (done < warmup) return schedule->lr * (double)(done + 1) / (double)warmup;
+    return RATES[schedule->kind](schedule, (double)(done - warmup) / (double)schedule->decay_steps);
 }
