@@ -49,11 +49,12 @@ dt_status dt__augment_parse(const char *text, struct dt__augment *out)
 /* ---- one picture ---------------------------------------------------------------------------- */
 
 /* Moved down by dy and to the right by dx, and mirrored or not. */
-static void picture_move(const int shape[3], int dy, int dx, bool flip, float *x, float *scratch)
+static void picture_move(const struct dt__augment *augment, int dy, int dx, bool flip, float *x)
 {
-    const int h = shape[0], w = shape[1];
-    const size_t c = (size_t)shape[2], floats = (size_t)h * (size_t)w * c;
-    memcpy(scratch, x, floats * sizeof *x);
+    const int h = augment->shape[0], w = augment->shape[1];
+    const size_t c = (size_t)augment->shape[2], floats = (size_t)h * (size_t)w * c;
+    float *const before = augment->picture;
+    memcpy(before, x, floats * sizeof *x);
     for (int row = 0; row < h; row++)
         for (int column = 0; column < w; column++, x += c) {
             const int from_row = row - dy, across = column - dx;
@@ -61,7 +62,7 @@ static void picture_move(const int shape[3], int dy, int dx, bool flip, float *x
             if (from_row < 0 || from_row >= h || across < 0 || across >= w)
                 memset(x, 0, c * sizeof *x);
             else
-                memcpy(x, scratch + ((size_t)from_row * (size_t)w + (size_t)from_column) * c,
+                memcpy(x, before + ((size_t)from_row * (size_t)w + (size_t)from_column) * c,
                        c * sizeof *x);
         }
 }
@@ -84,24 +85,23 @@ static int choose(const struct dt_rng *rng, uint64_t number, int choices)
     return (int)(dt_rng_uniform(rng, number) * choices);
 }
 
-void dt__augment_rows(const struct dt__augment *augment, const int shape[3], uint64_t seed,
-                      int replica, uint64_t epoch, uint64_t first, int rows, float *x,
-                      float *scratch)
+void dt__augment_rows(const struct dt__augment *augment, const struct dt_rng *key, uint64_t first,
+                      int rows, float *x)
 {
-    const struct dt_rng rng = dt_rng_make(seed, DT_STREAM_AUGMENT, (uint64_t)replica, epoch);
+    const int *const shape = augment->shape;
     const uint64_t values = (uint64_t)shape[0] * (uint64_t)shape[1] * (uint64_t)shape[2];
     const int range = 2 * augment->shift + 1;
     for (int row = 0; row < rows; row++, x += values) {
         const uint64_t number = (first + (uint64_t)row) * (MOVES + 2 * values);
-        const int dy = choose(&rng, number + MOVE_Y, range) - augment->shift;
-        const int dx = choose(&rng, number + MOVE_X, range) - augment->shift;
-        const bool flip = augment->flip && choose(&rng, number + MIRROR, 2);
-        if (dy || dx || flip) picture_move(shape, dy, dx, flip, x, scratch);
+        const int dy = choose(key, number + MOVE_Y, range) - augment->shift;
+        const int dx = choose(key, number + MOVE_X, range) - augment->shift;
+        const bool flip = augment->flip && choose(key, number + MIRROR, 2);
+        if (dy || dx || flip) picture_move(augment, dy, dx, flip, x);
         if (augment->noise > 0)
             for (uint64_t i = 0; i < values; i++)
-                x[i] += (float)(augment->noise * dt_rng_normal(&rng, number / 2 + MOVES / 2 + i));
+                x[i] += (float)(augment->noise * dt_rng_normal(key, number / 2 + MOVES / 2 + i));
         if (augment->cutout)
-            picture_cut(shape, augment->cutout, choose(&rng, number + CUT_Y, shape[0]),
-                        choose(&rng, number + CUT_X, shape[1]), x);
+            picture_cut(shape, augment->cutout, choose(key, number + CUT_Y, shape[0]),
+                        choose(key, number + CUT_X, shape[1]), x);
     }
 }

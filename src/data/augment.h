@@ -13,19 +13,21 @@ struct dt__augment {
     bool flip;    /* left to right, every other one */
     int cutout;   /* side of a square that is 0; at the edge less of it */
     double noise; /* standard deviation of what is added to each value */
+    /* what the pictures are like: the caller's */
+    int shape[3];   /* h, w, c */
+    float *picture; /* (h, w, c) scratch */
 };
 
-/* "" is none of it. DT_EUSAGE: what is wrong, and what was expected. */
+/* All but the pictures; "" is none of it. DT_EUSAGE: what is wrong, and what was expected. */
 dt_status dt__augment_parse(const char *text, struct dt__augment *out);
 static inline bool dt__augment_any(const struct dt__augment *augment)
 {
     return augment->shift || augment->flip || augment->cutout || augment->noise > 0;
 }
 
-/* x (rows, h, w, c), in place: samples first, first + 1, ... of the replica's order of `epoch`.
- * scratch: (h, w, c). */
-void dt__augment_rows(const struct dt__augment *augment, const int shape[3], uint64_t seed,
-                      int replica, uint64_t epoch, uint64_t first, int rows, float *x,
-                      float *scratch);
+/* x (rows, h, w, c), in place: samples first, first + 1, ... of a replica's order of an epoch, of
+ * which the key is (DT_STREAM_AUGMENT). */
+void dt__augment_rows(const struct dt__augment *augment, const struct dt_rng *key, uint64_t first,
+                      int rows, float *x);
 
 #endif

@@ -39,7 +39,6 @@ struct dt_loader {
     int first, count, max_rows;
     uint64_t *slots; /* (max_rows) */
     struct dt__augment augment;
-    float *picture; /* (features) scratch of the above */
 
     bool streams; /* else each replica holds its shard */
     struct dt__cursor *cursor;
@@ -184,10 +183,12 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
         DT_TRY(window_await(loader, from, number));
         DT_TRY(dt__assembly_rows(&loader->assembly, &from->held->rows, loader->slots, done, take));
     }
-    if (dt__augment_any(&loader->augment))
-        dt__augment_rows(&loader->augment, loader->source->schema.shape, loader->plan->seed,
-                         replica, epoch, begin, count, (float *)(void *)loader->assembly.rows.x,
-                         loader->picture);
+    if (dt__augment_any(&loader->augment)) {
+        const struct dt_rng key =
+            dt_rng_make(loader->plan->seed, DT_STREAM_AUGMENT, (uint64_t)replica, epoch);
+        dt__augment_rows(&loader->augment, &key, begin, count,
+                         (float *)(void *)loader->assembly.rows.x);
+    }
     dt__assembly_batch(&loader->assembly, count, out);
     return DT_OK;
 }
@@ -277,8 +278,9 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
                              ? "sparse in the checkpoint, pictures are not"
                              : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
     if (dt__augment_any(&loader->augment))
-        DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
-                          &loader->picture));
+        DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "pictures",
+                          &loader->augment.picture));
+    memcpy(loader->augment.shape, schema->shape, sizeof schema->shape);
     DT_GUARD(dt__cursor_open(source, &loader->cursor));
     loader->streams = !loader_make_orders(loader, config, loaders);
     for (int i = 0; i < count; i++)
@@ -316,7 +318,7 @@ void dt_loader_destroy(struct dt_loader *loader)
     dt_free(loader->replicas);
     dt_free(loader->slots);
     dt__assembly_free(&loader->assembly);
-    dt_free(loader->picture);
+    dt_free(loader->augment.picture);
     dt_free(loader);
 }
 

@@ -20,8 +20,11 @@ static void fill(void)
 static void change(const char *text, uint64_t first, int rows, float *x)
 {
     struct dt__augment augment;
+    const struct dt_rng key = dt_rng_make(7, DT_STREAM_AUGMENT, 3, 2);
     EXPECT_OK(dt__augment_parse(text, &augment));
-    dt__augment_rows(&augment, SHAPE, 7, 3, 2, first, rows, x, scratch);
+    memcpy(augment.shape, SHAPE, sizeof SHAPE);
+    augment.picture = scratch;
+    dt__augment_rows(&augment, &key, first, rows, x);
 }
 
 static float at(const float *x, int y, int column, int c)
@@ -136,9 +139,10 @@ START_TEST(noise_has_its_deviation)
     /* The numbers are those of replica and epoch, behind eight for moves. */
     struct dt__augment augment;
     const struct dt_rng rng = dt_rng_make(7, DT_STREAM_AUGMENT, 3, 5);
-    float x = 1, moved;
+    float x = 1;
     EXPECT_OK(dt__augment_parse("noise 0.5", &augment));
-    dt__augment_rows(&augment, (int[]){1, 1, 1}, 7, 3, 5, 0, 1, &x, &moved);
+    memcpy(augment.shape, (int[]){1, 1, 1}, sizeof augment.shape);
+    dt__augment_rows(&augment, &rng, 0, 1, &x);
     ck_assert_float_eq(x, 1 + (float)(0.5 * dt_rng_normal(&rng, 4)));
 }
 END_TEST
