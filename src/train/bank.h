@@ -14,7 +14,6 @@ struct dt_evaluator_link {
     bool waits;         /* `message` is a result that the next synchronization point takes */
     bool dismissed;     /* its last message is still to come, or has */
     uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
-    double heard_at;    /* clock of the last message */
     struct dt_message message;
 };
 

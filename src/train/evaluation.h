@@ -39,7 +39,7 @@ bool dt__stops_early(const struct dt_job *job, const struct dt_best *best);
 
 /* Evaluator to bank. */
 struct dt_message {
-    enum { DT__CLAIM, DT__BUSY, DT__RESULT, DT__LAST } kind;
+    enum { DT__CLAIM, DT__RESULT, DT__LAST } kind;
     struct dt_evaluation evaluation; /* of claim: its step alone */
 };
 

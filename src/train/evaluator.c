@@ -19,7 +19,7 @@ struct order {
 
 /* Training goes before: it fills the gaps of busy cores. */
 enum { NICENESS = 10 };
-static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01, BUSY_SECS = 1;
+static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01;
 
 struct dt_evaluator {
     struct dt_job *job;
@@ -30,12 +30,10 @@ struct dt_evaluator {
     uint64_t step;      /* of the checkpoint seen last; UINT64_MAX: none was */
     bool evaluated;     /* it has its result */
     double look_at;     /* clock of the next look for a checkpoint */
-    double said_at;     /* clock of the last message */
 };
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
 {
-    evaluator->said_at = dt_clock_secs();
     dt_world_send(evaluator->job->world, 0, TAG_MESSAGE, message, sizeof *message);
 }
 
@@ -52,20 +50,16 @@ static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
     return order->kind == DISMISS || (order->kind == FINISH && order->step != evaluator->step);
 }
 
-/* Each chunk is progress for the watchdogs: the host's, and now and then the bank's own, while it
- * waits for the last result. */
+/* Each chunk is progress, which the watchdogs of all hosts hear of. */
 static dt_status evaluator_measure(struct dt_evaluator *evaluator,
                                    const struct dt_checkpoint *model)
 {
     const struct dt_job *job = evaluator->job;
-    const struct dt_message busy = {.kind = DT__BUSY};
     if (model->params_count != job->model->params)
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
     dt_metrics_reset(evaluator->metrics);
     for (uint64_t c = 0; c < evaluator->chunks && !evaluator_is_overtaken(evaluator); c++) {
-        bool due = dt_clock_secs() - evaluator->said_at >= BUSY_SECS;
         dt_world_heartbeat(job->world, "evaluation", evaluator->step);
-        if (due && evaluator->order.kind == FINISH) evaluator_say(evaluator, &busy);
         DT_TRY(dt_measure_add(evaluator->measure, model->params, c, evaluator->metrics));
         dt__slow_down(job);
         evaluator_listen(evaluator);
@@ -180,9 +174,7 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 
 /* ---- the bank's end of the link ------------------------------------------------------------- */
 
-static const double ROUND_SECS = 1, PAUSE_SECS = 0.002;
-/* Beyond run.stall_secs: by then the watchdog has named an evaluator that does not get on. */
-static const double GRACE_SECS = 15;
+static const double PAUSE_SECS = 0.002;
 
 /* Results wait for a synchronization point, which they ask for; the rest is done at once. */
 int dt__link_asks(struct dt_bank *bank)
@@ -193,7 +185,6 @@ int dt__link_asks(struct dt_bank *bank)
     while (rank >= 0 && !link->waits &&
            dt_world_try_recv(bank->job->world, rank, TAG_MESSAGE, &link->message,
                              sizeof link->message)) {
-        link->heard_at = dt_clock_secs();
         link->waits = link->message.kind == DT__RESULT;
         if (link->message.kind == DT__CLAIM)
             dt_writer_protect(bank->writer,
@@ -226,47 +217,22 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt_world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
-/* It says that it is busy between chunks alone: what it loads and exports shows as progress. */
-static bool evaluator_is_stuck(const struct dt_bank *bank, double stall)
-{
-    const struct dt_world *world = bank->job->world;
-    struct dt_rank_status status;
-    if (stall <= 0 || dt_clock_secs() - bank->link.heard_at < stall + GRACE_SECS) return false;
-    dt_world_rank_status(world, world->evaluator, &status);
-    return !status.known || status.idle_secs >= stall;
-}
-
-/* In rounds, so that the workers hear from the bank and know that it is alive. */
+/* Bank and workers only wait meanwhile: the watchdog names an evaluator that does not get on. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
     struct dt_bank *bank = job->bank;
-    const double start = dt_clock_secs(), stall = job->config->run.stall_secs;
-    const int rank = job->world->evaluator;
+    const double end = dt_clock_secs() + most_secs;
     dt_status status = DT_OK;
-    if (rank < 0) return DT_OK;
-    if (bank) {
-        bank->link.heard_at = start;
-        link_order(bank, (struct order){.kind = FINISH, .step = job->step});
+    if (job->world->evaluator < 0) return DT_OK;
+    if (bank) link_order(bank, (struct order){.kind = FINISH, .step = job->step});
+    if (bank) status = dt__link_collect(bank);
+    while (bank && !status && !link_has_last(bank) && dt_clock_secs() < end) {
+        dt_world_idle(job->world, "the last evaluation");
+        dt_sleep_secs(PAUSE_SECS);
+        status = dt__link_collect(bank);
     }
-    for (bool over = false; !over;) {
-        const double end = dt_clock_secs() + ROUND_SECS;
-        if (bank) dt_world_heartbeat(job->world, "evaluation", job->step);
-        if (bank) status = dt__link_collect(bank);
-        while (bank && !status && !link_has_last(bank) && dt_clock_secs() < end) {
-            dt_sleep_secs(PAUSE_SECS);
-            status = dt__link_collect(bank);
-        }
-        if (bank && !status && evaluator_is_stuck(bank, stall))
-            dt_world_abort(job->world,
-                           dt_fail(DT_ECOMM,
-                                   "no progress for %g s (run.stall_secs) while waiting for the "
-                                   "last evaluation from rank %d on %s",
-                                   stall, rank, job->world->host_name[rank]));
-        DT_TRY(dt_ranks_agree(job->world->trainers, status));
-        if (bank) over = link_has_last(bank) || dt_clock_secs() >= start + most_secs;
-        dt_ranks_bcast(job->world->trainers, &over, sizeof over, 0);
-    }
-    return DT_OK;
+    if (bank) dt_world_heartbeat(job->world, "synchronization", job->step);
+    return dt_ranks_agree(job->world->trainers, status);
 }
 
 void dt__link_dismiss(struct dt_bank *bank, dt_status status)
