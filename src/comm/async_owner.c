@@ -45,7 +45,6 @@ static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
 static uint64_t owner_room(const struct dt__slice *slice)
 {
     const uint64_t unread = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
-    if (dt__fetch(slice, WORD_HOLD)) return 0;
     return slice->log_entries ? slice->log_entries - unread : UINT64_MAX;
 }
 

@@ -51,7 +51,6 @@
  *   PUBLISHED  (publication << 16) | buffer of the newest weights
  *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is
  *              over
- *   HOLD       readers that ask to publish no more until they have their weights
  *   LOCK       claims to act for the owner; the first one counts, the others are taken back
  *   STEP       updates done; the last has written entry (STEP - 1) mod entries of the update log
  *   SEEN       updates that the bank has read of in the update log
@@ -82,18 +81,19 @@
  * Who acts for the owner: in windows the owner itself, now and then while it computes, and whenever
  * it waits. In shared memory any worker that has just handed in a gradient, or waits (combining:
  * Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA 2010). When
- * it sees a doorbell ahead of its ACK, and neither HOLD nor a full update log forbids to apply, it
- * claims the lock. If the lock was free, it applies what waits. Then it takes its claim back, and
- * looks once more if nobody else had one: so no gradient is left lying between two workers of which
- * each believes that the other has it. A worker leaves a span only when all its gradients are
- * applied; so as long as one waits, there is somebody to apply it.
+ * it sees a doorbell ahead of its ACK, and the update log has room, it claims the lock. If the lock
+ * was free, it applies what waits. Then it takes its claim back, and looks once more if nobody else
+ * had one: so no gradient is left lying between two workers of which each believes that the other
+ * has it. A worker leaves a span only when all its gradients are applied; so as long as one waits,
+ * there is somebody to apply it.
  *
  * Weights in shared memory (hazard pointers: Michael, IEEE TPDS 2004): a reader fetches PUBLISHED,
  * points its hazard word at that buffer, and fetches PUBLISHED again. If it has not changed, nobody
  * has begun to write the buffer, and nobody will. The next weights are written to a buffer that is
  * neither the newest nor pointed at; there is one buffer more than hazard pointers. Of several, the
  * one that was given up last is taken, which is still in the cache. A reader that was overtaken
- * again and again raises HOLD; at most one more publication follows.
+ * tries again. That ends: it takes two loads, a publication a pass over all weights, and while it
+ * sends nothing the others have so many tickets left, or clocks within the bound.
  *
  * Weights in windows: a worker sends a request to all owners. An owner answers once the worker's
  * clock and slots allow it, out of the newest buffer, which stays pointed at until the answer has
@@ -131,7 +131,6 @@ enum {
     WORD_TICKET,
     WORD_PUBLISHED,
     WORD_FLOOR,
-    WORD_HOLD,
     WORD_LOCK,
     WORD_STEP,
     WORD_SEEN,

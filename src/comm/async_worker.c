@@ -2,10 +2,6 @@
  * then the public functions, which choose between the two. */
 #include "comm/async_slots.h"
 
-#ifndef DT_READ_TRIES
-#define DT_READ_TRIES 8 /* before HOLD is raised */
-#endif
-
 /* Windows: sets a word of this worker's at all owners. */
 static void worker_tell(struct dt_async *async, int word, uint64_t value)
 {
@@ -78,30 +74,17 @@ static void shared_clear_hazard(struct dt_async *async)
     dt__replace(async->slice, dt__word(WORD_HAZARD, async->worker), 0);
 }
 
-/* Points the hazard word at the newest weights; false if somebody may have begun to overwrite them
- * before that could be seen. */
-static bool shared_try_protect(struct dt_async *async, int *buffer)
-{
-    struct dt__slice *slice = async->slice;
-    const uint64_t before = dt__fetch(slice, WORD_PUBLISHED);
-    *buffer = (int)(before % DT__MOST_BUFFERS);
-    dt__replace(slice, dt__word(WORD_HAZARD, async->worker), 1 + (uint64_t)*buffer);
-    return dt__fetch(slice, WORD_PUBLISHED) == before;
-}
-
-/* Protects the newest weights from being overwritten; returns their buffer. */
+/* Protects the newest weights from being overwritten; returns their buffer. Somebody may have begun
+ * to overwrite them before the hazard word could be seen: then there are newer ones. */
 static int shared_protect_newest(struct dt_async *async)
 {
     struct dt__slice *slice = async->slice;
-    int buffer;
-    for (int tries = 0; tries < DT_READ_TRIES; tries++)
-        if (shared_try_protect(async, &buffer)) return buffer;
-    dt__add(slice, WORD_HOLD, 1);
-    while (!shared_try_protect(async, &buffer))
-        continue; /* at most one more publication is on its way */
-    dt__add(slice, WORD_HOLD, (uint64_t)-1);
-    slice->remote->ops->notify(slice->remote, DT__WORKERS);
-    return buffer;
+    for (;;) {
+        const uint64_t newest = dt__fetch(slice, WORD_PUBLISHED);
+        const int buffer = (int)(newest % DT__MOST_BUFFERS);
+        dt__replace(slice, dt__word(WORD_HAZARD, async->worker), 1 + (uint64_t)buffer);
+        if (dt__fetch(slice, WORD_PUBLISHED) == newest) return buffer;
+    }
 }
 
 static bool shared_begin(struct dt_async *async)

@@ -13,7 +13,6 @@
 
 /* Vectors and rows are copied word by word while the others run on. */
 static void *slow_memcpy(void *to, const void *from, size_t bytes);
-#define DT_READ_TRIES 1
 #define memcpy slow_memcpy
 #include "comm/async_codec.c"
 #include "comm/async_rows.c"
@@ -199,7 +198,6 @@ static enum fault {
     LATE_PIN,      /* the reader pins what it has checked, not what it will check */
     DEAF_STOP,     /* the span ends without those that were under way */
     STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
-    HELD,          /* a reader forgets to let go of the bank */
     NO_LOCK,       /* two act for the bank at once */
     EARLY_LEAVE,   /* a worker leaves while its gradients wait */
     UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was out of use */
@@ -291,7 +289,6 @@ static void faulty_replace(struct dt__onesided *remote, int word, uint64_t value
 
 static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta)
 {
-    if (word == WORD_HOLD && delta != 1 && fault == HELD) return 0;
     if (word == WORD_LOCK && delta == 1 && fault == NO_LOCK) return 0;
     if (word == WORD_LOCK && delta == (uint64_t)-1 && fault == NO_LOCK) return 1;
     uint64_t before = fake_fetch_op(remote, word, DT__SUM, delta);
@@ -739,7 +736,7 @@ static const struct {
     {LOST_DOORBELL, "lost doorbell"},
     {EARLY_PUBLISH, "early publish"}, {LATE_PIN, "late pin"},
     {DEAF_STOP, "deaf stop"},         {STALE_FLOOR, "stale floor"},
-    {HELD, "hold without end"},       {NO_LOCK, "two at once"},
+    {NO_LOCK, "two at once"},
     {EARLY_LEAVE, "early leave"},
     {UNCOPIED_ROWS, "uncopied rows"}, {UNLOGGED_ROWS, "unlogged rows"},
     {EARLY_ANSWER, "early answer"},   {UNPINNED, "unpinned weights"},
