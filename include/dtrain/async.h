@@ -141,7 +141,8 @@ size_t dt_async_slice_end(const struct dt_async *async, int slice);
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
- * false: no gradient is left to be started in this span. */
+ * false: no gradient is left to be started in this span. Who has waited is shown as waiting until
+ * its next dt_world_heartbeat, here and below. */
 bool dt_async_begin(struct dt_async *async);
 /* The newest weights (P), which do not change until the worker's next send or read. Over a rounded
  * wire they lack what the last rounding has left out; between spans they are exact. */

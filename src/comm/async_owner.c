@@ -400,7 +400,6 @@ void dt__async_drain(struct dt_async *async)
             dt__async_serve_own(async);
             slice->remote->ops->pause(slice->remote, "gradients");
         }
-        slice->remote->ops->wake(slice->remote);
     }
 }
 
@@ -442,7 +441,6 @@ int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
         remote->ops->pause(remote, "gradients");
         return 0;
     }
-    remote->ops->wake(remote);
     for (int i = 0; i < n; i++)
         bank_count_applied(async, &out[i]);
     dt_world_heartbeat(async->world, "serving", dt__fetch(slice, WORD_SEEN));

@@ -16,7 +16,7 @@ struct shared {
     struct dt__shared mapping;
     struct dt__event_count *news; /* (2), by enum dt__end; behind the protocol's memory */
     uint32_t seen;                /* news that this rank has looked into */
-    bool waiting;
+    const char *what;             /* it waited for last */
 };
 
 static uint64_t shared_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
@@ -39,18 +39,11 @@ static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
     struct dt__event_count *news = &shared->news[shared->world->is_bank ? DT__BANK : DT__WORKERS];
-    if (!shared->waiting || !dt__watchdog_waits(shared->world))
+    if (what != shared->what || !dt__watchdog_waits(shared->world))
         dt__watchdog_wait(shared->world, what);
-    shared->waiting = true;
+    shared->what = what;
     dt__event_wait_for(news, shared->seen + 1, SLEEP_SECS);
     shared->seen = atomic_load(&news->count);
-}
-
-static void shared_wake(struct dt__onesided *remote)
-{
-    struct shared *shared = (struct shared *)remote;
-    if (shared->waiting) dt__watchdog_progress(shared->world);
-    shared->waiting = false;
 }
 
 static void shared_notify(struct dt__onesided *remote, enum dt__end whom)
@@ -72,7 +65,6 @@ static const struct dt__onesided_ops OPS = {
     .fetch_op = shared_fetch_op,
     .sync = shared_sync,
     .pause = shared_pause,
-    .wake = shared_wake,
     .notify = shared_notify,
     .progress = shared_progress,
     .close = shared_close,

@@ -56,7 +56,6 @@ struct window {
     int rank;
     struct dt__onesided *own; /* this rank's target; NULL: it owns nothing */
     struct dt__wait wait;
-    bool waiting;
     int requests[SETS];
     MPI_Request request[SETS][MOST_REQUESTS]; /* of puts, and of bytes that nobody reads: */
     char byte[SETS][MOST_REQUESTS];
@@ -233,18 +232,10 @@ static bool window_come(struct dt__onesided *remote)
 static void window_pause(struct dt__onesided *remote, const char *what)
 {
     struct window *window = target_of(remote)->window;
-    if (!window->waiting)
+    if (what != window->wait.what)
         window->wait =
             (struct dt__wait){.world = window->world, .what = what, .nap_secs = NAP_SECS};
-    window->waiting = true;
     dt__wait_pause(&window->wait);
-}
-
-static void window_wake(struct dt__onesided *remote)
-{
-    struct window *window = target_of(remote)->window;
-    if (window->waiting) dt__wait_done(&window->wait);
-    window->waiting = false;
 }
 
 static void window_notify(struct dt__onesided *remote, enum dt__end whom)
@@ -268,7 +259,6 @@ static const struct dt__onesided_ops OPS = {
     .fetch_op = window_fetch_op,
     .sync = window_sync,
     .pause = window_pause,
-    .wake = window_wake,
     .notify = window_notify,
     .progress = window_progress,
     .close = window_close,

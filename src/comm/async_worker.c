@@ -37,11 +37,6 @@ static void worker_pause(struct dt_async *async, const char *what)
     remote->ops->pause(remote, what);
 }
 
-static void worker_wake(struct dt_async *async)
-{
-    async->slice->remote->ops->wake(async->slice->remote);
-}
-
 /* ---- shared memory -------------------------------------------------------------------------- */
 
 /* Waits until at most `most` of its gradients are not applied; returns how many are not. */
@@ -51,7 +46,6 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
     uint64_t waiting;
     while ((waiting = async->sent - dt__fetch(async->slice, ack)) > most)
         worker_pause(async, "free slot");
-    worker_wake(async);
     return waiting;
 }
 
@@ -64,7 +58,6 @@ static void shared_await_clock(struct dt_async *async)
         if (async->spec.staleness < 0 || async->gap <= (uint64_t)async->spec.staleness) break;
         worker_pause(async, "slowest worker");
     }
-    worker_wake(async);
 }
 
 /* A worker points at no buffer while it may act for the owner: there is one buffer less than that
@@ -125,7 +118,6 @@ static void windows_await(struct dt_async *async)
             dt__difference_add(slice, slice->difference, async->weights + slice->offset);
     }
     async->awaits = false;
-    worker_wake(async);
 }
 
 /* Waits until all that this worker has put has left it. */
@@ -133,7 +125,6 @@ static void windows_await_put(struct dt_async *async)
 {
     while (async->rung < async->sent)
         worker_pause(async, "slot");
-    worker_wake(async);
 }
 
 /* With keep_seen the weights are part of what is put, and must not change before it has left: only
@@ -146,7 +137,6 @@ static bool windows_begin(struct dt_async *async)
     bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
     while (!bank->ops->begun(bank))
         worker_pause(async, "ticket");
-    worker_wake(async);
     async->slot = (int)(async->sent % DT__SLOTS);
     return async->ticket < async->until;
 }

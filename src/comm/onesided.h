@@ -34,10 +34,8 @@ struct dt__onesided_ops {
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *remote);
     /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long.
-     * `what` is waited for. */
+     * `what` is waited for, until the rank's next dt_world_heartbeat. */
     void (*pause)(struct dt__onesided *remote, const char *what);
-    /* What was waited for has come. */
-    void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
     /* Lets MPI take in what others send, and does at this rank's memory what they have begun. */

@@ -298,11 +298,6 @@ static void fake_pause(struct dt__onesided *remote, const char *what)
     port->fake->looked[port->actor] = *news;
 }
 
-static void fake_wake(struct dt__onesided *remote)
-{
-    (void)remote;
-}
-
 static void fake_progress(struct dt__onesided *remote)
 {
     (void)remote;
@@ -330,7 +325,6 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .fetch_op = fake_fetch_op,
         .sync = fake_sync,
         .pause = fake_pause,
-        .wake = fake_wake,
         .notify = fake_notify,
         .progress = fake_progress,
     };
