@@ -180,24 +180,6 @@ dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, s
     return DT_OK;
 }
 
-/* Piece by piece: one of each rank, `length` apart at the first. */
-void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all)
-{
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        MPI_Datatype piece, spaced;
-        MPI_Request request;
-        int n = chunk_at(length, at);
-        DT_MPI(MPI_Type_contiguous(n, MPI_BYTE, &piece));
-        DT_MPI(MPI_Type_create_resized(piece, 0, (MPI_Aint)length, &spaced));
-        DT_MPI(MPI_Type_commit(&spaced));
-        DT_MPI(MPI_Igather((const char *)bytes + at, n, MPI_BYTE, all ? (char *)all + at : NULL, 1,
-                           spaced, 0, ranks->comm, &request));
-        request_finish(ranks->world, &request, "gather");
-        DT_MPI(MPI_Type_free(&spaced));
-        DT_MPI(MPI_Type_free(&piece));
-    }
-}
-
 void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out)
 {
     MPI_Request request;
@@ -220,6 +202,17 @@ static void move_bytes(const struct dt_ranks *ranks, int rank, bool to, void *by
             DT_MPI(MPI_Irecv(piece, n, MPI_BYTE, rank, 0, ranks->comm, &request));
         request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
     }
+}
+
+void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all)
+{
+    int me, size;
+    DT_MPI(MPI_Comm_rank(ranks->comm, &me));
+    DT_MPI(MPI_Comm_size(ranks->comm, &size));
+    if (me > 0) move_bytes(ranks, 0, true, (void *)(uintptr_t)bytes, length);
+    if (me == 0) memcpy(all, bytes, length);
+    for (int r = 1; r < size && me == 0; r++)
+        move_bytes(ranks, r, false, (char *)all + (size_t)r * length, length);
 }
 
 void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,

@@ -176,28 +176,29 @@ static void refuse_specs(struct dt_world *world)
 /* ---- a gather beyond 2 GiB ------------------------------------------------------------------ */
 
 static size_t gathered; /* bytes that MPI was asked to send */
-static bool fake_gather;
-int __real_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
-                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request);
-int __wrap_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
-                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request);
-int __wrap_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
-                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request)
+static bool fake_send;
+int __real_MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+int __wrap_MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+int __wrap_MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request)
 {
-    if (!fake_gather) return __real_MPI_Igather(from, n, type, to, m, types, root, comm, request);
+    if (!fake_send) return __real_MPI_Isend(from, n, type, to, tag, comm, request);
     EXPECT(n > 0, "a count of %d", n);
     gathered += (size_t)n;
-    return MPI_Ibarrier(comm, request);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
 }
 
 static void gather(struct dt_world *world)
 {
     const bool tiny = DT__MPI_CHUNK < 1 << 20;
     const size_t length = tiny ? 10 * (size_t)DT__MPI_CHUNK + 7 : ((size_t)1 << 32) + 12345;
-    fake_gather = true;
-    dt_ranks_gather(world->trainers, &length, length, NULL);
-    EXPECT(gathered == length, "%zu bytes of %zu", gathered, length);
-    fake_gather = false;
+    fake_send = true;
+    if (rank) dt_ranks_gather(world->trainers, &length, length, NULL);
+    EXPECT(gathered == (rank ? length : 0), "%zu bytes of %zu", gathered, length);
+    fake_send = false;
     uint64_t mine[3] = {(uint64_t)rank, 7, 11}, all[3 * 64] = {0};
     dt_ranks_gather(world->trainers, mine, sizeof mine, rank ? NULL : all);
     for (int r = 0; r < size && rank == 0; r++)
