@@ -52,15 +52,14 @@ static void connect_asks(struct dt_exchange *x)
 {
     struct dt__asks *asks = &x->asks;
     int at = 0;
-    DT_MPI(MPI_Comm_dup(x->firsts.comm, &asks->comm));
     for (int64_t stride = 1; stride < x->nodes; stride *= DT__ASKS_RADIX) {
         const int round = asks->rounds++;
         for (int64_t far = stride; far < x->nodes && far < DT__ASKS_RADIX * stride; far += stride) {
             const int to = (int)((x->node + far) % x->nodes);
             const int from = (int)((x->node + x->nodes - far) % x->nodes);
-            DT_MPI(MPI_Send_init(&asks->out[round], 1, MPI_INT, to, round, asks->comm,
+            DT_MPI(MPI_Send_init(&asks->out[round], 1, MPI_INT, to, round, x->firsts.comm,
                                  &asks->request[at++]));
-            DT_MPI(MPI_Recv_init(&asks->in[at], 1, MPI_INT, from, round, asks->comm,
+            DT_MPI(MPI_Recv_init(&asks->in[at], 1, MPI_INT, from, round, x->firsts.comm,
                                  &asks->request[at]));
             at++;
         }
@@ -138,11 +137,10 @@ static void dissolve_nodes(struct dt_exchange *x)
     dt__shared_free(&x->shared);
     dt__shared_free(&x->books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
-    if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
     for (int i = 0; i < x->asks.begin[x->asks.rounds]; i++)
         DT_MPI(MPI_Request_free(&x->asks.request[i]));
-    if (x->asks.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks.comm));
-    x->asks = (struct dt__asks){.comm = MPI_COMM_NULL};
+    if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
+    x->asks = (struct dt__asks){0};
 }
 
 /* Nodes, tables and memory. Fails on all ranks or on none. */
@@ -297,7 +295,6 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
-                                  .asks = {.comm = MPI_COMM_NULL},
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL}};
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;

@@ -180,7 +180,6 @@ extern const struct dt__way dt__way_owners, dt__way_reduce;
  * messages in place of 511. */
 enum { DT__ASKS_ROUNDS = 31, DT__ASKS_REQUESTS = 2 * 128 };
 struct dt__asks {
-    MPI_Comm comm;
     MPI_Request request[DT__ASKS_REQUESTS]; /* sends and receives by turns, by round */
     int in[DT__ASKS_REQUESTS], out[DT__ASKS_ROUNDS], index[DT__ASKS_REQUESTS];
     int begin[DT__ASKS_ROUNDS + 1]; /* where a round's requests begin */

@@ -28,7 +28,8 @@ static dt_status reduce_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
-    s->up.comm = s->down.comm = MPI_COMM_NULL;
+    s->up.comm = x->firsts.comm;
+    s->down.comm = MPI_COMM_NULL;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
@@ -47,16 +48,13 @@ static dt_status reduce_prepare(struct dt_exchange *x)
 
 static void reduce_connect(struct dt_exchange *x)
 {
-    DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->up.comm));
     DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->down.comm));
 }
 
 static void reduce_disconnect(struct dt_exchange *x)
 {
-    struct dt__reduce *s = x->reduce;
-    if (!s) return;
-    if (s->up.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->up.comm));
-    if (s->down.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->down.comm));
+    if (x->reduce && x->reduce->down.comm != MPI_COMM_NULL)
+        DT_MPI(MPI_Comm_free(&x->reduce->down.comm));
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
