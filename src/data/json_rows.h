@@ -1,8 +1,17 @@
-/* Rows of JSON, read from left to right as they stand in memory, without a tree.
+/* JSON, read from left to right as it stands in memory, without a tree; and rows of it.
  *
- * Text is checked whole once. A cursor in it then meets nothing malformed, and can take commas and
- * colons for blanks: only brackets, texts and the words between them (numbers, true, false, null)
- * say anything. */
+ * A reader goes forward over a text once and checks what it passes. It hands out a token at a time,
+ * as its first character:
+ *
+ *     [ ] { }     a list or an object begins or ends
+ *     :           the name of a member, whose value is next
+ *     "           a text
+ *     0           a number
+ *     t f n       true, false, null
+ *     NUL         the end of the whole; or what is there is no JSON: from then on there is nothing
+ *                 else, so that a caller may ask for it when all is done
+ *
+ * A copy of a reader reads the same again. */
 #ifndef DATA_JSON_ROWS_H
 #define DATA_JSON_ROWS_H
 
@@ -11,36 +20,50 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* DT_EFORMAT: text[0..length) is not one value of JSON: "not JSON: line 1, column 7: ...". */
-dt_status dt__json_check(const char *text, size_t length);
+enum { DT__JSON_DEEPEST = 1000 };
 
-/* What is still to be read of text that was checked. */
 struct dt__json {
-    const char *at, *end;
+    const char *begin, *at, *end;
+    const char *wrong;     /* what is, at `at`; NULL: nothing so far */
+    struct dt__cell token; /* a text or a name, without quotes and escapes; else as it stands */
+    double value;          /* a number's, if it was scanned: dt__number_scan takes most */
+    bool scanned;
+    enum {
+        DT__JSON_VALUE,
+        DT__JSON_FIRST,
+        DT__JSON_BEHIND
+    } place; /* a value comes; a list, or an
+                                                                     * object, begins; behind one */
+    int depth;
+    char close; /* of the list or object under way; NUL: there is none */
+    unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which of those around are objects */
+    struct dt_text *scratch;                     /* lent: where the last text with escapes is */
 };
 
-/* The next character that says something; 0 at the end. */
-char dt__json_peek(struct dt__json *json);
-/* Passes a value, or a name, over. */
-void dt__json_skip(struct dt__json *json);
-/* Reads a text, which lies where it stood or in `scratch`, until that is used again. DT_EMEMORY. */
-dt_status dt__json_read_string(struct dt__json *json, struct dt_text *scratch,
-                               struct dt__cell *out);
-/* The values of some names of an object, each a cursor over that value alone, or {NULL, NULL}
- * without one. DT_EFORMAT: the value is no object ("expected a JSON object"), or has one of the
- * names twice. */
-dt_status dt__json_members(struct dt__json object, const char *const *names, size_t count,
-                           struct dt__json *out);
+/* text and scratch outlive the reader. */
+void dt__json_begin(struct dt__json *json, const char *text, size_t length,
+                    struct dt_text *scratch);
+char dt__json_next(struct dt__json *json);
+/* Passes the rest of the value over that has begun with `token`, and says how many stand in it and
+ * in the lists in it. */
+size_t dt__json_pass(struct dt__json *json, char token);
+/* Passes all over. DT_EFORMAT: the text is not one value of JSON: "not JSON: line 1, column 7: ..."
+ */
+dt_status dt__json_finish(struct dt__json *json);
+/* Passes the object that has begun with `token`, and finds the values of some names, each a reader
+ * of it, or one with `at` NULL without it. DT_EFORMAT: no object ("expected a JSON object"), or it
+ * has one of the names twice. */
+dt_status dt__json_members(struct dt__json *json, char token, const char *const *names,
+                           size_t count, struct dt__json *out);
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Reads rows of columns, which others may read by at the same time. */
+/* Reads rows of columns, which others may read by at the same time, as words of typed rows. */
 struct dt__json_rows {
     const struct dt__columns *columns; /* without items: numbers that have no names */
     bool exact;                        /* they are the model's features, one by one */
     bool *seen; /* (columns) names of the object under way; NULL: names tell no columns apart */
-    uint32_t *words; /* (columns) what a row's values say */
-    struct dt_text scratch;
+    struct dt_text scratch; /* for a reader */
 };
 
 /* Columns outlive the rows. */
@@ -48,16 +71,17 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
                              bool exact);
 void dt__json_rows_free(struct dt__json_rows *rows);
 
-/* Reads values into the words of `count` columns from `column` on: the one at the cursor, or those
- * of the list there and of the lists in it. DT_EFORMAT: more, or fewer. */
-dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                          size_t count);
-/* Reads the next `columns` values, whatever lists they stand in, of which there are so many. */
-dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
-/* Reads a row: a list of the columns' values, nested as deep as a picture's shape asks for, or the
- * value of the only one; an object {"carat": 0.5, "cut": "Ideal"} by their names; or {"input":
- * LIST}. The cursor stands behind the row whatever comes of it. DT_EFORMAT: "item 1 (cut): ...",
- * "column 'cut' is missing", ... */
-dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
+/* What follows begins at `token`, the last one, and leaves the reader behind the value whatever
+ * comes of it. Of what is no JSON they may say anything: dt__json_finish tells. */
+
+/* Reads the value, or those of the list and of the lists in it, into words[0..count), for as many
+ * columns from `column` on. DT_EFORMAT: more, or fewer. */
+dt_status dt__json_values(const struct dt__json_rows *rows, struct dt__json *json, char token,
+                          size_t column, size_t count, uint32_t *words);
+/* Reads a row into words (columns): a list of the columns' values, nested as deep as a picture's
+ * shape asks for, or the value of the only one; an object {"carat": 0.5, "cut": "Ideal"} by their
+ * names; or {"input": LIST}. DT_EFORMAT: "item 1 (cut): ...", "column 'cut' is missing", ... */
+dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, char token,
+                       uint32_t *words);
 
 #endif

@@ -21,6 +21,7 @@ struct dt_rows {
     struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
     struct dt__row row;
     struct dt__json_rows json;
+    uint32_t *words; /* (columns) of a row of JSON */
     /* what is left of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
     size_t instance;
@@ -88,19 +89,20 @@ done:
 }
 
 /* A text without its quotes, any other value as it stands. */
-static dt_status json_keep(struct dt_rows *rows, struct dt__json json)
+static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 {
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *const name = rows->keep.items[k];
-        struct dt__json value;
-        struct dt__cell cell;
-        DT_TRY(dt__json_members(json, &name, 1, &value));
+        struct dt__json object = *json, value;
+        DT_TRY(dt__json_members(&object, dt__json_next(&object), &name, 1, &value));
         if (!value.at) return dt_fail(DT_EFORMAT, "column '%s' of predict.keep is missing", name);
-        const char first = dt__json_peek(&value);
-        if (first == '"')
-            DT_TRY(dt__json_read_string(&value, &rows->json.scratch, &cell));
-        else
-            cell = (struct dt__cell){(char *)value.at, (size_t)(value.end - value.at)};
+        const char token = dt__json_next(&value);
+        struct dt__cell cell = value.token;
+        if (token == '[' || token == '{') {
+            cell.text = (char *)(uintptr_t)value.at - 1;
+            dt__json_pass(&value, token);
+            cell.length = (size_t)(value.at - cell.text);
+        }
         DT_TRY(dt__names_add(&rows->kept, cell.text, cell.length));
     }
     return DT_OK;
@@ -111,10 +113,11 @@ static dt_status json_keep(struct dt_rows *rows, struct dt__json json)
 /* A row, and what it keeps: of a bad one as well. */
 static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
 {
-    const dt_status kept = json_keep(rows, *json);
-    const dt_status status = dt__json_row(&rows->json, json, &rows->row);
+    const dt_status kept = json_keep(rows, json);
+    const dt_status status = dt__json_row(&rows->json, json, dt__json_next(json), rows->words);
     if (kept) kept_forget(rows);
-    return status ? status : kept;
+    if (status || kept) return status ? status : kept;
+    return dt__table_row(&rows->columns, rows->words, rows->columns.count, &rows->row);
 }
 
 static dt_status json_next_instance(struct dt_rows *rows)
@@ -122,22 +125,28 @@ static dt_status json_next_instance(struct dt_rows *rows)
     dt_status status = json_row(rows, &rows->instances);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
     rows->instance++;
-    if (dt__json_peek(&rows->instances) == ']') rows->instances.at = NULL;
+    struct dt__json ahead = rows->instances;
+    if (dt__json_next(&ahead) == ']') rows->instances.at = NULL;
     return status;
 }
 
-/* A row; a list of rows; or {"instances": [rows]}. */
+/* A row; a list of rows; or {"instances": [rows]}. All of the line is checked before any of it is
+ * answered. */
 static dt_status json_parse(struct dt_rows *rows, const char *record, size_t length)
 {
     static const char *const names[] = {"instances"};
-    struct dt__json json = {record, record + length}, list = json;
-    DT_TRY(dt__json_check(record, length));
-    if (dt__json_peek(&json) == '{') DT_TRY(dt__json_members(json, names, 1, &list));
-    if (list.at && dt__json_peek(&list) == '[') {
-        list.at++;
-        const char first = dt__json_peek(&list);
-        if (first == ']' && *json.at == '{') return dt_fail(DT_EFORMAT, "instances: no rows");
-        if (first == '[' || first == '{' || *json.at == '{') {
+    struct dt__json json, list, ahead;
+    dt__json_begin(&json, record, length, &rows->json.scratch);
+    ahead = list = json;
+    DT_TRY(dt__json_finish(&ahead));
+    ahead = json;
+    const bool object = dt__json_next(&ahead) == '{';
+    if (object) DT_TRY(dt__json_members(&ahead, '{', names, 1, &list));
+    if (list.at && dt__json_next(&list) == '[') {
+        ahead = list;
+        const char first = dt__json_next(&ahead);
+        if (first == ']' && object) return dt_fail(DT_EFORMAT, "instances: no rows");
+        if (first == '[' || first == '{' || object) {
             rows->instances = list;
             rows->instance = 0;
             return json_next_instance(rows);
@@ -245,7 +254,10 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
                          "the model takes the categories of a table: expected CSV or JSON"));
     DT_GUARD(rows->grammar == &dt__csv_grammar ? dt__columns_of_schema(&rows->columns, schema)
                                                : dt__columns_of_json(&rows->columns, schema));
-    if (!rows->grammar) DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
+    if (!rows->grammar) {
+        DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
+        DT_GUARD(dt_alloc(rows->columns.count, sizeof *rows->words, "columns", &rows->words));
+    }
     if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
     dt__lines_release(lines, true);
     *out = rows;
@@ -260,6 +272,7 @@ void dt_rows_close(struct dt_rows *rows)
     if (!rows) return;
     dt__lines_close(&rows->lines);
     dt__json_rows_free(&rows->json);
+    dt_free(rows->words);
     dt__columns_free(&rows->columns);
     dt__row_free(&rows->row);
     dt_free(rows->parser.words);

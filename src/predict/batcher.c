@@ -9,6 +9,7 @@ struct job {
     struct job *next;
     const struct dt__version *version;
     const struct dt__request *request;
+    size_t first, count; /* rows of it */
     float *out;
     int32_t *out_class;
     pthread_cond_t wake;
@@ -24,64 +25,49 @@ struct dt__batcher {
     int threads; /* of matrix products */
     struct job *first, *last;
     uint64_t batches, rows;
-    struct dt_inputs all; /* of a batch of several jobs; made for the widest version so far */
+    /* of the batch under way; made for the widest version so far */
+    struct dt_inputs inputs;
     float *out;
     size_t out_capacity;
     int32_t classes[DT_EVAL_CHUNK];
 };
 
 /* Takes the first job, and those behind it of the same version that fit a batch with it. */
-static struct job *jobs_take(struct dt__batcher *batcher)
+static struct job *jobs_take(struct dt__batcher *batcher, size_t *out_rows)
 {
     struct job *first = batcher->first, *last = first;
-    size_t rows = first->request->count, most = first->version->predictor->chunk;
+    size_t rows = first->count, most = first->version->predictor->chunk;
     while (last->next && last->next->version == first->version &&
-           rows + last->next->request->count <= most) {
+           rows + last->next->count <= most) {
         last = last->next;
-        rows += last->request->count;
+        rows += last->count;
     }
     batcher->first = last->next;
     if (!batcher->first) batcher->last = NULL;
     last->next = NULL;
     batcher->batches++;
     batcher->rows += rows;
+    *out_rows = rows;
     return first;
 }
 
-/* One job's rows are read where they are, those of several are laid side by side. */
-static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs)
+/* The jobs' rows are laid side by side, as the network takes them. */
+static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs, size_t rows)
 {
     struct dt_predictor *predictor = jobs->version->predictor;
-    struct dt_inputs *all = &batcher->all;
     const size_t width = predictor->width;
-    const size_t numbers = predictor->numbers;
-    const size_t entries = predictor->entries;
-    size_t rows = 0, most = 0;
+    size_t at = 0;
     dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
-    if (!jobs->next)
-        return dt_predictor_inputs(predictor, &jobs->request->inputs, jobs->request->count,
-                                   jobs->out, jobs->out_class);
-    for (struct job *job = jobs; job; job = job->next)
-        most += job->request->count;
-    DT_TRY(dt_inputs_reserve(all, predictor, most));
-    DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * most, sizeof(float), "batch"));
-    for (struct job *job = jobs; job; job = job->next) {
-        const struct dt_inputs *from = &job->request->inputs;
-        const size_t count = job->request->count;
-        memcpy(all->x + rows * numbers, from->x, count * numbers * sizeof *from->x);
-        if (entries) {
-            memcpy(all->index + rows * entries, from->index, count * entries * sizeof *from->index);
-            memcpy(all->value + rows * entries, from->value, count * entries * sizeof *from->value);
-        }
-        rows += count;
-    }
-    DT_TRY(dt_predictor_inputs(predictor, all, rows, batcher->out, batcher->classes));
-    rows = 0;
-    for (struct job *job = jobs; job; job = job->next) {
-        const size_t count = job->request->count;
-        memcpy(job->out, batcher->out + rows * width, count * width * sizeof(float));
-        memcpy(job->out_class, batcher->classes + rows, count * sizeof(int32_t));
-        rows += count;
+    DT_TRY(dt_inputs_reserve(&batcher->inputs, predictor, rows));
+    DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * rows, sizeof(float), "batch"));
+    for (const struct job *job = jobs; job; at += job->count, job = job->next)
+        DT_TRY(dt__request_inputs(job->request, job->first, job->count, predictor, &batcher->inputs,
+                                  at));
+    DT_TRY(dt_predictor_inputs(predictor, &batcher->inputs, rows, batcher->out, batcher->classes));
+    at = 0;
+    for (struct job *job = jobs; job; at += job->count, job = job->next) {
+        memcpy(job->out, batcher->out + at * width, job->count * width * sizeof(float));
+        memcpy(job->out_class, batcher->classes + at, job->count * sizeof(int32_t));
     }
     return DT_OK;
 }
@@ -100,16 +86,19 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
 {
     if (!batcher) return;
     pthread_mutex_destroy(&batcher->lock);
-    dt_inputs_free(&batcher->all);
+    dt_inputs_free(&batcher->inputs);
     dt_free(batcher->out);
     dt_free(batcher);
 }
 
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
-                             const struct dt__request *request, float *out, int32_t *out_class)
+                             const struct dt__request *request, size_t first, size_t count,
+                             float *out, int32_t *out_class)
 {
     struct job job = {.version = version,
                       .request = request,
+                      .first = first,
+                      .count = count,
                       .out = out,
                       .out_class = out_class,
                       .wake = PTHREAD_COND_INITIALIZER};
@@ -123,9 +112,10 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
         pthread_cond_wait(&job.wake, &batcher->lock);
     if (!job.done) {
         batcher->busy = true;
-        struct job *jobs = jobs_take(batcher);
+        size_t rows;
+        struct job *jobs = jobs_take(batcher, &rows);
         pthread_mutex_unlock(&batcher->lock);
-        const dt_status status = jobs_answer(batcher, jobs);
+        const dt_status status = jobs_answer(batcher, jobs, rows);
         pthread_mutex_lock(&batcher->lock);
         for (struct job *each = jobs; each; each = each->next) { /* they go on once it is free */
             each->status = status;

@@ -1,8 +1,9 @@
 /* Requests and answers of the server, as JSON.
  *
- * A request is a list of rows, a tensor of them, or a list for each column. It is checked whole,
- * then read row by row into numbers, as many at a time as are computed together: nothing stands
- * between the bytes and those.
+ * A request is a list of rows, a tensor of them, or a list for each column. Its body is read from
+ * left to right, straight into a table of words, one a value; nothing is computed before all of it
+ * is there and right. What stands in it in another order than it is needed (the inputs of v2, of
+ * which a name may come behind the data) is passed first and read then.
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
@@ -33,21 +34,22 @@ static dt_status rows_check(size_t rows, int max_rows)
     return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
 }
 
-static size_t list_count(struct dt__json list)
+static dt_status request_read_list(struct dt__request *request, struct dt__json *json, char token)
 {
-    size_t count = 0;
-    for (; dt__json_peek(&list) != ']'; count++)
-        dt__json_skip(&list);
-    return count;
-}
-
-static dt_status request_set_list(struct dt__request *request, struct dt__json list)
-{
-    if (dt__json_peek(&list) != '[') return dt_fail(DT_EFORMAT, "expected a list of rows");
-    list.at++;
-    request->form = DT__ROWS;
-    request->left = list;
-    return dt__json_peek(&list) == ']' ? rows_check(0, request->max_rows) : DT_OK;
+    const struct dt__json_rows *reader = &request->reader;
+    const size_t count = reader->columns->count, most = (size_t)request->max_rows;
+    size_t rows = 0;
+    if (token != '[') return dt_fail(DT_EFORMAT, "expected a list of rows");
+    for (; (token = dt__json_next(json)) && token != ']'; rows++) {
+        dt_status status = DT_OK;
+        if (rows < most)
+            status = dt__json_row(reader, json, token, request->words + rows * count);
+        else
+            dt__json_pass(json, token);
+        if (status) return dt_fail_prefix(status, "row %zu: ", rows);
+    }
+    request->rows = rows;
+    return rows_check(rows, request->max_rows);
 }
 
 static bool is_number(const struct dt__columns *columns, size_t column)
@@ -55,25 +57,109 @@ static bool is_number(const struct dt__columns *columns, size_t column)
     return !columns->items || columns->items[column].kind == DT_COLUMN_NUMBER;
 }
 
+static bool are_numbers(const struct dt__columns *columns)
+{
+    size_t numbers = 0;
+    while (numbers < columns->count && is_number(columns, numbers))
+        numbers++;
+    return numbers == columns->count;
+}
+
 /* Number columns, and columns without names, may come as one input. */
 static bool takes_tensor(const struct dt__columns *columns)
 {
-    size_t numbers = 0;
-    for (size_t c = 0; c < columns->count; c++)
-        numbers += is_number(columns, c);
-    return !columns->names.count || numbers == columns->count;
+    return !columns->names.count || are_numbers(columns);
 }
+
+/* A list of a column's values, as many as all others have. */
+static dt_status request_read_column(struct dt__request *request, struct dt__json *json,
+                                     uint32_t column)
+{
+    const char *name = request->reader.columns->items[column].name;
+    uint32_t *const words = request->list_end;
+    const bool first = request->list_end == request->words;
+    size_t values = 0;
+    char token;
+    if (request->lists[column]) return dt_fail(DT_EFORMAT, "'%s' stands twice", name);
+    if (dt__json_next(json) != '[') return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
+    for (; (token = dt__json_next(json)) && token != ']'; values++) {
+        dt_status status = DT_OK;
+        if (values < (size_t)request->max_rows)
+            status = dt__json_values(&request->reader, json, token, column, 1, words + values);
+        else
+            dt__json_pass(json, token);
+        if (status) dt_fail_prefix(status, "'%s': ", name);
+        if (status) return dt_fail_prefix(status, "row %zu: ", values);
+    }
+    if (first) DT_TRY(rows_check(values, request->max_rows));
+    if (!first && values != request->rows)
+        return dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name, values, request->rows);
+    request->rows = values;
+    request->lists[column] = words;
+    request->list_end = words + values;
+    return DT_OK;
+}
+
+/* Of lists by the columns' names none is missing; others stand aside. */
+static dt_status columns_check(const struct dt__request *request)
+{
+    const struct dt__columns *columns = request->reader.columns;
+    if (!request->lists)
+        return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
+    if (!request->rows)
+        return dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns");
+    for (size_t c = 0; c < columns->count; c++)
+        if (!request->lists[c])
+            return dt_fail(DT_EFORMAT, "row 0: %s'%s' is missing",
+                           request->reader.exact ? "" : "column ", columns->items[c].name);
+    return DT_OK;
+}
+
+/* The "inputs" of TensorFlow Serving: {"input": [rows]}, or lists by the columns' names. */
+static dt_status request_read_named(struct dt__request *request, struct dt__json *json)
+{
+    const struct dt__dict *names = &request->reader.columns->names;
+    struct dt__json input = {0};
+    size_t keys = 0;
+    uint32_t column;
+    for (; dt__json_next(json) == ':'; keys++) {
+        if (dt__cell_is(json->token, "input")) {
+            if (input.at) return dt_fail(DT_EFORMAT, "'input' stands twice");
+            input = *json;
+            dt__json_pass(json, dt__json_next(json));
+        } else if (dt__dict_find(names, json->token.text, json->token.length, &column)) {
+            DT_TRY(request_read_column(request, json, column));
+        } else {
+            dt__json_pass(json, dt__json_next(json));
+        }
+    }
+    if (input.at && keys == 1) return request_read_list(request, &input, dt__json_next(&input));
+    if (input.at && dt__dict_find(names, "input", strlen("input"), &column))
+        DT_TRY(request_read_column(request, &input, column));
+    return columns_check(request);
+}
+
+/* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
+
+/* One of a request's inputs. */
+struct input {
+    struct dt__json shape, data; /* at NULL: not given */
+    size_t values;
+    uint32_t column; /* of which it is; as many as there are: of none */
+};
 
 /* The values of a tensor: its shape's first dimension is the rows, the product of the others is
  * what a row has, and the data have as many. */
-static dt_status tensor_check(struct dt__json shape, struct dt__json data, size_t *out_rows,
-                              double *out_width)
+static dt_status shape_check(const struct input *input, size_t *out_rows, double *out_width)
 {
-    double size, rows = 0, width = 1;
-    size_t count = 0, i = 0;
-    if (!shape.at || dt__json_peek(&shape) != '[') return dt_fail(DT_EFORMAT, "expected a shape");
-    for (shape.at++; dt__json_peek(&shape) != ']'; i++) {
-        if (!dt__number_scan(&shape.at, shape.end, &size) || size < 1 || size > INT32_MAX ||
+    struct dt__json shape = input->shape;
+    double rows = 0, width = 1;
+    size_t i = 0;
+    char token;
+    if (!shape.at || dt__json_next(&shape) != '[') return dt_fail(DT_EFORMAT, "expected a shape");
+    for (; (token = dt__json_next(&shape)) != ']'; i++) {
+        const double size = shape.value;
+        if (token != '0' || !shape.scanned || size < 1 || size > INT32_MAX ||
             size != (double)(int)size)
             return dt_fail(DT_EFORMAT, "the shape's item %zu is not a size", i);
         if (i)
@@ -82,309 +168,220 @@ static dt_status tensor_check(struct dt__json shape, struct dt__json data, size_
             rows = size;
     }
     if (!i) return dt_fail(DT_EFORMAT, "expected a shape");
-    for (char c; data.at && (c = dt__json_peek(&data)); count += c != '[' && c != ']')
-        if (c == '[' || c == ']')
-            data.at++;
-        else
-            dt__json_skip(&data);
-    if ((double)count != rows * width)
-        return dt_fail(DT_EFORMAT, "%zu values, its shape has %.0f", count, rows * width);
+    if ((double)input->values != rows * width)
+        return dt_fail(DT_EFORMAT, "%zu values, its shape has %.0f", input->values, rows * width);
     *out_rows = (size_t)rows;
     *out_width = width;
     return DT_OK;
 }
 
-static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
-                                    struct dt__json data)
+/* Passes an input over, and finds the column that it is of. BYTES are texts. */
+static dt_status input_open(const struct dt__request *request, struct dt__json *json, char token,
+                            struct input *out)
 {
-    const size_t features = request->reader.columns->count;
-    double width;
-    DT_TRY(tensor_check(shape, data, &request->total, &width));
-    if (width != (double)features)
-        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
-                       features);
-    request->form = DT__TENSOR;
-    request->left = data;
-    return rows_check(request->total, request->max_rows);
-}
-
-/* Lists by the columns' names, of as many values each, others aside; rows will miss what is
- * missing. */
-static dt_status request_set_columns(struct dt__request *request)
-{
-    const struct dt__columns *columns = request->reader.columns;
-    bool some = false;
-    if (!request->columns)
-        return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
-    for (size_t c = 0; c < columns->count; c++) {
-        const char *name = columns->items[c].name;
-        struct dt__json *list = &request->columns[c];
-        if (!list->at) continue;
-        if (dt__json_peek(list) != '[') return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
-        list->at++;
-        const size_t values = list_count(*list);
-        if (!some) DT_TRY(rows_check(values, request->max_rows));
-        if (some && values != request->total)
-            return dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name, values,
-                           request->total);
-        request->total = values;
-        some = true;
-    }
-    request->form = DT__COLUMNS;
-    if (some) return DT_OK;
-    return dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns");
-}
-
-/* The list of a column, if there is one of that name. */
-static dt_status request_note_column(struct dt__request *request, struct dt__cell name,
-                                     struct dt__json list)
-{
-    const struct dt__columns *columns = request->reader.columns;
-    uint32_t column;
-    if (!dt__dict_find(&columns->names, name.text, name.length, &column)) return DT_OK;
-    if (request->columns[column].at)
-        return dt_fail(DT_EFORMAT, "'%s' stands twice", columns->items[column].name);
-    request->columns[column] = list;
-    return DT_OK;
-}
-
-/* ---- TensorFlow Serving --------------------------------------------------------------------- */
-
-static dt_status request_open_v1(struct dt__request *request, struct dt__json body)
-{
-    static const char *const names[] = {"instances", "inputs"};
-    struct dt__json found[2], input = {0};
-    struct dt__cell name;
-    size_t count = 0;
-    DT_TRY(dt__json_members(body, names, 2, found));
-    if (!found[0].at == !found[1].at)
-        return dt_fail(DT_EFORMAT, "expected \"instances\" or \"inputs\"");
-    request->protocol = found[0].at ? DT__INSTANCES : DT__INPUTS;
-    request->key = names[request->protocol == DT__INPUTS];
-    if (found[0].at) return request_set_list(request, found[0]);
-    struct dt__json inputs = found[1];
-    if (dt__json_peek(&inputs) != '{') return request_set_list(request, inputs);
-    for (inputs.at++; dt__json_peek(&inputs) != '}'; count++) {
-        DT_TRY(dt__json_read_string(&inputs, &request->reader.scratch, &name));
-        DT_TRY(request_note_column(request, name, inputs));
-        if (dt__cell_is(name, "input")) input = inputs;
-        dt__json_skip(&inputs);
-    }
-    return count == 1 && input.at ? request_set_list(request, input) : request_set_columns(request);
-}
-
-/* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
-
-enum { NAME, DATATYPE, SHAPE, DATA, MEMBERS };
-
-/* One input; BYTES are texts. */
-static dt_status request_note_input(struct dt__request *request, struct dt__json input,
-                                    struct dt__json members[MEMBERS])
-{
+    enum { NAME, DATATYPE, SHAPE, DATA, MEMBERS };
     static const char *const names[MEMBERS] = {"name", "datatype", "shape", "data"};
     static const char *const types[] = {"FP64", "FP32",   "FP16",   "INT64",  "INT32", "INT16",
                                         "INT8", "UINT64", "UINT32", "UINT16", "UINT8", "BYTES"};
-    const size_t count = sizeof types / sizeof *types - request->reader.exact;
-    struct dt_text *scratch = &request->reader.scratch;
-    struct dt__cell name = {0}, type = {"", 0};
-    uint32_t column;
+    const size_t ntypes = sizeof types / sizeof *types - request->reader.exact;
+    const struct dt__columns *columns = request->reader.columns;
+    struct dt__json found[MEMBERS], *name = &found[NAME], *type = &found[DATATYPE];
+    bool typed = false;
+    size_t rows;
     double width;
-    size_t t = 0, rows;
-    DT_TRY(dt__json_members(input, names, MEMBERS, members));
-    if (members[DATATYPE].at && *members[DATATYPE].at == '"')
-        DT_TRY(dt__json_read_string(&members[DATATYPE], scratch, &type));
-    while (t < count && !dt__cell_is(type, types[t]))
-        t++;
-    if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
-    if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
-    DT_TRY(dt__json_read_string(&members[NAME], scratch, &name));
-    if (!dt__dict_find(&request->reader.columns->names, name.text, name.length, &column))
+    DT_TRY(dt__json_members(json, token, names, MEMBERS, found));
+    *out = (struct input){found[SHAPE], found[DATA], 0, (uint32_t)columns->count};
+    if (out->data.at) out->values = dt__json_pass(&found[DATA], dt__json_next(&found[DATA]));
+    if (type->at && dt__json_next(type) == '"')
+        for (size_t t = 0; t < ntypes; t++)
+            typed |= dt__cell_is(type->token, types[t]);
+    if (!typed) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
+    if (!name->at || dt__json_next(name) != '"') return DT_OK;
+    if (!dt__dict_find(&columns->names, name->token.text, name->token.length, &out->column))
         return DT_OK;
-    DT_TRY(tensor_check(members[SHAPE], members[DATA], &rows, &width));
+    DT_TRY(shape_check(out, &rows, &width));
     if (width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", width);
-    return request_note_column(request, name, members[DATA]);
+    if (!request->lists[out->column]) return DT_OK;
+    return dt_fail(DT_EFORMAT, "'%s' stands twice", columns->items[out->column].name);
 }
 
-/* The outputs that are asked for, by their names; without a list all are. */
-static dt_status request_note_outputs(struct dt__request *request, struct dt__json list,
-                                      const struct dt_predictor *predictor)
+/* All columns as one input: their values one behind the other, whatever lists they stand in. */
+static dt_status request_read_tensor(struct dt__request *request, struct input *input)
 {
-    static const char *const names[] = {"name"};
-    struct dt__json member;
-    struct dt__cell name;
-    if (!list.at) return DT_OK;
-    if (*list.at != '[') return dt_fail(DT_EFORMAT, "expected a list");
-    for (list.at++; dt__json_peek(&list) != ']';) {
-        enum part part = 0;
-        DT_TRY(dt__json_members(list, names, 1, &member));
-        if (!member.at || *member.at != '"') return dt_fail(DT_EFORMAT, "expected names");
-        DT_TRY(dt__json_read_string(&member, &request->reader.scratch, &name));
-        while (part < PARTS &&
-               !(has_part(predictor, part) && dt__cell_is(name, part_name(predictor, part))))
-            part++;
-        if (part == PARTS)
-            return dt_fail(DT_EFORMAT, "there is no '%.*s'", dt__shown(name.length), name.text);
-        request->outputs |= 1u << part;
-        dt__json_skip(&list);
+    const size_t features = request->reader.columns->count;
+    double width;
+    DT_TRY(shape_check(input, &request->rows, &width));
+    if (width != (double)features)
+        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
+                       features);
+    DT_TRY(rows_check(request->rows, request->max_rows));
+    for (size_t i = 0; i < request->rows * features;) {
+        const char token = dt__json_next(&input->data);
+        if (token == '[' || token == ']') continue;
+        dt_status status = dt__json_values(&request->reader, &input->data, token, i % features, 1,
+                                           request->words + i);
+        if (status) {
+            dt_fail_prefix(status, "item %zu: ", i % features);
+            return dt_fail_prefix(status, "row %zu: ", i / features);
+        }
+        i++;
     }
     return DT_OK;
 }
 
-static dt_status request_open_v2(struct dt__request *request, struct dt__json body,
-                                 const struct dt_predictor *predictor)
+static dt_status request_read_inputs(struct dt__request *request, struct dt__json *json)
 {
-    static const char *const names[] = {"inputs", "id", "outputs"};
-    struct dt__json found[3], members[MEMBERS];
-    struct dt__cell id;
+    const struct dt__columns *columns = request->reader.columns;
+    struct input input;
     size_t count = 0;
-    DT_TRY(dt__json_members(body, names, 3, found));
-    request->protocol = DT__INFER;
-    dt_status status = request_note_outputs(request, found[2], predictor);
-    if (status) return dt_fail_prefix(status, "outputs: ");
-    if (found[1].at && *found[1].at == '"') {
-        DT_TRY(dt__json_read_string(&found[1], &request->reader.scratch, &id));
-        DT_TRY(dt_format(&request->id, "%.*s", (int)id.length, id.text));
-    }
-    struct dt__json inputs = found[0];
-    if (!inputs.at || *inputs.at != '[') return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
-    request->key = names[0];
-    for (inputs.at++; dt__json_peek(&inputs) != ']'; count++) {
-        status = request_note_input(request, inputs, members);
+    char token;
+    for (; (token = dt__json_next(json)) && token != ']'; count++) {
+        dt_status status = input_open(request, json, token, &input);
         if (status) return dt_fail_prefix(status, "item %zu: ", count);
-        dt__json_skip(&inputs);
+        if (input.column < columns->count)
+            DT_TRY(request_read_column(request, &input.data, input.column));
     }
-    bool by_name = false;
-    for (size_t c = 0; request->columns && c < request->reader.columns->count; c++)
-        by_name |= request->columns[c].at != NULL;
-    if (count == 1 && !by_name && takes_tensor(request->reader.columns))
-        return request_set_tensor(request, members[SHAPE], members[DATA]);
-    return request_set_columns(request);
+    if (count == 1 && input.column == columns->count && takes_tensor(columns))
+        return request_read_tensor(request, &input);
+    return columns_check(request);
+}
+
+/* The outputs that are asked for, by their names; without a list all are. */
+static dt_status request_read_outputs(struct dt__request *request, struct dt__json *json,
+                                      const struct dt_predictor *predictor)
+{
+    static const char *const names[] = {"name"};
+    struct dt__json name;
+    char token = dt__json_next(json);
+    if (token != '[') return dt_fail(DT_EFORMAT, "expected a list");
+    while ((token = dt__json_next(json)) && token != ']') {
+        enum part part = 0;
+        DT_TRY(dt__json_members(json, token, names, 1, &name));
+        if (!name.at || dt__json_next(&name) != '"') return dt_fail(DT_EFORMAT, "expected names");
+        while (part < PARTS &&
+               !(has_part(predictor, part) && dt__cell_is(name.token, part_name(predictor, part))))
+            part++;
+        if (part == PARTS)
+            return dt_fail(DT_EFORMAT, "there is no '%.*s'", dt__shown(name.token.length),
+                           name.token.text);
+        request->outputs |= 1u << part;
+    }
+    return DT_OK;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+/* The members that a request may have: of v1 one of the first two, of v2 all but the first. */
+static dt_status request_read_members(struct dt__request *request, struct dt__json *json,
+                                      const struct dt_predictor *predictor)
+{
+    enum { INSTANCES, INPUTS, ID, OUTPUTS, MEMBERS };
+    static const char *const names[] = {"instances", "inputs", "id", "outputs"};
+    const bool v2 = request->protocol == DT__INFER;
+    unsigned seen = 0;
+    if (dt__json_next(json) != '{') return dt_fail(DT_EFORMAT, "expected a JSON object");
+    while (dt__json_next(json) == ':') {
+        int m = v2 ? INPUTS : INSTANCES;
+        const int end = v2 ? MEMBERS : ID;
+        while (m < end && !dt__cell_is(json->token, names[m]))
+            m++;
+        if (m < end && seen >> m & 1)
+            return dt_fail(DT_EFORMAT, "not JSON: '%s' stands twice", names[m]);
+        seen |= 1u << m;
+        if (m == end) {
+            dt__json_pass(json, dt__json_next(json));
+        } else if (m == OUTPUTS) {
+            dt_status status = request_read_outputs(request, json, predictor);
+            if (status) return dt_fail_prefix(status, "outputs: ");
+        } else if (m == ID) {
+            const char token = dt__json_next(json);
+            if (token == '"')
+                DT_TRY(dt_format(&request->id, "%.*s", (int)json->token.length, json->token.text));
+            dt__json_pass(json, token);
+        } else if (!request->key) {
+            const char token = dt__json_next(json);
+            dt_status status;
+            if (v2 && token != '[') break;
+            request->key = names[m];
+            if (!v2) request->protocol = m == INPUTS ? DT__INPUTS : DT__INSTANCES;
+            status = v2                            ? request_read_inputs(request, json)
+                     : m == INPUTS && token == '{' ? request_read_named(request, json)
+                                                   : request_read_list(request, json, token);
+            if (status) return dt_fail_prefix(status, "%s: ", request->key);
+        } else {
+            request->key = NULL; /* both */
+            break;
+        }
+    }
+    if (request->key) return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   v2 ? "expected \"inputs\", a list" : "expected \"instances\" or \"inputs\"");
+}
+
 /* A value takes two bytes at least, so that what is allocated is in proportion to the body. */
-dt_status dt__request_open(const char *body, size_t length, bool v2,
+dt_status dt__request_read(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows, struct dt__request *out)
 {
     const struct dt_predictor *predictor = version->predictor;
-    const struct dt__json json = {body, body + length};
     const struct dt__columns *columns = &version->columns;
-    const size_t most = predictor->chunk, fit = length / 2 / columns->count;
+    const size_t fit = length / 2 / columns->count, most = (size_t)max_rows;
+    const size_t words = ((fit < most ? fit : most) + 1) * columns->count;
+    struct dt__json json;
     dt_status status;
-    *out = (struct dt__request){.max_rows = max_rows, .room = fit < most ? fit + 1 : most};
-    DT_GUARD(dt__json_check(body, length));
+    *out = (struct dt__request){.protocol = v2 ? DT__INFER : DT__INSTANCES, .max_rows = max_rows};
     DT_GUARD(dt__json_rows_init(&out->reader, columns, !predictor->file.schema.columns));
+    DT_GUARD(dt_alloc(words, sizeof *out->words, "rows", &out->words));
+    DT_GUARD(dt_alloc(columns->count, sizeof *out->row, "columns", &out->row));
+    out->list_end = out->words;
     if (columns->names.count)
-        DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
-    DT_GUARD(v2 ? request_open_v2(out, json, predictor) : request_open_v1(out, json));
-    DT_GUARD(dt_inputs_reserve(&out->inputs, predictor, out->room));
-    out->row.capacity = predictor->numbers;
-    DT_GUARD(dt_alloc(out->row.capacity, sizeof *out->row.x, "row", &out->row.x));
+        DT_GUARD(dt_alloc(columns->count, sizeof *out->lists, "columns", &out->lists));
+    dt__json_begin(&json, body, length, &out->reader.scratch);
+    status = request_read_members(out, &json, predictor);
+    /* Whatever is wrong with its values, it may be no JSON at all. */
+    if (status != DT_EMEMORY && dt__json_finish(&json)) status = DT_EFORMAT;
 done:
-    return status && out->key ? dt_fail_prefix(status, "%s: ", out->key) : status;
+    return status;
 }
 
 void dt__request_free(struct dt__request *request)
 {
     dt__json_rows_free(&request->reader);
-    dt__row_free(&request->row);
-    dt_inputs_free(&request->inputs);
-    dt_free(request->columns);
+    dt_free(request->words);
+    dt_free(request->lists);
+    dt_free(request->row);
     dt_free(request->id);
 }
 
-static dt_status request_read_row(struct dt__request *request)
+dt_status dt__request_inputs(const struct dt__request *request, size_t first, size_t count,
+                             const struct dt_predictor *predictor, struct dt_inputs *to, size_t at)
 {
     const struct dt__columns *columns = request->reader.columns;
-    if (request->form == DT__ROWS)
-        return dt__json_row(&request->reader, &request->left, &request->row);
-    if (request->form == DT__TENSOR)
-        return dt__json_flat_row(&request->reader, &request->left, &request->row);
-    for (size_t c = 0; c < columns->count; c++) {
-        const char *name = columns->items[c].name;
-        if (!request->columns[c].at)
-            return dt_fail(DT_EFORMAT, "%s'%s' is missing", request->reader.exact ? "" : "column ",
-                           name);
-        dt_status status = dt__json_values(&request->reader, &request->columns[c], c, 1);
-        if (status) return dt_fail_prefix(status, "'%s': ", name);
-    }
-    return dt__table_row(columns, request->reader.words, columns->count, &request->row);
-}
-
-dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor)
-{
-    const size_t numbers = predictor->numbers;
-    const size_t entries = predictor->entries;
-    const struct dt_inputs *to = &request->inputs;
-    for (request->count = 0; request->count < request->room; request->count++, request->rows++) {
-        const size_t at = request->count;
-        const bool list = request->form == DT__ROWS;
-        dt_status status = DT_OK;
-        if (list ? dt__json_peek(&request->left) == ']' : request->rows == request->total)
-            return DT_OK;
-        if (list && request->rows == (size_t)request->max_rows)
-            status = rows_check(request->rows + list_count(request->left), request->max_rows);
-        else if ((status = request_read_row(request)))
-            dt_fail_prefix(status, "row %zu: ", request->rows);
-        if (status) return dt_fail_prefix(status, "%s: ", request->key);
-        dt__row_normalize(&predictor->file.schema, &request->row, to->x + at * numbers,
+    const size_t numbers = predictor->numbers, entries = predictor->entries;
+    struct dt__row row = {.capacity = numbers};
+    dt_status status;
+    DT_GUARD(dt_alloc(numbers, sizeof *row.x, "row", &row.x));
+    for (size_t r = first; r < first + count; r++, at++) {
+        const uint32_t *words = request->words + r * columns->count;
+        if (request->list_end > request->words) {
+            for (size_t c = 0; c < columns->count; c++)
+                request->row[c] = request->lists[c][r];
+            words = request->row;
+        }
+        DT_GUARD(dt__table_row(columns, words, columns->count, &row));
+        dt__row_normalize(&predictor->file.schema, &row, to->x + at * numbers,
                           entries ? to->index + at * entries : NULL,
                           entries ? to->value + at * entries : NULL);
     }
-    return DT_OK;
+done:
+    dt__row_free(&row);
+    return status;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-struct answers {
-    const struct dt_predictor *predictor;
-    size_t rows, width;
-    const float *values;
-    const int32_t *classes;
-    struct dt_text *text;
-};
-
-/* Rows [first, end): one stands alone, those of `list` are a list. Of numbers a single one stands
- * alone, more are a list. */
-static dt_status answers_add_part(const struct answers *a, enum part part, size_t first, size_t end,
-                                  bool list)
-{
-    for (size_t r = first; r < end; r++) {
-        const float *values = a->values + r * a->width;
-        if (list) DT_TRY(dt_text_append(a->text, r > first ? "," : "[", 1));
-        if (part == CLASS)
-            DT_TRY(dt_text_add(a->text, "%d", (int)a->classes[r]));
-        else if (part == LABEL)
-            DT_TRY(
-                dt_json_add_string(a->text, dt_predictor_class_name(a->predictor, a->classes[r])));
-        else if (a->width == 1)
-            DT_TRY(dt_json_add_float(a->text, *values));
-        else
-            DT_TRY(dt_json_add_floats(a->text, values, a->width));
-    }
-    return list ? dt_text_append(a->text, "]", 1) : DT_OK;
-}
-
-/* Values alone, or an object of class, label and probabilities. */
-static dt_status answers_add_prediction(const struct answers *a, size_t first, size_t end,
-                                        bool list)
-{
-    static const char *const keys[] = {
-        [CLASS] = "{\"class\":", [LABEL] = ",\"label\":", [NUMBERS] = ",\"probabilities\":"};
-    static const enum part order[] = {CLASS, LABEL, NUMBERS};
-    if (!has_part(a->predictor, CLASS)) return answers_add_part(a, NUMBERS, first, end, list);
-    for (int i = 0; i < PARTS; i++) {
-        if (!has_part(a->predictor, order[i])) continue;
-        DT_TRY(dt_text_add(a->text, "%s", keys[order[i]]));
-        DT_TRY(answers_add_part(a, order[i], first, end, list));
-    }
-    return dt_text_add(a->text, "}");
-}
-
 /* An output of v2, up to its data, in a list that has begun. */
-static dt_status output_add(const struct dt_predictor *predictor, enum part part, long long rows,
-                            struct dt_text *text)
+static dt_status output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
+                              struct dt_text *text)
 {
     static const char *const types[] = {"FP32", "INT64", "BYTES"};
     const bool first = text->data[text->length - 1] == '[';
@@ -394,49 +391,74 @@ static dt_status output_add(const struct dt_predictor *predictor, enum part part
     return dt_text_append(text, "]", 1);
 }
 
-/* v2: data are flat lists. asked: bits of parts; 0: all. */
-static dt_status answers_add_outputs(const struct answers *a, unsigned asked)
+/* What is said of `rows` rows: of a row of numbers a list, a single one stands alone. */
+static dt_status part_add(const struct dt_predictor *predictor, enum part part, const float *values,
+                          const int32_t *classes, size_t rows, bool list, struct dt_text *text)
 {
-    for (enum part part = 0; part < PARTS; part++) {
-        if (!has_part(a->predictor, part) || (asked && !(asked >> part & 1))) continue;
-        DT_TRY(output_add(a->predictor, part, (long long)a->rows, a->text));
-        DT_TRY(dt_text_add(a->text, ",\"data\":"));
-        DT_TRY(part == NUMBERS ? dt_json_add_floats(a->text, a->values, a->rows * a->width)
-                               : answers_add_part(a, part, 0, a->rows, true));
-        DT_TRY(dt_text_append(a->text, "}", 1));
+    const size_t width = predictor->width;
+    for (size_t r = 0; r < rows; r++, values += width) {
+        if (list) DT_TRY(dt_text_append(text, r ? "," : "[", 1));
+        if (part == CLASS)
+            DT_TRY(dt_text_add(text, "%d", (int)classes[r]));
+        else if (part == LABEL)
+            DT_TRY(dt_json_add_string(text, dt_predictor_class_name(predictor, classes[r])));
+        else if (width == 1)
+            DT_TRY(dt_json_add_float(text, *values));
+        else
+            DT_TRY(dt_json_add_floats(text, values, width));
     }
-    return dt_text_add(a->text, "]}\n");
+    return list ? dt_text_append(text, "]", 1) : DT_OK;
 }
+
+/* How a protocol answers: for each row, or for all of them at once, the parts in some order, each
+ * by its name; numbers that are all there is to say stand alone in v1. */
+static const struct form {
+    const char *begin, *end;
+    bool each;
+    enum part order[PARTS];
+} FORMS[] = {[DT__INSTANCES] = {"{\"predictions\":[", "]}\n", true, {CLASS, LABEL, NUMBERS}},
+             [DT__INPUTS] = {"{\"outputs\":", "}\n", false, {CLASS, LABEL, NUMBERS}},
+             [DT__INFER] = {",\"outputs\":[", "]}\n", false, {NUMBERS, CLASS, LABEL}}};
 
 dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
                             const char *name, const float *answers, const int32_t *classes,
                             struct dt_text *text)
 {
-    const struct answers a = {.predictor = version->predictor,
-                              .rows = request->rows,
-                              .width = version->predictor->width,
-                              .values = answers,
-                              .classes = classes,
-                              .text = text};
-    if (request->protocol == DT__INFER) {
+    const struct dt_predictor *predictor = version->predictor;
+    const struct form *form = &FORMS[request->protocol];
+    const bool v2 = request->protocol == DT__INFER, object = !v2 && has_part(predictor, CLASS);
+    const size_t step = form->each ? 1 : request->rows, width = predictor->width;
+    if (v2)
         DT_TRY(dt_text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
                            (unsigned long long)version->number));
-        if (request->id) DT_TRY(dt_text_add(text, ",\"id\":"));
-        if (request->id) DT_TRY(dt_json_add_string(text, request->id));
-        DT_TRY(dt_text_add(text, ",\"outputs\":["));
-        return answers_add_outputs(&a, request->outputs);
+    if (request->id) DT_TRY(dt_text_add(text, ",\"id\":"));
+    if (request->id) DT_TRY(dt_json_add_string(text, request->id));
+    DT_TRY(dt_text_add(text, "%s", form->begin));
+    for (size_t r = 0; r < request->rows; r += step) {
+        const char *before = "{\"";
+        const float *values = answers + r * width;
+        if (r) DT_TRY(dt_text_append(text, ",", 1));
+        for (int i = 0; i < PARTS; i++) {
+            const enum part part = form->order[i];
+            const char *key = part_name(predictor, part);
+            if (!has_part(predictor, part)) continue;
+            if (request->outputs && !(request->outputs >> part & 1)) continue;
+            if (v2) DT_TRY(output_begin(predictor, part, (long long)request->rows, text));
+            if (v2) DT_TRY(dt_text_add(text, ",\"data\":"));
+            if (object) {
+                DT_TRY(dt_text_append(text, before, 2));
+                DT_TRY(dt_text_append(text, key, strlen(key)));
+                DT_TRY(dt_text_append(text, "\":", 2));
+            }
+            before = ",\"";
+            DT_TRY(v2 && part == NUMBERS /* a flat list */
+                       ? dt_json_add_floats(text, values, step * width)
+                       : part_add(predictor, part, values, classes + r, step, !form->each, text));
+            if (v2) DT_TRY(dt_text_append(text, "}", 1));
+        }
+        if (object) DT_TRY(dt_text_append(text, "}", 1));
     }
-    if (request->protocol == DT__INPUTS) {
-        DT_TRY(dt_text_add(text, "{\"outputs\":"));
-        DT_TRY(answers_add_prediction(&a, 0, a.rows, true));
-        return dt_text_add(text, "}\n");
-    }
-    DT_TRY(dt_text_add(text, "{\"predictions\":"));
-    for (size_t r = 0; r < a.rows; r++) {
-        DT_TRY(dt_text_append(text, r ? "," : "[", 1));
-        DT_TRY(answers_add_prediction(&a, r, r + 1, false));
-    }
-    return dt_text_add(text, "]}\n");
+    return dt_text_add(text, "%s", form->end);
 }
 
 dt_status dt__metadata_format(const struct dt__version *version, const char *name,
@@ -445,14 +467,11 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
     const struct dt_predictor *predictor = version->predictor;
     const struct dt__columns *columns = &version->columns;
     const bool tensor = takes_tensor(columns);
-    size_t numbers = 0;
-    for (size_t c = 0; c < columns->count; c++)
-        numbers += is_number(columns, c);
     DT_TRY(dt_text_add(text,
                        "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
                        name, (unsigned long long)version->number));
     for (size_t c = 0; c < (tensor ? 1 : columns->count); c++) {
-        const bool number = tensor ? numbers == columns->count : is_number(columns, c);
+        const bool number = tensor ? are_numbers(columns) : is_number(columns, c);
         DT_TRY(dt_text_add(text, "%s{\"name\":", c ? "," : ""));
         DT_TRY(dt_json_add_string(text, tensor ? "input" : columns->items[c].name));
         DT_TRY(dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES"));
@@ -462,7 +481,7 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
     DT_TRY(dt_text_add(text, "],\"outputs\":["));
     for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(predictor, part)) continue;
-        DT_TRY(output_add(predictor, part, -1, text));
+        DT_TRY(output_begin(predictor, part, -1, text));
         DT_TRY(dt_text_append(text, "}", 1));
     }
     return dt_text_add(text, "]}\n");

@@ -297,34 +297,33 @@ static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
     return fits ? DT_OK : dt_fail(DT_EMEMORY, "too much at once; try again");
 }
 
-/* The rows of a request through the network, as they are read, and what comes of them. */
+/* All of a request is read, then its rows go through the network, and what comes of them is told.
+ * */
 static dt_status answer_rows(struct exchange *exchange, const struct dt__version *version,
                              struct dt_text *text)
 {
     struct dt_server *server = exchange->server;
-    const size_t width = version->predictor->width;
+    const struct dt_predictor *predictor = version->predictor;
+    const size_t width = predictor->width;
     const char *body = exchange->body.data ? exchange->body.data : "";
     struct dt__request request;
-    size_t out_room = 0, classes_room = 0;
     float *out = NULL;
     int32_t *classes = NULL;
     dt_status status;
-    DT_GUARD(dt__request_open(body, exchange->body.length, exchange->route->v2, version,
+    DT_GUARD(dt__request_read(body, exchange->body.length, exchange->route->v2, version,
                               server->options.max_rows, &request));
-    while (true) {
-        const size_t at = request.rows;
-        DT_GUARD(dt__request_read(&request, version->predictor));
-        if (!request.count) break;
-        DT_GUARD(answer_reserve(exchange, request.rows * width * NUMBER_BYTES));
-        DT_GUARD(dt_grow(&out, &out_room, request.rows * width, sizeof *out, "answers"));
-        DT_GUARD(dt_grow(&classes, &classes_room, request.rows, sizeof *classes, "answers"));
-        DT_GUARD(
-            dt__batcher_answer(server->batcher, version, &request, out + at * width, classes + at));
-        for (size_t r = at; r < request.rows; r++)
-            if (dt_predictor_check(version->predictor, out + r * width))
+    exchange_free_body(exchange);
+    DT_GUARD(answer_reserve(exchange, request.rows * width * NUMBER_BYTES));
+    DT_GUARD(dt_alloc(request.rows * width, sizeof *out, "answers", &out));
+    DT_GUARD(dt_alloc(request.rows, sizeof *classes, "answers", &classes));
+    for (size_t at = 0, count; at < request.rows; at += count) {
+        count = request.rows - at < predictor->chunk ? request.rows - at : predictor->chunk;
+        DT_GUARD(dt__batcher_answer(server->batcher, version, &request, at, count, out + at * width,
+                                    classes + at));
+        for (size_t r = at; r < at + count; r++)
+            if (dt_predictor_check(predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
-    exchange_free_body(exchange); /* all rows are read */
     DT_GUARD(dt__answer_format(&request, version, server->name.data, out, classes, text));
     status = answer_reserve(exchange, text->capacity);
 done:
@@ -382,29 +381,6 @@ static bool path_matches(const char *path, const char *url, const char *name, st
     return !strcmp(rest, path + before + 1);
 }
 
-/* The text goes to libmicrohttpd. */
-static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Connection *connection,
-                                      struct dt_text *text)
-{
-    const struct route *route = exchange->route;
-    const bool plain = exchange->code == MHD_HTTP_OK && route->answer == answer_metrics;
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(text->length, text->data, MHD_RESPMEM_MUST_FREE);
-    if (!response) return MHD_NO;
-    *text = (struct dt_text){0};
-    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                            plain ? "text/plain; version=0.0.4" : "application/json");
-    if (exchange->code == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
-                                route->posts ? "POST" : "GET, HEAD");
-    if (exchange->server->stopping || exchange->code == TOO_LARGE)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    enum MHD_Result result = MHD_queue_response(connection, exchange->code, response);
-    MHD_destroy_response(response);
-    return result;
-}
-
 /* Sets exchange->code. Returns what is wrong with the request; NULL: the answer is in `text`. */
 static const char *exchange_work(struct exchange *exchange, const struct dt__version *version,
                                  const char *url, const char *method, struct dt_text *text)
@@ -437,20 +413,38 @@ static const char *exchange_work(struct exchange *exchange, const struct dt__ver
     return status ? dt_error_text() : NULL;
 }
 
+/* Gives libmicrohttpd the answer, or what is wrong. */
 static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Connection *connection,
                                        const char *url, const char *method)
 {
     struct dt_text text = {0};
+    struct MHD_Response *response = NULL;
+    enum MHD_Result result = MHD_NO;
     struct dt__version *version = version_hold(exchange->server);
-    const char *error = exchange_work(exchange, version, url, method, &text);
+    const char *error = exchange_work(exchange, version, url, method, &text), *type;
+    const struct route *route = exchange->route;
     dt_status status = DT_OK;
     if (error) {
         dt_text_free(&text); /* which may be large */
-        status = dt_text_add(&text, "{\"error\":");
-        if (!status) status = dt_json_add_string(&text, error);
-        if (!status) status = dt_text_add(&text, "}\n");
+        DT_GUARD(dt_text_add(&text, "{\"error\":"));
+        DT_GUARD(dt_json_add_string(&text, error));
+        DT_GUARD(dt_text_add(&text, "}\n"));
     }
-    enum MHD_Result result = status ? MHD_NO : exchange_reply(exchange, connection, &text);
+    response = MHD_create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
+    if (!response) goto done;
+    text = (struct dt_text){0}; /* it is libmicrohttpd's */
+    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
+    type = !error && route->answer == answer_metrics ? "text/plain; version=0.0.4"
+                                                     : "application/json";
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (exchange->code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                route->posts ? "POST" : "GET, HEAD");
+    if (exchange->server->stopping || exchange->code == TOO_LARGE)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    result = MHD_queue_response(connection, exchange->code, response);
+    MHD_destroy_response(response);
+done:
     dt_text_free(&text);
     version_release(exchange->server, version);
     return result;
@@ -458,40 +452,36 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Room for `length` bytes of a body and a NUL. It doubles up to the length that was announced, so
- * that a client has sent half of what it holds. False: there is none. */
-static bool exchange_grow_body(struct exchange *exchange, size_t length)
-{
-    struct dt_server *server = exchange->server;
-    struct dt_text old = exchange->body, *body = &exchange->body;
-    size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
-    if (wanted <= length) wanted = length + 1;
-    if (length <= exchange->announced && exchange->announced < wanted)
-        wanted = exchange->announced + 1;
-    pthread_mutex_lock(&server->lock);
-    const bool room = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
-    if (room) server->bodies_bytes += wanted - old.capacity;
-    pthread_mutex_unlock(&server->lock);
-    if (!room) return false;
-    *body = (struct dt_text){.capacity = wanted};
-    dt_status status = dt_alloc(wanted, 1, "request", &body->data);
-    if (!status) status = dt_text_append(body, old.data, old.length);
-    dt_text_free(&old);
-    return !status;
-}
-
-/* Bodies are bounded one by one and together; what is refused is read and forgotten. */
+/* Bodies are bounded one by one and together; what is refused is read and forgotten. The room of
+ * one doubles up to the length that was announced, so that a client has sent half of what it
+ * holds. */
 static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
-    const size_t length = exchange->body.length + size;
+    struct dt_server *server = exchange->server;
+    struct dt_text *body = &exchange->body, old = *body;
+    const size_t length = old.length + size, most = server->options.max_body;
     if (exchange->refusal) return;
-    if (length > exchange->server->options.max_body)
-        exchange->refusal = TOO_LARGE;
-    else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
-        exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
+    if (length > most) exchange->refusal = TOO_LARGE;
+    if (length <= most && length >= old.capacity) { /* a NUL stands behind it */
+        size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
+        if (wanted <= length) wanted = length + 1;
+        if (length <= exchange->announced && exchange->announced < wanted)
+            wanted = exchange->announced + 1;
+        pthread_mutex_lock(&server->lock);
+        const bool room = server->bodies_bytes + wanted <= BODIES * most;
+        if (room) server->bodies_bytes += wanted - old.capacity;
+        pthread_mutex_unlock(&server->lock);
+        if (room) *body = (struct dt_text){.capacity = wanted};
+        if (!room || dt_alloc(wanted, 1, "request", &body->data))
+            exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
+        else
+            (void)dt_text_append(body, old.data, old.length); /* there is room */
+        if (room) dt_text_free(&old);
+    }
+    if (exchange->refusal)
+        exchange_free_body(exchange);
     else
-        (void)dt_text_append(&exchange->body, bytes, size); /* there is room */
-    if (exchange->refusal) exchange_free_body(exchange);
+        (void)dt_text_append(body, bytes, size); /* likewise */
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,

@@ -36,10 +36,11 @@ struct dt__batcher;
 dt_status dt__batcher_create(int threads, struct dt__batcher **out);
 void dt__batcher_destroy(struct dt__batcher *batcher); /* nobody waits any more */
 struct dt__request;
-/* Answers the rows that a request has read, together with those that others bring meanwhile. Any
- * thread; waits. The caller holds the version. */
+/* Answers `count` rows of a request from `first` on, at most a chunk of the predictor's, together
+ * with those that others bring meanwhile. Any thread; waits. The caller holds the version. */
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
-                             const struct dt__request *request, float *out, int32_t *out_class);
+                             const struct dt__request *request, size_t first, size_t count,
+                             float *out, int32_t *out_class);
 /* Batches and rows so far. */
 void dt__batcher_counts(struct dt__batcher *batcher, uint64_t *out_batches, uint64_t *out_rows);
 
@@ -47,33 +48,29 @@ void dt__batcher_counts(struct dt__batcher *batcher, uint64_t *out_batches, uint
 
 enum dt__protocol { DT__INSTANCES, DT__INPUTS, DT__INFER };
 
-/* A request under way. */
+/* A request, read. */
 struct dt__request {
     enum dt__protocol protocol; /* how to answer */
-    enum { DT__ROWS, DT__TENSOR, DT__COLUMNS } form;
-    const char *key;          /* under which its rows stand */
-    char *id;                 /* v2: the request's own; NULL: none */
-    unsigned outputs;         /* v2: bits of those that are asked for; 0: all */
-    struct dt__json left;     /* rows, tensor: what is not yet read */
-    struct dt__json *columns; /* (columns) the same for each; NULL: they have no names */
-    size_t total;             /* tensor, columns: rows; a list has as many as it has */
-    size_t rows;              /* read so far */
+    const char *key;            /* under which its rows stand */
+    char *id;                   /* v2: the request's own; NULL: none */
+    unsigned outputs;           /* v2: bits of those that are asked for; 0: all */
     int max_rows;
+    size_t rows;
     struct dt__json_rows reader;
-    struct dt__row row;
-    struct dt_inputs inputs; /* (room) rows that were read last, */
-    size_t room, count;      /* so many of them */
+    uint32_t *words;    /* what the values say, row by row (rows, columns); */
+    uint32_t **lists;   /* or, of lists by name, a column's here (rows) ... */
+    uint32_t *list_end; /* ... of which the last ends here; `words`: there are none */
+    uint32_t *row;      /* (columns) one of them, put together */
 };
-/* Opens the body of ":predict" (v2 false) or "/infer", which is read until the last
- * dt__request_read. It is to be freed in any case.
- * DT_EFORMAT: says what is wrong with it. */
-dt_status dt__request_open(const char *body, size_t length, bool v2,
+/* Reads the body of ":predict" (v2 false) or "/infer", which is needed no more then. The request is
+ * to be freed in any case. DT_EFORMAT: says what is wrong with it. */
+dt_status dt__request_read(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows,
                            struct dt__request *out);
 void dt__request_free(struct dt__request *request);
-/* Reads the next rows, as many as are computed at once; none are left if request->count is 0.
- * DT_EFORMAT. */
-dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor);
+/* Rows [first, first + count) as the network takes them, as those from `at` on. DT_EMEMORY. */
+dt_status dt__request_inputs(const struct dt__request *request, size_t first, size_t count,
+                             const struct dt_predictor *predictor, struct dt_inputs *to, size_t at);
 /* The answer as JSON, added to text; name: the model's in paths, as JSON. */
 dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
                             const char *name, const float *answers, const int32_t *classes,

@@ -54,36 +54,49 @@ static bool jansson_agrees(const char *text, size_t length, bool good, json_t **
                 : strstr(dt_error_text(), "too deep") != NULL;
 }
 
-/* The row at the end of those read, if it is a list of plain numbers. */
-static void compare_row(const struct dt__request *request, const json_t *json)
+/* Rows that are lists of plain numbers. */
+static void compare_rows(const struct dt__request *request, const struct dt_inputs *inputs, const json_t *json)
 {
     const json_t *list = json_object_get(json, "instances");
-    for (size_t r = 0; r < request->count; r++) {
-        const json_t *row = json_array_get(list, request->rows - request->count + r);
+    for (size_t r = 0; r < request->rows; r++) {
+        const json_t *row = json_array_get(list, r);
         for (size_t f = 0; json_is_array(row) && f < FEATURES; f++)
             if (json_is_number(json_array_get(row, f)))
-                insist(request->inputs.x[r * FEATURES + f] ==
-                       (float)json_number_value(json_array_get(row, f)));
+                insist(inputs->x[r * FEATURES + f] == (float)json_number_value(json_array_get(row, f)));
     }
+}
+
+static bool is_json(const char *text, size_t length)
+{
+    struct dt_text scratch = {0};
+    struct dt__json json;
+    dt__json_begin(&json, text, length, &scratch);
+    const dt_status status = dt__json_finish(&json);
+    dt_text_free(&scratch);
+    return !status;
 }
 
 static void read_request(const char *body, size_t length, const struct dt__version *version, bool v2)
 {
-    const struct dt_schema *schema = &version->predictor->file.schema;
-    const size_t entries = version->predictor->entries;
+    const struct dt_predictor *predictor = version->predictor;
+    const struct dt_schema *schema = &predictor->file.schema;
+    struct dt_inputs inputs = {0};
     struct dt__request request;
     json_t *json;
-    insist(jansson_agrees(body, length, !dt__json_check(body, length), &json));
-    dt_status status = dt__request_open(body, length, v2, version, 10, &request);
-    for (bool more = true; !status && more; more = request.count > 0) {
-        status = dt__request_read(&request, version->predictor);
-        insist(request.count <= request.room && request.rows <= 10);
-        for (size_t i = 0; !status && i < request.count * entries; i++)
-            insist(request.inputs.index[i] < (uint32_t)schema->features);
-        if (!status && !schema->columns && request.protocol == DT__INSTANCES)
-            compare_row(&request, json);
-    }
+    const bool good = is_json(body, length);
+    insist(jansson_agrees(body, length, good, &json));
+    dt_status status = dt__request_read(body, length, v2, version, 10, &request);
     insist(!status || (status == DT_EFORMAT && *dt_error_text()));
+    insist(good || (status && strstr(dt_error_text(), "not JSON: ")));
+    if (!status) {
+        insist(request.rows > 0 && request.rows <= 10);
+        insist(!dt_inputs_reserve(&inputs, predictor, request.rows));
+        insist(!dt__request_inputs(&request, 0, request.rows, predictor, &inputs, 0));
+        for (size_t i = 0; i < request.rows * predictor->entries; i++)
+            insist(inputs.index[i] < (uint32_t)schema->features);
+        if (!schema->columns && request.protocol == DT__INSTANCES) compare_rows(&request, &inputs, json);
+    }
+    dt_inputs_free(&inputs);
     dt__request_free(&request);
     json_decref(json);
 }
