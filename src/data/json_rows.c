@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/csv.h"
-
 enum { LONGEST_TEXT = 1 << 20 };
 
 /* ---- tokens --------------------------------------------------------------------------------- */
