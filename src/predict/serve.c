@@ -324,6 +324,8 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
             if (dt_predictor_check(predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
+    dt_free(request.words); /* the text may be large, too */
+    request.words = NULL;
     DT_GUARD(dt__answer_format(&request, version, server->name.data, out, classes, text));
     status = answer_reserve(exchange, text->capacity);
 done:
