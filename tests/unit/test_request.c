@@ -12,6 +12,7 @@ static struct dt_predictor predictor = {.file = {.schema = {.features = 2, .dens
 static const char *read_request(const char *body, bool v2, struct dt_inputs *inputs, struct dt_text *answer)
 {
     const float values[] = {0.5f, 1.5f, 2.5f};
+    const int32_t classes[3] = {0};
     struct dt__version version = {.predictor = &predictor, .number = 7};
     struct dt__request request;
     ck_assert(!dt__columns_of_json(&version.columns, &predictor.file.schema));
@@ -19,7 +20,7 @@ static const char *read_request(const char *body, bool v2, struct dt_inputs *inp
     if (!status) {
         ck_assert(!dt_inputs_reserve(inputs, &predictor, request.rows));
         ck_assert(!dt__request_inputs(&request, 0, request.rows, &predictor, inputs, 0));
-        ck_assert(!dt__answer_format(&request, &version, "\"m\"", values, NULL, answer));
+        ck_assert(!dt__answer_format(&request, &version, "\"m\"", values, classes, answer));
     }
     dt__request_free(&request);
     dt__columns_free(&version.columns);
