@@ -29,11 +29,10 @@ struct dt__json {
     double value;          /* a number's, if it was scanned: dt__number_scan takes most */
     bool scanned;
     enum {
-        DT__JSON_VALUE,
-        DT__JSON_FIRST,
-        DT__JSON_BEHIND
-    } place; /* a value comes; a list, or an
-                                                                     * object, begins; behind one */
+        DT__JSON_VALUE,  /* a value comes */
+        DT__JSON_FIRST,  /* a list or an object has begun */
+        DT__JSON_BEHIND, /* a value has ended */
+    } place;
     int depth;
     char close; /* of the list or object under way; NUL: there is none */
     unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which of those around are objects */
