@@ -403,7 +403,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
-    /* Where a host is cut off before the ranks can tell, mpirun would hear of it after 8 minutes. */
+    /* Before ranks can tell that a host is cut off, mpirun would hear of it after 8 minutes. */
     setenv("OMPI_MCA_oob_tcp_keepalive_time", "20", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "6", 0);
