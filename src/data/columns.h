@@ -83,14 +83,6 @@ void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE]
 uint32_t dt__column_code(const struct dt__column *column, int hash_bits, size_t at,
                          const char *text, size_t length);
 
-/* What the cell of a column says, as a word of typed rows; learning, a text is counted. DT_EFORMAT:
- * not a number, missing where data.missing=error, a date. */
-dt_status dt__cell_word(struct dt__columns *columns, size_t column, const char *text, size_t length,
-                        uint32_t *out);
-/* Of settled columns: the row that `count` words say, one a column first. */
-dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                        struct dt__row *row);
-
 /* Where a shard of a table keeps them: no name of the user's own data. */
 #define DT__SHARD_GROUP "/dtrain"
 

@@ -1,5 +1,5 @@
-/* CSV: cells, rows and files. Separator and roles of columns: header.c; what a cell says:
- * columns.c.
+/* CSV: cells, what they say by their columns, rows and files. Separator and roles of columns:
+ * header.c.
  * Source: RFC 4180, section 2; other separators, byte order marks, blank lines and blanks in front
  * of a quote are taken as well. */
 #include "data/csv.h"
@@ -56,6 +56,87 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
 done:
     dt_free(copy);
     return status;
+}
+
+/* ---- what a cell says ----------------------------------------------------------------------- */
+
+/* The column's first value says what it is. */
+static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
+                             const char *text, size_t length)
+{
+    uint32_t number;
+    column->kind = DT_COLUMN_NUMBER;
+    if (dt__text_is_number(text, length)) return DT_OK;
+    const enum dt__text_kind kind = dt__text_kind(text, length);
+    if (kind == DT__TEXT_DATE && columns->dates) column->kind = DT_COLUMN_DATE;
+    if (column->kind == DT_COLUMN_DATE || !columns->texts) return DT_OK;
+    if (kind == DT__TEXT_DATE)
+        return dt_fail(DT_EFORMAT,
+                       "'%.*s' is a date: leave the column out with data.ignore, or make numbers "
+                       "of it with data.dates=auto",
+                       dt__shown(length), text);
+    if (kind) return DT_OK; /* a number that is refused */
+    column->kind = DT_COLUMN_CATEGORY;
+    for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
+        DT_TRY(dt__dict_add(&column->dict, "", 0, &number));
+    return DT_OK;
+}
+
+static dt_status missing_fail(bool learning, const char *text, size_t length)
+{
+    return dt_fail(DT_EFORMAT, "%s%.*s%s%s", length ? "'" : "a value is missing", dt__shown(length),
+                   text, length ? "' is a missing value" : "",
+                   learning ? "; data.missing=mean takes the column's mean (for texts, a category "
+                              "for gaps)"
+                            : ", and the model was trained with data.missing=error: "
+                              "data.missing=mean or flag in training takes it");
+}
+
+/* A column of names may begin with numbers. */
+static dt_status number_fail(const struct dt__columns *columns, const struct dt__column *column,
+                             const char *text, size_t length, dt_status status)
+{
+    char place[DT__PLACE_SIZE];
+    double number;
+    if (!columns->learning || !columns->texts || !column->name ||
+        dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
+        return status;
+    dt__column_listed(column, place);
+    return dt_fail(status, "%s. Or, if the column holds names and no amounts: data.categories=%s",
+                   dt_error_text(), place);
+}
+
+dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *text, size_t length,
+                        uint32_t *out)
+{
+    struct dt__column *column = &columns->items[index];
+    uint32_t known; /* a text of training, whatever it says */
+    float value;
+    dt_status status = DT_OK;
+    const bool missing = dt__text_is_missing(text, length) &&
+                         (columns->learning || column->kind != DT_COLUMN_CATEGORY || !length ||
+                          !dt__dict_find(&column->dict, text, length, &known));
+    if (columns->learning) column->falls |= column->kind != DT__COLUMN_OPEN;
+    if (missing && columns->missing == DT_MISSING_ERROR)
+        return missing_fail(columns->learning, text, length);
+    if (column->kind == DT__COLUMN_OPEN && !missing)
+        DT_TRY(column_open(columns, column, text, length));
+    if (column->kind == DT_COLUMN_CATEGORY) {
+        if (length && memchr(text, 0, length))
+            return dt_fail(DT_EFORMAT, "a byte of zero in a text");
+        if (columns->learning && !columns->hash_bits)
+            DT_TRY(dt__dict_add(&column->dict, text, missing ? 0 : length, out));
+        else if (!missing)
+            *out = dt__column_code(column, columns->hash_bits, index, text, length);
+    } else if (missing) {
+        if (columns->learning) column->missing++;
+    } else if (column->kind == DT_COLUMN_DATE) {
+        status = dt__dates_read(&column->dates, columns->learning, text, length, out);
+    } else if (!(status = dt__number_read(text, length, &value))) {
+        memcpy(out, &value, sizeof value);
+    }
+    if (missing) *out = DT__MISSING;
+    return status ? number_fail(columns, column, text, length, status) : DT_OK;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
@@ -153,6 +234,40 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
                          (columns->items[c].kind != DT_COLUMN_CATEGORY &&
                           columns->items[c].kind != DT__COLUMN_OPEN && /* gaps alone so far */
                           !dt__floats_are_bytes((const float *)&parser->words[c], 1));
+    return DT_OK;
+}
+
+dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
+                        struct dt__row *row)
+{
+    const size_t n = (size_t)columns->numbers;
+    (void)count; /* further targets stand behind the columns */
+    row->entries = 0;
+    row->weight = 1;
+    if (row->capacity < n) {
+        DT_TRY(dt_alloc(n, sizeof *row->x, "row of text", &row->x));
+        row->capacity = n;
+    }
+    if (n && columns->missing == DT_MISSING_FLAG) memset(row->x, 0, n * sizeof *row->x);
+    if (n && !columns->items) memcpy(row->x, words, n * sizeof *row->x);
+    for (size_t c = 0; columns->items && c < columns->count; c++) {
+        const struct dt__column *column = &columns->items[c];
+        const bool missing = words[c] == DT__MISSING;
+        if (column->kind == DT_COLUMN_CATEGORY) {
+            const uint32_t code = missing       ? column->blank
+                                  : column->map ? column->map[words[c]]
+                                                : words[c];
+            DT_TRY(dt__row_add_entry(row, (uint32_t)column->first + code, 1));
+            continue;
+        }
+        float *const x = &row->x[column->first];
+        const bool date = column->kind == DT_COLUMN_DATE;
+        if (missing && column->flag) row->x[column->flag] = 1;
+        if (date && missing) dt__dates_put_mean(&column->dates, (double)column->fill, x);
+        if (date && !missing) dt__dates_put(&column->dates, words[c], x);
+        if (!date && missing) *x = column->fill;
+        if (!date && !missing) memcpy(x, &words[c], sizeof *x);
+    }
     return DT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* Rows of CSV (RFC 4180), for files and for rows to predict. */
+/* Rows of CSV (RFC 4180), for files and for rows to predict; those of JSON are made of such cells,
+ * too. */
 #ifndef DATA_CSV_H
 #define DATA_CSV_H
 
@@ -11,6 +12,14 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
 
 /* Adds the cells of a record, which stays as it is, without the blanks around them. */
 dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
+
+/* What the cell of a column says, as a word of typed rows; learning, a text is counted. DT_EFORMAT:
+ * not a number, missing where data.missing=error, a date. */
+dt_status dt__cell_word(struct dt__columns *columns, size_t column, const char *text, size_t length,
+                        uint32_t *out);
+/* Of settled columns: the row that `count` words say, one a column first. */
+dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
+                        struct dt__row *row);
 
 /* Parses one record by parser->header's roles into words, label and weight. Columns in messages
  * count from 0, as in data.label. DT_EFORMAT: too few or too many cells, or a cell is wrong. */

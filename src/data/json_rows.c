@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/csv.h"
+
 enum { LONGEST_TEXT = 1 << 20 };
 
 /* ---- tokens --------------------------------------------------------------------------------- */

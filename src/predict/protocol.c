@@ -7,6 +7,7 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
+#include "data/csv.h"
 #include "dtrain/report.h"
 #include "predict/serve.h"
 
