@@ -746,6 +746,14 @@ static dt_status use_all(void)
     if (!status) status = dt_config_set(&config, "train.lr=0.5");
     if (!status) status = dt_config_print(&config, &text);
     dt_free(text);
+    text = NULL;
+    /* What a preset and the data set. */
+    if (!status) status = dt_config_set(&config, "run.preset=table");
+    if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
+    if (!status) status = dt_config_settle(&config, true);
+    if (!status) status = dt_config_settle_by_data(&config, 1000, 5000, true, true);
+    if (!status) status = dt_config_preset_text(&config, &text);
+    dt_free(text);
     dt_config_free(&config);
     return status;
 }

@@ -835,18 +835,29 @@ static size_t pass(unsigned flags, size_t count, const unsigned *values, size_t 
     return n;
 }
 
-/* A filter of h5py's own. */
-static void lzf_x(void)
+static void filtered_x(H5Z_filter_t number)
 {
-    const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, 32000, 1, 1, "lzf", NULL, NULL, pass};
-    ck_assert_int_ge(H5Zregister(&lzf), 0);
+    const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, number, 1, 1, "filter", NULL, NULL, pass};
+    ck_assert_int_ge(H5Zregister(&filter), 0);
     const hsize_t chunk[] = {ROWS, 2, 2};
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(plist, 3, chunk);
-    H5Pset_filter(plist, 32000, H5Z_FLAG_OPTIONAL, 0, NULL);
+    H5Pset_filter(plist, number, H5Z_FLAG_OPTIONAL, 0, NULL);
     put_x(H5T_STD_U8LE, plist);
     H5Pclose(plist);
     put_y(H5T_STD_I32LE);
+}
+
+/* A filter of h5py's own. */
+static void lzf_x(void)
+{
+    filtered_x(32000);
+}
+
+/* Bitshuffle, which is a plugin. */
+static void plugin_x(void)
+{
+    filtered_x(32008);
 }
 
 /* A chunk of 1 GiB, which packs to next to nothing, for six rows. */
@@ -903,6 +914,7 @@ static const struct {
     {external_storage, "a.h5: /x is not stored plainly in the file itself"},
     {virtual_x, "a.h5: /x is not stored plainly in the file itself"},
     {lzf_x, "a.h5: /x is packed by lzf, which h5py alone reads: expected gzip"},
+    {plugin_x, "a.h5: /x is packed by a filter that is not known: expected gzip"},
     {hollow_x, "a.h5: /x is not all in the file"},
     {vast_chunk, "a.h5: /x has chunks of more than 256 MiB: expected smaller ones"},
     {linked_often, "a.h5: holds too many things"},

@@ -492,7 +492,7 @@ START_TEST(evaluation_is_checked)
 }
 END_TEST
 
-/* What was logged of deviations. */
+/* What was logged of deviations, or of another encoding. */
 static char said[200];
 
 static void catch_deviations(void *arg, enum dt_log_level level, const char *line)
@@ -519,6 +519,46 @@ START_TEST(deviations_may_be_beyond_floats)
 }
 END_TEST
 
+static void catch_encoding(void *arg, enum dt_log_level level, const char *line)
+{
+    (void)arg, (void)level;
+    if (strstr(line, "is not UTF-8")) snprintf(said, sizeof said, "%s", line);
+}
+
+/* Names of columns and of classes, and texts, the last ones too. */
+START_TEST(another_encoding_is_told)
+{
+    static const char *const texts[] = {"gr\374n,b,y\n1,2,0\n3,4,1\n",  "a,gr\374n,y\n1,2,0\n3,4,1\n",
+                                        "a,gr\374n,y\nx,2,0\nz,4,1\n",  "gr\374n,b,y\nx,2,0\nz,4,1\n",
+                                        "a,b,y\ngr\374n,2,0\nz,4,1\n",  "a,b,y\n2,z,0\n4,gr\374n,1\n",
+                                        "a,b,y\n1,2,gr\374n\n3,4,rot\n", "a,b,y\n1,2,arm\n3,4,gr\374n\n"};
+    put_text("a.csv", texts[_i]);
+    set("data.train=a.csv");
+    dt_log_set_sink(catch_encoding, NULL);
+    EXPECT_OK(try_survey());
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_msg(strstr(said, "gr\374n' is not UTF-8"), "said is '%s'", said);
+}
+END_TEST
+
+/* A checkpoint lists NAME=text: each fits where both do not. */
+START_TEST(names_and_texts_fit_a_checkpoint)
+{
+    enum { LENGTH = 40000 };
+    char name[LENGTH + 1], text[LENGTH + 1];
+    memset(name, 'n', LENGTH), memset(text, 't', LENGTH);
+    name[LENGTH] = text[LENGTH] = 0;
+    for (int both = 0; both <= 1; both++) {
+        FILE *out = fopen("a.csv", "w");
+        fprintf(out, "%s,b,y\n%s,1,0\nx,2,1\n%s,3,0\nx,4,1\n", name, both ? text : "u", both ? text : "u");
+        ck_assert_int_eq(fclose(out), 0);
+        set("data.train=a.csv");
+        if (both) EXPECT_FAIL(try_survey(), DT_EFORMAT, "more than a checkpoint holds");
+        else EXPECT_OK(try_survey());
+    }
+}
+END_TEST
+
 /* Memory that runs out at any allocation of pack, unpack or the held-out part is an error with a
  * message, and what was made before is freed. */
 START_TEST(memory_may_run_out)
@@ -542,6 +582,17 @@ START_TEST(memory_may_run_out)
 }
 END_TEST
 
+/* Rows of numbers alone. */
+static void expect_same_rows(const struct dt_source *a, const struct dt_source *b)
+{
+    struct dt_table *one = open_table(a), *other = open_table(b);
+    const size_t features = (size_t)dt_source_schema(a)->features;
+    ck_assert_uint_eq(dt_source_rows(a), dt_source_rows(b));
+    for (uint64_t r = 0; r < dt_source_rows(a); r++)
+        ck_assert_mem_eq(read_row(one, r).x, read_row(other, r).x, features * sizeof(float));
+    dt_table_destroy(one), dt_table_destroy(other);
+}
+
 /* The same of a survey: of numbers, of categories and dates with gaps, of two files of LIBSVM. */
 START_TEST(memory_may_run_out_in_a_survey)
 {
@@ -553,14 +604,21 @@ START_TEST(memory_may_run_out_in_a_survey)
     put_text("c.svm", "1 1:1 2:2\n0 1:2\n"), put_text("d.svm", "1 1:1 3:2\n0 1:2\n");
     set(trains[_i]), set(_i == 1 ? "data.missing=flag" : "data.missing=error");
     struct dt_source *known = survey();
-    for (int tries = 0; status; tries++) {
+    bool reached = true;
+    for (int tries = 0; reached; tries++) {
         struct dt_source *source = NULL, *again = NULL;
         allocations_left = tries;
         status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
         if (!status)
             status = dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(known), &again);
+        reached = allocations_left < 0;
         allocations_left = -1;
         if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
+        ck_assert(!status || reached);
+        /* What is only said may fail alone: nothing is lost. */
+        if (!status) ck_assert_uint_eq(dt_source_crc(source), dt_source_crc(known));
+        if (!status) ck_assert_uint_eq(dt_source_crc(again), dt_source_crc(known));
+        if (!status && _i < 2) expect_same_rows(again, known);
         dt_source_destroy(source), dt_source_destroy(again);
     }
     dt_source_destroy(known);
@@ -666,5 +724,5 @@ END_TEST
 DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
-           {deviations_may_be_beyond_floats, 2}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
+           {deviations_may_be_beyond_floats, 2}, {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})

@@ -590,8 +590,31 @@ START_TEST(weights_count_rows)
 }
 END_TEST
 
+/* Of many features, rows stay sparse where fewer than one in eight is set. */
+START_TEST(full_rows_are_dense)
+{
+    enum { MANY = 1200 };
+    static const int set_in_a_row[] = {MANY / 8 - 1, MANY / 8 + 1};
+    for (size_t i = 0; i < COUNT(set_in_a_row); i++) {
+        FILE *out = fopen("a.svm", "w");
+        ck_assert_ptr_nonnull(out);
+        for (int r = 0; r < 4; r++) {
+            fprintf(out, "%d", r % 2);
+            for (int f = 1; f < set_in_a_row[i]; f++)
+                fprintf(out, " %d:1", f);
+            fprintf(out, " %d:1\n", MANY);
+        }
+        ck_assert_int_eq(fclose(out), 0);
+        set("data.train=a.svm");
+        struct dt_source *source = survey();
+        ck_assert_int_eq(dt_source_schema(source)->dense, i ? MANY : 0);
+        dt_source_destroy(source);
+    }
+}
+END_TEST
+
 DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
-           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {pictures_are_whole, 1},
+           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {full_rows_are_dense, 1}, {pictures_are_whole, 1},
            {hashes_stay_what_they_are, 1},
            {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
            {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},

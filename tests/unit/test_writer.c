@@ -90,6 +90,44 @@ START_TEST(the_snapshot_is_of_the_call)
 }
 END_TEST
 
+static pthread_t calls_from; /* allocations of no other thread fail */
+static int allocations_left = -1; /* in front of the one that fails; -1: none does */
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    if (pthread_equal(pthread_self(), calls_from) && allocations_left >= 0 && allocations_left-- == 0) return NULL;
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* A snapshot for which memory runs out is an error, or is whole. */
+START_TEST(memory_may_run_out_in_a_snapshot)
+{
+    bool reached = true;
+    struct dt_checkpoint live = sample_checkpoint(5, 20, 10), loaded;
+    calls_from = pthread_self();
+    int tries = 0;
+    for (; reached; tries++) {
+        struct dt_writer *writer;
+        assert_ok(create(test_dir, 0, &writer));
+        allocations_left = tries;
+        const dt_status status = dt_writer_start(writer, &live);
+        reached = allocations_left < 0;
+        allocations_left = -1;
+        ck_assert_int_eq((int)status, reached ? DT_EMEMORY : DT_OK);
+        if (!status) {
+            assert_ok(poll_saved(writer).status);
+            assert_ok(dt_checkpoint_load(in_dir("step-000000005.h5"), &loaded));
+            assert_same_checkpoint(&loaded, &live);
+            dt_checkpoint_free(&loaded);
+        }
+        dt_writer_destroy(writer);
+    }
+    ck_assert_int_gt(tries, 10);
+    dt_checkpoint_free(&live);
+}
+END_TEST
+
 /* Buffers are used again: nothing of an earlier, larger checkpoint may remain. */
 START_TEST(one_save_after_another)
 {
@@ -475,6 +513,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         the_snapshot_is_of_the_call,
+        memory_may_run_out_in_a_snapshot,
         one_save_after_another,
         an_error_reaches_the_caller,
         records_are_synced_before_the_checkpoint,
