@@ -292,8 +292,8 @@ dt_status dt_stop_install(void);
 void dt_signals_move_handlers(void);
 
 /* The process exits with the code of `status` if it has not ended by itself within so many seconds
- * (0: never, whatever was asked before; at most 1e9), by SIGALRM. What is still buffered is lost.
- * `line` goes to standard error then (NULL: none); it must stay. */
+ * (0: never; at most 1e9), by SIGALRM. What is still buffered is lost. `line` goes to standard
+ * error then (NULL: none); it must stay. */
 void dt_exit_within(double secs, dt_status status, const char *line);
 
 /* The other global: read at step boundaries. */

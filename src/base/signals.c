@@ -140,8 +140,7 @@ void dt_exit_within(double secs, dt_status status, const char *line)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* there may be no thread that takes signals */
     atomic_store(&line_at_end, line);
     atomic_store(&code_at_end, dt_status_exit_code(status));
-    alarm(0);
-    signal(SIGALRM, secs > 0 ? end_now : SIG_DFL);
+    signal(SIGALRM, end_now);
     alarm((unsigned)ceil(secs));
 }
 

@@ -3,7 +3,6 @@
  * A start has two halves. What a rank does by itself, and what can fail there (memory, the
  * watchdog's thread), comes first, and all ranks agree on how it went; so that none goes on, or
  * ends, alone. Behind it come the collective calls. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -94,23 +93,6 @@ static dt_status check_alone(void)
                        dt_world_is_open_mpi() ? "pmix" : "pmi2", keys[i]);
     }
     return DT_OK;
-}
-
-/* MPI_Init waits for all ranks, in Open MPI without an end where one is gone with its host, and no
- * watchdog is there yet. The first rank tells of it. A program that has a use of its own for
- * SIGALRM keeps it, and waits. */
-static void init_within_limit(int *out_provided)
-{
-    enum { INIT_SECS = 180 }; /* hosts that load the program from a slow disk come late */
-    static const char line[] = "dtrain: error: MPI_Init: no progress for 180 s: a rank, or its "
-                               "host, is not there\n";
-    const bool first =
-        !env_number("OMPI_COMM_WORLD_RANK") && !env_number("PMIX_RANK") && !env_number("PMI_RANK");
-    struct sigaction before;
-    const bool is_free = !sigaction(SIGALRM, NULL, &before) && before.sa_handler == SIG_DFL;
-    if (is_free) dt_exit_within(INIT_SECS, DT_ECOMM, first ? line : NULL);
-    DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, out_provided));
-    if (is_free) dt_exit_within(0, DT_OK, NULL);
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -259,7 +241,7 @@ dt_status dt_world_create(struct dt_world **out)
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */
     if (!launched) DT_TRY(check_alone());
-    init_within_limit(&provided);
+    DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
     if (provided < MPI_THREAD_FUNNELED)

@@ -9,14 +9,6 @@
 watchdog_data
 host=$(uname -n)
 
-# Another rank never comes to MPI_Init. The alarm that ends the wait is sent early.
-in_init() { grep -q '^SigBlk:.[0-9a-f]*d[0-9a-f]\{3\}$' "/proc/$(pid "$tmp/init" dtrain 0)/status"; } # all but SIGALRM
-mpirun --oversubscribe -np 1 "$dtrain" train "$recipes/penguins.ini" run.dir="$tmp/init" : -np 1 sleep 100 2>"$tmp/err" &
-settle 20 in_init || fail 'MPI_Init has no alarm'
-kill -ALRM "$(pid "$tmp/init" dtrain 0)"
-wait $! && fail 'a wait in MPI_Init: exit 0'
-check_eq 'a rank that never comes' "$(grep -c '^dtrain: error: MPI_Init: no progress for 180 s' "$tmp/err")" 1
-
 rm -f "$tmp/err"
 watched 3 worker run.log_steps=1000000000 run.checkpoint_secs=0 2>"$tmp/err" >"$tmp/out" &
 settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'worker does not start'; }
