@@ -51,9 +51,9 @@ struct dt__h5_item {
 
 struct dt__h5_file;
 
-/* Opens a file for reading. DT_EIO: missing; DT_EFORMAT: no plain file, not HDF5, or one that the
- * library does not survive. The message begins with the path. Not collective; *out is to be
- * closed, and behind a failure there is none. */
+/* Opens a file for reading. DT_EIO: missing, or what reads it was killed, twice; DT_EFORMAT: no
+ * plain file, not HDF5, or one that the library does not survive. The message begins with the path.
+ * Not collective; *out is to be closed, and behind a failure there is none. */
 dt_status dt__h5_open(const char *path, struct dt__h5_file **out);
 void dt__h5_close(struct dt__h5_file *file);
 
@@ -69,7 +69,7 @@ bool dt__h5_has_array(const struct dt__h5_file *file, const char *path);
 const struct dt__h5_item *dt__h5_item_at(const struct dt__h5_file *file, size_t index);
 
 /* Rows [first, first + rows) of an array, converted to `as` (values beyond its range become the
- * nearest), into (rows, dims[1], ...) row-major. DT_EIO; DT_EFORMAT: the reader has died. */
+ * nearest), into (rows, dims[1], ...) row-major. DT_EIO or DT_EFORMAT, as at the opening. */
 dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array, uint64_t first,
                       uint64_t rows, enum dt__h5_type as, void *out);
 
