@@ -107,16 +107,14 @@ static void reader_crash(int signal_number)
 static void reader_tell_crashes(int socket)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
-    static char stack[1 << 16]; /* the library's own may be what has no more room */
-    struct sigaction action = {.sa_handler = reader_crash, .sa_flags = SA_ONSTACK | SA_NODEFER};
     sigset_t set;
     crash_socket = socket;
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
-        sigaction(crashes[i], &action, NULL);
+        signal(crashes[i], reader_crash);
         sigaddset(&set, crashes[i]);
     }
+    dt_signals_move_handlers(); /* the library's own stack may be what has no more room */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
