@@ -380,34 +380,34 @@ done:
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* An output of v2, up to its data, in a list that has begun. */
-static dt_status output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
-                              struct dt_text *text)
+static void output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
+                         struct dt_text *text)
 {
     static const char *const types[] = {"FP32", "INT64", "BYTES"};
     const bool first = text->data[text->length - 1] == '[';
-    DT_TRY(dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld",
-                       first ? "" : ",", part_name(predictor, part), types[part], rows));
-    if (part == NUMBERS) DT_TRY(dt_text_add(text, ",%d", (int)predictor->width));
-    return dt_text_append(text, "]", 1);
+    dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld", first ? "" : ",",
+                part_name(predictor, part), types[part], rows);
+    if (part == NUMBERS) dt_text_add(text, ",%d", (int)predictor->width);
+    dt_text_append(text, "]", 1);
 }
 
 /* What is said of `rows` rows: of a row of numbers a list, a single one stands alone. */
-static dt_status part_add(const struct dt_predictor *predictor, enum part part, const float *values,
-                          const int32_t *classes, size_t rows, bool list, struct dt_text *text)
+static void part_add(const struct dt_predictor *predictor, enum part part, const float *values,
+                     const int32_t *classes, size_t rows, bool list, struct dt_text *text)
 {
     const size_t width = predictor->width;
     for (size_t r = 0; r < rows; r++, values += width) {
-        if (list) DT_TRY(dt_text_append(text, r ? "," : "[", 1));
+        if (list) dt_text_append(text, r ? "," : "[", 1);
         if (part == CLASS)
-            DT_TRY(dt_text_add(text, "%d", (int)classes[r]));
+            dt_text_add(text, "%d", (int)classes[r]);
         else if (part == LABEL)
-            DT_TRY(dt_json_add_string(text, dt_predictor_class_name(predictor, classes[r])));
+            dt_json_add_string(text, dt_predictor_class_name(predictor, classes[r]));
         else if (width == 1)
-            DT_TRY(dt_json_add_float(text, *values));
+            dt_json_add_float(text, *values);
         else
-            DT_TRY(dt_json_add_floats(text, values, width));
+            dt_json_add_floats(text, values, width);
     }
-    return list ? dt_text_append(text, "]", 1) : DT_OK;
+    if (list) dt_text_append(text, "]", 1);
 }
 
 /* How a protocol answers: for each row, or for all of them at once, the parts in some order, each
@@ -429,34 +429,35 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
     const bool v2 = request->protocol == DT__INFER, object = !v2 && has_part(predictor, CLASS);
     const size_t step = form->each ? 1 : request->rows, width = predictor->width;
     if (v2)
-        DT_TRY(dt_text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
-                           (unsigned long long)version->number));
-    if (request->id) DT_TRY(dt_text_add(text, ",\"id\":"));
-    if (request->id) DT_TRY(dt_json_add_string(text, request->id));
-    DT_TRY(dt_text_add(text, "%s", form->begin));
+        dt_text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
+                    (unsigned long long)version->number);
+    if (request->id) dt_text_add(text, ",\"id\":");
+    if (request->id) dt_json_add_string(text, request->id);
+    DT_TRY(dt_text_add(text, "%s", form->begin)); /* from here on its first failure stays */
     for (size_t r = 0; r < request->rows; r += step) {
         const char *before = "{\"";
         const float *values = answers + r * width;
-        if (r) DT_TRY(dt_text_append(text, ",", 1));
+        if (r) dt_text_append(text, ",", 1);
         for (int i = 0; i < PARTS; i++) {
             const enum part part = form->order[i];
             const char *key = part_name(predictor, part);
             if (!has_part(predictor, part)) continue;
             if (request->outputs && !(request->outputs >> part & 1)) continue;
-            if (v2) DT_TRY(output_begin(predictor, part, (long long)request->rows, text));
-            if (v2) DT_TRY(dt_text_add(text, ",\"data\":"));
+            if (v2) output_begin(predictor, part, (long long)request->rows, text);
+            if (v2) dt_text_add(text, ",\"data\":");
             if (object) {
-                DT_TRY(dt_text_append(text, before, 2));
-                DT_TRY(dt_text_append(text, key, strlen(key)));
-                DT_TRY(dt_text_append(text, "\":", 2));
+                dt_text_append(text, before, 2);
+                dt_text_append(text, key, strlen(key));
+                dt_text_append(text, "\":", 2);
             }
             before = ",\"";
-            DT_TRY(v2 && part == NUMBERS /* a flat list */
-                       ? dt_json_add_floats(text, values, step * width)
-                       : part_add(predictor, part, values, classes + r, step, !form->each, text));
-            if (v2) DT_TRY(dt_text_append(text, "}", 1));
+            if (v2 && part == NUMBERS) /* a flat list */
+                dt_json_add_floats(text, values, step * width);
+            else
+                part_add(predictor, part, values, classes + r, step, !form->each, text);
+            if (v2) dt_text_append(text, "}", 1);
         }
-        if (object) DT_TRY(dt_text_append(text, "}", 1));
+        if (object) dt_text_append(text, "}", 1);
     }
     return dt_text_add(text, "%s", form->end);
 }
@@ -472,17 +473,17 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
                        name, (unsigned long long)version->number));
     for (size_t c = 0; c < (tensor ? 1 : columns->count); c++) {
         const bool number = tensor ? are_numbers(columns) : is_number(columns, c);
-        DT_TRY(dt_text_add(text, "%s{\"name\":", c ? "," : ""));
-        DT_TRY(dt_json_add_string(text, tensor ? "input" : columns->items[c].name));
-        DT_TRY(dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES"));
-        if (tensor) DT_TRY(dt_text_add(text, ",%zu", columns->count));
-        DT_TRY(dt_text_add(text, "]}"));
+        dt_text_add(text, "%s{\"name\":", c ? "," : "");
+        dt_json_add_string(text, tensor ? "input" : columns->items[c].name);
+        dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES");
+        if (tensor) dt_text_add(text, ",%zu", columns->count);
+        dt_text_add(text, "]}");
     }
-    DT_TRY(dt_text_add(text, "],\"outputs\":["));
+    dt_text_add(text, "],\"outputs\":[");
     for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(predictor, part)) continue;
-        DT_TRY(output_begin(predictor, part, -1, text));
-        DT_TRY(dt_text_append(text, "}", 1));
+        output_begin(predictor, part, -1, text);
+        dt_text_append(text, "}", 1);
     }
     return dt_text_add(text, "]}\n");
 }
