@@ -425,14 +425,14 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     struct dt__version *version = version_hold(exchange->server);
     const char *error = exchange_work(exchange, version, url, method, &text), *type;
     const struct route *route = exchange->route;
-    dt_status status = DT_OK;
     if (error) {
         dt_text_free(&text); /* which may be large */
-        DT_GUARD(dt_text_add(&text, "{\"error\":"));
-        DT_GUARD(dt_json_add_string(&text, error));
-        DT_GUARD(dt_text_add(&text, "}\n"));
+        dt_text_add(&text, "{\"error\":");
+        dt_json_add_string(&text, error);
+        dt_text_add(&text, "}\n");
     }
-    response = MHD_create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
+    if (!text.status)
+        response = MHD_create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
     if (!response) goto done;
     text = (struct dt_text){0}; /* it is libmicrohttpd's */
     if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
@@ -454,36 +454,40 @@ done:
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Bodies are bounded one by one and together; what is refused is read and forgotten. The room of
- * one doubles up to the length that was announced, so that a client has sent half of what it
- * holds. */
-static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
+/* Room for `length` bytes of a body and a NUL. It doubles up to the length that was announced, so
+ * that a client has sent half of what it holds. False: there is none. */
+static bool exchange_grow_body(struct exchange *exchange, size_t length)
 {
     struct dt_server *server = exchange->server;
-    struct dt_text *body = &exchange->body, old = *body;
-    const size_t length = old.length + size, most = server->options.max_body;
+    struct dt_text old = exchange->body, *body = &exchange->body;
+    size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
+    if (wanted <= length) wanted = length + 1;
+    if (length <= exchange->announced && exchange->announced < wanted)
+        wanted = exchange->announced + 1;
+    pthread_mutex_lock(&server->lock);
+    const bool room = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
+    if (room) server->bodies_bytes += wanted - old.capacity;
+    pthread_mutex_unlock(&server->lock);
+    if (!room) return false;
+    *body = (struct dt_text){.capacity = wanted};
+    dt_status status = dt_alloc(wanted, 1, "request", &body->data);
+    if (!status) status = dt_text_append(body, old.data, old.length);
+    dt_text_free(&old);
+    return !status;
+}
+
+/* Bodies are bounded one by one and together; what is refused is read and forgotten. */
+static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
+{
+    const size_t length = exchange->body.length + size;
     if (exchange->refusal) return;
-    if (length > most) exchange->refusal = TOO_LARGE;
-    if (length <= most && length >= old.capacity) { /* a NUL stands behind it */
-        size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
-        if (wanted <= length) wanted = length + 1;
-        if (length <= exchange->announced && exchange->announced < wanted)
-            wanted = exchange->announced + 1;
-        pthread_mutex_lock(&server->lock);
-        const bool room = server->bodies_bytes + wanted <= BODIES * most;
-        if (room) server->bodies_bytes += wanted - old.capacity;
-        pthread_mutex_unlock(&server->lock);
-        if (room) *body = (struct dt_text){.capacity = wanted};
-        if (!room || dt_alloc(wanted, 1, "request", &body->data))
-            exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
-        else
-            (void)dt_text_append(body, old.data, old.length); /* there is room */
-        if (room) dt_text_free(&old);
-    }
-    if (exchange->refusal)
-        exchange_free_body(exchange);
+    if (length > exchange->server->options.max_body)
+        exchange->refusal = TOO_LARGE;
+    else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
+        exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
     else
-        (void)dt_text_append(body, bytes, size); /* likewise */
+        (void)dt_text_append(&exchange->body, bytes, size); /* there is room */
+    if (exchange->refusal) exchange_free_body(exchange);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
