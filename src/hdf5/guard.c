@@ -107,11 +107,12 @@ static void reader_crash(int signal_number)
 static void reader_tell_crashes(int socket)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
+    const struct sigaction action = {.sa_handler = reader_crash};
     sigset_t set;
     crash_socket = socket;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
-        signal(crashes[i], reader_crash);
+        sigaction(crashes[i], &action, NULL);
         sigaddset(&set, crashes[i]);
     }
     dt_signals_move_handlers(); /* the library's own stack may be what has no more room */
