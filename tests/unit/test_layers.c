@@ -205,6 +205,32 @@ START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
 }
 END_TEST
 
+/* A window of 400 places, and channels that fill no vector: the greatest of a channel stands at a place of its
+ * own, and behind the 256th. A byte would name another one. */
+START_TEST(maxpool_knows_places_of_large_windows)
+{
+    enum { SIDE = 20, CHANNELS = 11 };
+    struct net net;
+    const struct dt_model_desc of =
+        desc("conv 11 1x1, maxpool 20, output dense 1", SIDE, SIDE, 1, 1, DT_TASK_REGRESS);
+    net_open(&net, &of);
+    memset(net.weights, 0, net.params * sizeof *net.weights);
+    for (int c = 0; c < CHANNELS; c++) {
+        net.weights[c] = c % 2 ? -1.0f : 1.0f;
+        net.weights[2 * CHANNELS + c] = 1; /* of the output */
+    }
+    for (int i = 0; i < SIDE * SIDE; i++)
+        net.x[i] = (float)(i % 13) / 100;
+    net.x[300] = 3;
+    net.x[390] = -5;
+    net.target[0] = 6 * 3 + 5 * 5 - 0.5f; /* the loss's gradient is 1 */
+    net_gradient(&net, 1, net.grad);
+    for (int c = 0; c < CHANNELS; c++)
+        ck_assert_double_eq_tol((double)net.grad[c], (c % 2 ? -5 : 3), 1e-4);
+    net_close(&net);
+}
+END_TEST
+
 /* ---- batchnorm's statistics ----------------------------------------------------------------- */
 
 static const struct dt_tensor *tensor_of(const struct dt_model *model, const char *name)
@@ -451,6 +477,7 @@ int main(void)
     tcase_add_test(test_case, activations_have_their_values);
     tcase_add_test(test_case, relu_is_flat_at_zero);
     tcase_add_test(test_case, maxpool_gives_the_greatest_and_takes_its_gradient);
+    tcase_add_test(test_case, maxpool_knows_places_of_large_windows);
     tcase_add_test(test_case, batchnorm_moves_its_statistics);
     tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_strip, 0, 3);
     tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
