@@ -56,6 +56,7 @@ static double measure_all(int cores)
         double rate = measure();
         _exit(write(pipe_ends[1], &rate, sizeof rate) != sizeof rate);
     }
+    close(pipe_ends[1]); /* a process that dies of an instruction that this CPU has not is heard of */
     double sum = 0.0, rate;
     for (int i = 0; i < cores; i++) {
         if (read(pipe_ends[0], &rate, sizeof rate) != sizeof rate) exit(1);
