@@ -683,6 +683,7 @@ void dt_server_stop(struct dt_server *server)
     if (server->daemon) {
         server->stopping = true;
         int fd = MHD_quiesce_daemon(server->daemon);
+        if (fd >= 0) shutdown(fd, SHUT_RDWR); /* else new clients wait in its queue to the end */
         double until = dt_clock_secs() + server->options.timeout_secs;
         while (server->active && dt_clock_secs() < until) {
             connections_close_slow(server);

@@ -10,6 +10,8 @@
         a request on a connection that was idle for so long takes as long; it is answered
     serve_client.py unread PORT SECONDS ROW COUNT
         and one that reads a few bytes of its answer now and then
+    serve_client.py stop PORT PID ROW
+        a server that stops answers what it has begun to read, and refuses who comes now: at once
     serve_client.py full PORT
         bodies of 1 MiB until there are too many at once: 503, and none when they are gone
     serve_client.py answers PORT ROW COUNT
@@ -17,7 +19,9 @@
 """
 import http.client
 import json
+import os
 import random
+import signal
 import socket
 import sys
 import threading
@@ -199,6 +203,31 @@ def idle(port, seconds):
         print(f"{'' if got.startswith(b'HTTP/1.1 400') else 'wrong: '}{got!r}")
 
 
+def refuses(port):
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), timeout=60).close()
+    except ConnectionRefusedError:
+        return True
+    time.sleep(0.01)
+    return False
+
+
+def stop(port, pid, row):
+    whole = http_bytes("POST", PREDICT, b'{"instances":[%s]}' % row.encode())
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+        connection.sendall(whole[:-1])
+        while active(port) < 2:  # this question is one
+            time.sleep(0.01)
+        os.kill(int(pid), signal.SIGTERM)
+        end = time.monotonic() + 2
+        while not refuses(port) and time.monotonic() < end:
+            pass
+        print("" if time.monotonic() < end else "wrong: a new client waits")
+        connection.sendall(whole[-1:])
+        got = connection.recv(65536)
+        print(f"{'' if got.startswith(b'HTTP/1.1 200') else 'wrong: '}{got!r}")
+
+
 def active(port):
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
     connection.request("GET", "/metrics")
@@ -271,4 +300,4 @@ def answers(port, row, count):
     expect(int(count), "200")
 
 
-{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "full": full, "answers": answers}[sys.argv[1]](*sys.argv[2:])
+{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "stop": stop, "full": full, "answers": answers}[sys.argv[1]](*sys.argv[2:])

@@ -75,7 +75,8 @@ check_answer() {
     [ -n "$answer" ] && [ "$answer" = "$(echo '[0.5,"green"]' | "$dtrain" predict "$tmp/table" 2>/dev/null | probabilities)" ]
 }
 settle 10 check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
-kill -TERM $server
+/usr/bin/python3 tests/e2e/serve_client.py stop "$port" $server '[0.5,"green"]' >"$tmp/said" || fail "a client: $(cat "$tmp/said")"
+! grep '^wrong' "$tmp/said" || fail 'clients of a server that stops'
 wait $server || fail 'a stop'
 # A regression, of a file that another one takes the place of. A value beyond all floats is no null.
 awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' \
