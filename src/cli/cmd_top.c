@@ -83,9 +83,9 @@ static void progress_print(const struct view *view)
             printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
         printf("] %.1f %%\n", 100 * share);
     }
-    printf("loss %.6g  rate %.4g  %.0f samples/s\n", status_real(view, "loss", last->loss),
-           status_real(view, "lr", last->lr),
-           status_real(view, "samples_per_sec", last->samples_per_sec));
+    const double loss = status_real(view, "loss", last->loss);
+    if (!isnan(loss)) printf("loss %.6g  rate %.4g  ", loss, status_real(view, "lr", last->lr));
+    printf("%.0f samples/s\n", status_real(view, "samples_per_sec", last->samples_per_sec));
 }
 
 /* The training loss since the start, a mark for each stretch of steps. */
@@ -217,6 +217,7 @@ static dt_status view_show(struct view *view)
         view->last.step = (uint64_t) final;
         view->last.epoch = dt_history_last(view->run, DT_RECORD_FINAL, "epoch");
         view->last.wall_secs = dt_history_last(view->run, DT_RECORD_FINAL, "wall_secs");
+        view->last.samples_per_sec = dt_history_last(view->run, DT_RECORD_FINAL, "samples_per_sec");
     }
     cli_print_text(view->run->dir, 0);
     printf(": ");

@@ -71,6 +71,13 @@ echo '{"ranks": [{"rank": 0, "phase": "gradient"}]}' >"$tmp/done/status.json" # 
 rm -f "$tmp/run/status.json"
 top
 shows '^nothing recorded yet$'
+# An early stop before the first record of training.
+mkdir "$tmp/early"
+printf '%s\n' '{"kind":"start","step":0}' '{"kind":"final","status":"early_stopped","step":12,"epoch":12,"loss":null,"samples_per_sec":5000,"wall_secs":1}' \
+    >"$tmp/early/metrics.jsonl"
+"$dtrain" top "$tmp/early" >"$tmp/top" || fail 'top of an early stop'
+shows '^5000 samples/s$'
+! grep nan "$tmp/top" || fail 'what is not known is shown'
 # More ranks than a terminal has lines, and losses whose sums and differences no number holds.
 mkdir "$tmp/crowd"
 for step in 1 2 3; do echo '{"kind":"train","step":'$step',"wall_secs":1,"loss":'"$([ $step = 2 ] && echo -)1e308}"; done \
