@@ -208,7 +208,8 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
  * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by data.format of `config`
- * if it is given, else by the first line that is neither blank nor a comment (of LIBSVM: # ...).
+ * if it is given, else by the first line that is neither blank nor a comment (of LIBSVM: # ...), nor
+ * a number alone: a row of LIBSVM without entries, or one of CSV where the model takes one column.
  * CSV columns are found by the names of the header, if the schema has names and the first line is
  * one (data.header says so, if it is given); without a header they are the features alone, or stand
  * as data.label and data.ignore of `config` (the training's; may be NULL) say. Schema and config

@@ -290,7 +290,8 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
         DT_GUARD(dt__lines_next(&lines, true, &record, &length));
     while (record && !length);
     if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
-    if (dt__path_is_pipe(file->path) && dt__libsvm_is_row(record, length))
+    if (dt__path_is_pipe(file->path) &&
+        dt__libsvm_is(lines.data + lines.start, lines.end - lines.start))
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
                          file->path));
     status = dt__header_parse(&header, config, &lines, record, length);

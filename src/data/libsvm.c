@@ -144,32 +144,38 @@ static bool word_is_pair(const struct dt__cell *word)
     return digits && digits < word->length && word->text[digits] == ':';
 }
 
-bool dt__libsvm_is_row(char *text, size_t length)
+enum dt__libsvm_line dt__libsvm_line(char *text, size_t length)
 {
-    char *const stop = text + length, *end = stop;
+    char *const end = text + length;
     struct dt__cell word = {0};
     double value;
-    bool found = false;
-    for (char *line = text; line < stop && !found; line = end + 1) {
-        char *newline = memchr(line, '\n', (size_t)(stop - line));
-        end = newline ? newline : stop;
-        text = line;
-        found = word_next(&text, end, &word);
-    }
-    if (!found) return false;
-    if (word_is_pair(&word)) return true;
-    return !dt__number_parse(word.text, word.length, &value) && word_next(&text, end, &word) &&
-           word_is_pair(&word);
+    if (!word_next(&text, end, &word)) return DT__LIBSVM_NOTHING;
+    if (word_is_pair(&word)) return DT__LIBSVM_ROW;
+    if (dt__number_parse(word.text, word.length, &value)) return DT__LIBSVM_NONE;
+    if (!word_next(&text, end, &word)) return DT__LIBSVM_NUMBER;
+    return word_is_pair(&word) ? DT__LIBSVM_ROW : DT__LIBSVM_NONE;
 }
 
-/* By the name, or a first line that is like no other. */
+bool dt__libsvm_is(char *text, size_t length)
+{
+    char *const stop = text + length;
+    enum dt__libsvm_line line = DT__LIBSVM_NOTHING;
+    for (char *end; text < stop && line < DT__LIBSVM_ROW; text = end + 1) {
+        char *newline = memchr(text, '\n', (size_t)(stop - text));
+        end = newline ? newline : stop;
+        line = dt__libsvm_line(text, (size_t)(end - text) - (end > text && end[-1] == '\r'));
+    }
+    return line == DT__LIBSVM_ROW;
+}
+
+/* By the name, or a line that is like no other. */
 static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const size_t mark = length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;
     return !strcasecmp(suffix, ".libsvm") || !strcasecmp(suffix, ".svm") ||
            !strcasecmp(suffix, ".svmlight") ||
            (strcasecmp(suffix, ".csv") != 0 &&
-            dt__libsvm_is_row((char *)(uintptr_t)head + mark, length - mark));
+            dt__libsvm_is((char *)(uintptr_t)head + mark, length - mark));
 }
 
 const struct dt__format dt__format_libsvm = {.name = "LIBSVM",

@@ -9,8 +9,15 @@
  * does not rise or is too large, a value that is not a finite number. */
 extern const struct dt__grammar dt__libsvm_grammar;
 
-/* Whether text[0..length) begins "number index:" or "index:", behind lines that are blank or a
- * comment. */
-bool dt__libsvm_is_row(char *text, size_t length);
+/* What a line may be of. */
+enum dt__libsvm_line {
+    DT__LIBSVM_NOTHING, /* it is blank, or a comment */
+    DT__LIBSVM_NUMBER,  /* alone: a row of LIBSVM without entries, or of a CSV of one column */
+    DT__LIBSVM_ROW,     /* it begins "number index:" or "index:" */
+    DT__LIBSVM_NONE     /* of something else */
+};
+enum dt__libsvm_line dt__libsvm_line(char *text, size_t length);
+/* Whether the first line of a text that tells is a row. */
+bool dt__libsvm_is(char *text, size_t length);
 
 #endif

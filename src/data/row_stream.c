@@ -31,6 +31,7 @@ struct dt_rows {
     uint64_t read; /* lines of rows */
     bool ended;
     bool said_beyond; /* LIBSVM: a row has features that the model has not */
+    bool guessed;     /* CSV: a number alone is all that tells */
 };
 
 /* ---- what rows keep ------------------------------------------------------------------------- */
@@ -204,24 +205,30 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* By the first line that is neither blank nor a comment, as LIBSVM has them. Above rows of CSV such
- * a line may be the header. */
+/* By the first line that tells: no blank one or comment, as LIBSVM has them, and no number alone. Above
+ * rows of CSV a comment may be the header. A number alone may be a whole row of CSV where the model
+ * takes one column: then who waits for its answer would not go on, and nobody waits for a line. */
 static dt_status grammar_tell(struct dt_rows *rows)
 {
+    enum { MOST_NUMBERS = 1000 };
+    const bool alone =
+        rows->schema->columns ? rows->schema->ncolumns == 1 : rows->schema->features == 1;
     char *record;
     size_t length;
-    for (bool tells = false; !tells;) {
+    for (int numbers = 0; numbers < MOST_NUMBERS;) {
+        if (numbers && alone && !dt__lines_ready(&rows->lines)) return DT_OK;
         DT_TRY(dt__lines_next(&rows->lines, false, &record, &length));
         if (!record) return DT_OK;
         for (; length && isspace((unsigned char)*record); length--)
             record++;
-        tells = length && *record != '#';
-        if (length && !tells) rows->grammar = &dt__csv_grammar;
+        if (!length) continue;
+        const enum dt__libsvm_line line = dt__libsvm_line(record, length);
+        rows->grammar = line == DT__LIBSVM_ROW ? &dt__libsvm_grammar : &dt__csv_grammar;
+        if (*record == '[' || *record == '{') rows->grammar = NULL;
+        rows->guessed = line == DT__LIBSVM_NUMBER;
+        if (line >= DT__LIBSVM_ROW) return DT_OK;
+        numbers += line == DT__LIBSVM_NUMBER;
     }
-    if (*record == '[' || *record == '{')
-        rows->grammar = NULL;
-    else
-        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
     return DT_OK;
 }
 
@@ -328,7 +335,10 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     rows->read++;
     if (!rows->grammar) return json_parse(rows, record, length);
     if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, length));
-    DT_TRY(rows->grammar->parse(&rows->parser, record, length));
+    const dt_status status = rows->grammar->parse(&rows->parser, record, length);
+    if (status == DT_EFORMAT && rows->guessed && dt__libsvm_line(record, length) == DT__LIBSVM_ROW)
+        return dt_fail(status, "%s (rows of LIBSVM: data.format=libsvm)", dt_error_text());
+    DT_TRY(status);
     if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
         dt_warn("%s:%" PRIu64 ": features beyond %u, here %u, are ignored", rows->lines.name,
                 rows->lines.line, rows->parser.features, rows->parser.widest);

@@ -35,6 +35,19 @@ START_TEST(comments_are_no_rows)
 }
 END_TEST
 
+/* Nor does a label alone tell, which a CSV of one column has as well: rows that come first may have no entries. */
+START_TEST(first_rows_may_have_no_entries)
+{
+    static const char *const texts[] = {"1\n0 2:1\n-1\n", "\r\n1 # nothing\r\n0 2:1\r\n-1\r\n", "1\n0\t2:1\n-1"};
+    const float x[] = {0, 0, 0, 1, 0, 0};
+    put_text("a", texts[_i]);
+    set("data.train=a"), set("model.task=regress");
+    expect_rows(x, NULL, 3, 2);
+    put_text("a", "1\n2\n");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a:1: no column is left for the features");
+}
+END_TEST
+
 static const struct {
     const char *text, *message;
 } DAMAGE[] = {
@@ -98,6 +111,6 @@ START_TEST(features_are_declared)
 }
 END_TEST
 
-DATA_SUITE("libsvm", {rows_are_dense, 1}, {format_is_told_by_content, 1}, {comments_are_no_rows, 1},
+DATA_SUITE("libsvm", {rows_are_dense, 1}, {format_is_told_by_content, 1}, {comments_are_no_rows, 1}, {first_rows_may_have_no_entries, 3},
            {damage_is_named, COUNT(DAMAGE)}, {evaluation_fits_the_schema, 1},
            {features_are_declared, 1})

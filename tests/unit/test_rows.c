@@ -384,7 +384,57 @@ START_TEST(comments_are_no_rows)
 }
 END_TEST
 
-/* A first row that has no feature looks like CSV. */
+/* A first row that has no feature looks like CSV, until another tells. */
+START_TEST(libsvm_may_begin_with_labels_alone)
+{
+    open_rows("1\n\n0\n1 2:1 # one\n");
+    expect_row(1, 0, 0, 0);
+    expect_row(3, 0, 0, 0);
+    expect_row(4, 0, 1, 0);
+    expect_end();
+    open_rows("1\n2\n3,4,5\n");
+    expect_bad(1, "1 columns, the model has 3 features");
+    expect_bad(2, "1 columns, the model has 3 features");
+    expect_row(3, 3, 4, 5);
+    expect_end();
+    open_rows("1\n[1,2,3]\n");
+    expect_bad(1, "1 numbers, the model has 3 features");
+    expect_row(2, 1, 2, 3);
+    expect_end();
+}
+END_TEST
+
+/* Where the model takes one column, numbers alone are rows of CSV, and one is answered before the next has come. */
+START_TEST(numbers_alone_may_be_rows)
+{
+    int ends[2];
+    uint64_t line;
+    bool end;
+    float x;
+    schema.task = DT_TASK_CLASSIFY, schema.features = 1, schema.classes = 2, schema.scale = 1;
+    ck_assert_int_eq(pipe(ends), 0);
+    in = fdopen(ends[0], "r");
+    dprintf(ends[1], "5\n");
+    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
+    EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+    ck_assert_float_eq(x, 5);
+    dprintf(ends[1], "6\n1 1:2\n");
+    EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+    ck_assert_float_eq(x, 6);
+    EXPECT_FAIL(dt_rows_next(rows, &x, &line, &end), DT_EFORMAT, "(rows of LIBSVM: data.format=libsvm)");
+    close(ends[1]);
+    close_rows();
+    put_text("rows", "5\n1 1:2\n");
+    in = fopen("rows", "r");
+    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+        ck_assert_float_eq(x, (float)(2 * i));
+    }
+    close_rows();
+}
+END_TEST
+
 START_TEST(rows_have_the_format_that_they_are_told)
 {
     set("data.format=libsvm");
@@ -513,7 +563,8 @@ DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
            {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1}, {features_may_share_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {who_watches_is_told_of_what_is_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
-           {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
+           {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {libsvm_may_begin_with_labels_alone, 1},
+           {numbers_alone_may_be_rows, 1}, {rows_have_the_format_that_they_are_told, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
            {kept_texts_are_of_one_row, 1}, {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
            {packed_streams_are_named, 1})
