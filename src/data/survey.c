@@ -148,26 +148,30 @@ dt_status dt__file_measure(const struct dt__file *file, uint64_t *out)
 
 static dt_status files_list(const struct dt_config *config, bool eval, struct dt_source *source)
 {
-    struct dt__names paths = {0}, labels = {0};
-    const char *key = eval ? "data.eval" : "data.train";
+    static const char *const keys[2] = {"data.train", "data.eval"};
+    const char *const values[2] = {config->data.train, config->data.eval}, *key = keys[eval];
+    struct dt__names lists[2] = {{0}, {0}}, *paths = &lists[eval], labels = {0};
     dt_status status;
-    DT_GUARD(dt__paths_expand(key, eval ? config->data.eval : config->data.train, &paths));
+    (void)dt__paths_expand(keys[!eval], values[!eval], &lists[!eval]); /* may be elsewhere */
+    DT_GUARD(dt__paths_expand(key, values[eval], paths));
     DT_GUARD(dt__paths_expand(eval ? "data.eval_labels" : "data.train_labels",
                               eval ? config->data.eval_labels : config->data.train_labels,
                               &labels));
-    if (!paths.count) DT_GUARD(dt_fail(DT_EUSAGE, "%s: no files given", key));
-    if (labels.count && labels.count != paths.count)
-        DT_GUARD(dt_fail(DT_EMISMATCH, "%s: %zu files, but %zu label files", key, paths.count,
+    if (!paths->count) DT_GUARD(dt_fail(DT_EUSAGE, "%s: no files given", key));
+    if (labels.count && labels.count != paths->count)
+        DT_GUARD(dt_fail(DT_EMISMATCH, "%s: %zu files, but %zu label files", key, paths->count,
                          labels.count));
-    DT_GUARD(dt_alloc(paths.count, sizeof *source->files, "files", &source->files));
-    source->nfiles = paths.count;
-    for (size_t i = 0; i < paths.count; i++) {
-        source->files[i].path = paths.items[i];
+    DT_GUARD(dt__shards_check(lists, eval));
+    DT_GUARD(dt_alloc(paths->count, sizeof *source->files, "files", &source->files));
+    source->nfiles = paths->count;
+    for (size_t i = 0; i < paths->count; i++) {
+        source->files[i].path = paths->items[i];
         if (labels.count) source->files[i].labels = labels.items[i];
     }
-    paths.count = labels.count = 0; /* the source has them */
+    paths->count = labels.count = 0; /* the source has them */
 done:
-    dt__names_free(paths.items, paths.count);
+    for (int l = 0; l < 2; l++)
+        dt__names_free(lists[l].items, lists[l].count);
     dt__names_free(labels.items, labels.count);
     return status;
 }

@@ -414,25 +414,6 @@ const char *dt__dict_text(const struct dt__dict *dict, size_t number)
 
 /* ---- lists of files -------------------------------------------------------------------------- */
 
-/* Of the shards that match, some have no name yet: a rest of them would pass for the whole. */
-static dt_status shards_check(const char *key, const char *pattern)
-{
-    char *parts;
-    glob_t matches;
-    dt_status status = DT_OK;
-    DT_TRY(dt_format(&parts, "%s" DT__SHARD_PART, pattern));
-    if (!glob(parts, GLOB_NOSORT, NULL, &matches)) {
-        for (size_t m = 0; m < matches.gl_pathc && !status; m++)
-            if (!fnmatch("*shard-*.h5" DT__SHARD_PART, matches.gl_pathv[m], 0))
-                status = dt_fail(DT_EIO, "%s: %s: dtrain shard was killed, or has not ended: "
-                                         "these are not all shards",
-                                 key, matches.gl_pathv[m]);
-        globfree(&matches);
-    }
-    dt_free(parts);
-    return status;
-}
-
 /* A file that is there is meant, whatever characters its name has. */
 dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out)
 {
@@ -457,7 +438,6 @@ dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *
         for (size_t m = 0; m < matches.gl_pathc && !status; m++)
             status = dt__names_add(out, matches.gl_pathv[m], strlen(matches.gl_pathv[m]));
         globfree(&matches);
-        if (!status) status = shards_check(key, part);
     }
     dt__names_free(parts.items, parts.count);
     return status;

@@ -109,11 +109,8 @@ void dt__names_sort(char **names, size_t count);
 /* Splits a comma-separated list; blanks around the parts are cut, empty parts left out. */
 dt_status dt__names_split(const char *text, struct dt__names *out);
 
-#define DT__SHARD_PART ".part" /* behind the name of a shard until all are complete */
-
 /* Expands a comma-separated list: each glob into its files sorted bytewise, all else as it stands.
- * `key` names the option in messages. DT_EIO: a glob that matches nothing, or shards that are not
- * complete. */
+ * `key` names the option in messages. DT_EIO: a glob that matches nothing. */
 dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out);
 
 #endif

@@ -151,17 +151,61 @@ static int count_entries(const char *path)
     return count;
 }
 
-/* A kill as they get their names. */
+/* A kill as they get their names: whether a glob names the others or a list. */
 START_TEST(half_of_the_shards_are_not_taken_for_all)
 {
+    static const char *const names[] = {"data.train=half/*.h5", "data.train=in.csv,half/shard-00000-of-00002.h5"};
     struct dt_source *source;
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
     EXPECT_OK(dt_shard_write(&config, "half", 2));
     ck_assert_int_eq(rename("half/shard-00001-of-00002.h5", "half/shard-00001-of-00002.h5.part"), 0);
-    set("data.train=half/*.h5");
+    set(names[_i]);
     EXPECT_FAIL(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
                 "half/shard-00001-of-00002.h5.part: dtrain shard was killed");
+}
+END_TEST
+
+static char said[1000];
+
+static void catch_lines(void *arg, enum dt_log_level level, const char *line)
+{
+    const size_t length = strlen(said);
+    (void)arg, (void)level;
+    snprintf(said + length, sizeof said - length, "%s|", line);
+}
+
+static void expect_said(const char *train, const char *eval, const char *expected)
+{
+    struct dt_source *source, *held_out;
+    set(train), set(eval);
+    *said = '\0';
+    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &held_out));
+    dt_source_destroy(held_out);
+    dt_source_destroy(source);
+    ck_assert_str_eq(said, expected);
+}
+
+/* Shards of a set that are not read are told of, whoever has left them out; but what data.eval has is held out. */
+START_TEST(shards_left_out_are_told_of)
+{
+    put_text("in.csv", "1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n");
+    set("data.train=in.csv");
+    EXPECT_OK(dt_shard_write(&config, "o[1]", 4));
+    EXPECT_OK(dt_shard_write(&config, "b", 2));
+    ck_assert_int_eq(rename("b/shard-00001-of-00002.h5", "shard-00001-of-00002.h5"), 0);
+    dt_log_set_sink(catch_lines, NULL);
+    expect_said("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
+    expect_said("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5,o[1]/shard-00002-of-00004.h5", "");
+    expect_said("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
+                "data.train: o[1]/shard-*-of-00004.h5: 3 of 4 shards are read, and 4 found|");
+    expect_said("data.train=in.csv", "data.eval=b/*.h5,shard-00001-of-00002.h5",
+                "data.eval: b/shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|"
+                "data.eval: shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|");
+    ck_assert_int_eq(rename("b/shard-00000-of-00002.h5", "b/copy-shard-00000-of-00002.h5"), 0);
+    expect_said("data.train=b/*.h5", "data.eval=in.csv", "");
+    dt_log_set_sink(NULL, NULL);
 }
 END_TEST
 
@@ -248,5 +292,6 @@ START_TEST(a_disk_without_room_is_told_before)
 END_TEST
 
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 2}, {half_of_the_shards_are_not_taken_for_all, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
+           {shapes_are_kept, 2}, {half_of_the_shards_are_not_taken_for_all, 2},
+           {shards_left_out_are_told_of, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
            {a_disk_without_room_is_told_before, 1})
