@@ -10,14 +10,10 @@
 extern "C" {
 #endif
 
-struct dt_train_point {
-    uint64_t step;
-    double epoch, samples, loss, lr, samples_per_sec, wall_secs; /* NaN: not recorded */
-};
-
 enum dt_record_kind {
     DT_RECORD_START,
     DT_RECORD_CHANGE, /* what a resume changed */
+    DT_RECORD_TRAIN,  /* epoch, samples, loss, lr, samples_per_sec, wall_secs: no more is kept */
     DT_RECORD_EVAL,
     DT_RECORD_CHECKPOINT,
     DT_RECORD_FINAL,
@@ -38,9 +34,6 @@ struct dt_history {
     const char *status;
     bool ended; /* the last start has its final record */
 
-    struct dt_train_point *train; /* (ntrain) by rising step */
-    size_t ntrain;
-
     /* What makes a model the best (eval.metric; "accuracy" or "rmse" for auto); "loss" if nothing
      * was evaluated. best: the number of the first of the best evaluations. */
     const char *metric;
@@ -48,17 +41,12 @@ struct dt_history {
     bool has_best;
     size_t best;
 
-    struct dt_history_option {
-        char *name, *value;
-    } *options; /* (noptions) of config.ini in its order; none if it is missing */
-    size_t noptions;
-
     /* The library's own. */
     struct dt_history_records {
-        struct json_t **items;
+        struct dt_history_item *items;
         size_t count, capacity;
     } records[DT_RECORD_KINDS];
-    size_t train_capacity, options_capacity;
+    struct json_t *options; /* of config.ini, in its order: texts by keys */
     /* what of metrics.jsonl has been read: whole lines, of this file (inode), which begin with
      * bytes of this checksum */
     uint64_t read, file;
@@ -79,8 +67,8 @@ void dt_history_free(struct dt_history *history); /* NULL is fine */
  * stopped. */
 bool dt_history_has_ended(const char *run_dir, uint64_t step);
 
-/* How many records there are of a kind: starts and changes in their order, evaluations, checkpoints
- * and finals by rising step. */
+/* How many records there are of a kind: starts and changes in their order, those of training,
+ * evaluations, checkpoints and finals by rising step. */
 size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind);
 /* A field of record `index`; NaN or NULL: it has none of that type. */
 double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,

@@ -7,8 +7,8 @@
 
 #include "base/internal.h"
 #include "cli/cli.h"
-#include "dtrain/history.h"
 #include "dtrain/report.h"
+#include "report/history.h"
 
 enum column { RUN, METRIC, BEST, AT_STEP, STEPS, SPEED, WALL, STATUS, COLUMNS };
 static const char *const TITLES[COLUMNS] = {"run",   "metric",    "best",      "at step",
@@ -74,11 +74,9 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     struct run run = {0};
     DT_TRY(dt_history_read(dir, &run.history));
     const struct dt_history *history = run.history;
-    const struct dt_train_point none = {0, NAN, NAN, NAN, NAN, NAN, NAN}, *last = &none;
-    const size_t n = history->ntrain;
+    const enum dt_record_kind last = history->ended ? DT_RECORD_FINAL : DT_RECORD_TRAIN;
     size_t best;
     double *number = run.number;
-    if (n) last = &history->train[n - 1];
     run.text[RUN] = history->dir;
     run.text[METRIC] = history->metric;
     run.text[STATUS] = history->status;
@@ -86,14 +84,10 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
     /* an early stop's last step has no record of training; the end may be an earlier session's */
-    number[STEPS] =
-        fmax(n ? (double)last->step : NAN, dt_history_last(history, DT_RECORD_FINAL, "step"));
-    number[SPEED] = last->samples_per_sec;
-    number[WALL] = last->wall_secs;
-    if (history->ended) {
-        number[SPEED] = dt_history_last(history, DT_RECORD_FINAL, "samples_per_sec");
-        number[WALL] = dt_history_last(history, DT_RECORD_FINAL, "wall_secs");
-    }
+    number[STEPS] = fmax(dt_history_last(history, DT_RECORD_TRAIN, "step"),
+                         dt_history_last(history, DT_RECORD_FINAL, "step"));
+    number[SPEED] = dt_history_last(history, last, "samples_per_sec");
+    number[WALL] = dt_history_last(history, last, "wall_secs");
     run_place(comparison, &run);
     return DT_OK;
 }
@@ -113,7 +107,7 @@ static bool key_differs(const struct comparison *comparison, size_t r, const cha
     for (size_t i = 0; i < comparison->count; i++) {
         const struct run *run = &comparison->runs[i];
         if (i < r && dt_history_option(run->history, key)) return false;
-        if (run->history->noptions)
+        if (json_object_size(run->history->options))
             differs |= strcmp(run_option(run, key), run_option(&comparison->runs[r], key)) != 0;
     }
     return differs;
@@ -122,12 +116,15 @@ static bool key_differs(const struct comparison *comparison, size_t r, const cha
 static void columns_find(struct comparison *comparison)
 {
     size_t columns = COLUMNS;
+    const char *key;
+    json_t *value;
     memcpy(comparison->key, KEYS, sizeof KEYS);
     for (size_t r = 0; r < comparison->count; r++) {
-        const struct dt_history *history = comparison->runs[r].history;
-        for (size_t i = 0; i < history->noptions && columns < MOST_COLUMNS; i++)
-            if (key_differs(comparison, r, history->options[i].name))
-                comparison->key[columns++] = history->options[i].name;
+        json_object_foreach(comparison->runs[r].history->options, key, value)
+        {
+            if (columns < MOST_COLUMNS && key_differs(comparison, r, key))
+                comparison->key[columns++] = key;
+        }
     }
     comparison->columns = columns;
 }

@@ -25,7 +25,8 @@ struct view {
     const char *dir;
     struct dt_history *run;
     bool live; /* there is a status; else the run has ended, or is younger than two seconds */
-    struct dt_train_point last;
+    /* Whose step is the last one that is recorded: an early stop's has no record of training. */
+    enum dt_record_kind reached;
     int width;    /* columns of the terminal */
     size_t lines; /* of ranks, that it has room for */
     bool utf8;
@@ -48,11 +49,11 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
-/* The status's value of a key, else the last train record's. */
-static double status_real(const struct view *view, const char *key, double recorded)
+/* The status's value of a key, else that of the last record of a kind. */
+static double status_real(const struct view *view, const char *key, enum dt_record_kind kind)
 {
     const double value = dt_history_last(view->run, DT_RECORD_STATUS, key);
-    return isnan(value) ? recorded : value;
+    return isnan(value) ? dt_history_last(view->run, kind, key) : value;
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -60,20 +61,20 @@ static double status_real(const struct view *view, const char *key, double recor
 static void progress_print(const struct view *view)
 {
     char left[32], wall[32];
-    const struct dt_train_point *last = &view->last;
-    double step = status_real(view, "step", (double)last->step);
-    if (!view->live && isnan(last->wall_secs)) {
+    const double step = fmax(0, status_real(view, "step", view->reached));
+    const double secs = status_real(view, "wall_secs", view->reached);
+    if (!view->live && isnan(secs)) {
         printf("nothing recorded yet\n");
         return;
     }
-    double total = status_real(view, "last_step", (double)NAN);
+    const double total = dt_history_last(view->run, DT_RECORD_STATUS, "last_step");
     printf("step %.0f", step);
     if (total > 0) printf(" of %.0f", total);
-    printf("  epoch %.2f  %s for %s", status_real(view, "epoch", last->epoch),
-           view->live ? "running" : "ran",
-           secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
+    printf("  epoch %.2f  %s for %s", status_real(view, "epoch", view->reached),
+           view->live ? "running" : "ran", secs_format(secs, wall));
     if (view->live && !strcmp(view->run->status, "running"))
-        printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
+        printf("  %s left",
+               secs_format(dt_history_last(view->run, DT_RECORD_STATUS, "secs_left"), left));
     putchar('\n');
     const double share = total > 0 ? fmin(1, step / total) : 0;
     const int width = view->width > 100 ? 60 : view->width - 40, full = (int)(share * width);
@@ -83,9 +84,10 @@ static void progress_print(const struct view *view)
             printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
         printf("] %.1f %%\n", 100 * share);
     }
-    const double loss = status_real(view, "loss", last->loss);
-    if (!isnan(loss)) printf("loss %.6g  rate %.4g  ", loss, status_real(view, "lr", last->lr));
-    printf("%.0f samples/s\n", status_real(view, "samples_per_sec", last->samples_per_sec));
+    const double loss = status_real(view, "loss", DT_RECORD_TRAIN);
+    if (!isnan(loss))
+        printf("loss %.6g  rate %.4g  ", loss, status_real(view, "lr", DT_RECORD_TRAIN));
+    printf("%.0f samples/s\n", status_real(view, "samples_per_sec", view->reached));
 }
 
 /* The training loss since the start, a mark for each stretch of steps. */
@@ -97,15 +99,16 @@ static void sparkline_print(const struct view *view)
     enum { MOST = 100 };
     size_t marks, used = 0;
     double mark[MOST], low = INFINITY, high = -INFINITY;
-    const struct dt_train_point *points = view->run->train;
-    const size_t n = view->run->ntrain;
+    const size_t n = dt_history_count(view->run, DT_RECORD_TRAIN);
     marks = view->width > MOST + 8 ? MOST : view->width > 30 ? (size_t)view->width - 8 : 22;
     if (n < 2) return;
     if (marks > n) marks = n;
     for (size_t m = 0; m < marks; m++) {
         double sum = 0, count = 0;
-        for (size_t i = m * n / marks; i < (m + 1) * n / marks; i++)
-            if (isfinite(points[i].loss)) sum += points[i].loss, count++;
+        for (size_t i = m * n / marks; i < (m + 1) * n / marks; i++) {
+            const double loss = dt_history_real(view->run, DT_RECORD_TRAIN, i, "loss");
+            if (isfinite(loss)) sum += loss, count++;
+        }
         sum /= 2 * count; /* the difference of two is finite then */
         if (!isfinite(sum)) continue;
         mark[used++] = sum;
@@ -207,25 +210,16 @@ static dt_status view_show(struct view *view)
     }
     DT_TRY(status);
     view->live = dt_history_count(view->run, DT_RECORD_STATUS) > 0;
-    const size_t n = view->run->ntrain;
-    view->last = n ? view->run->train[n - 1]
-                   : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
-                                             (double)NAN, (double)NAN, (double)NAN};
-    /* an early stop's last step has no record of training */
-    const double final = dt_history_last(view->run, DT_RECORD_FINAL, "step");
-    if (final > (double)view->last.step) {
-        view->last.step = (uint64_t) final;
-        view->last.epoch = dt_history_last(view->run, DT_RECORD_FINAL, "epoch");
-        view->last.wall_secs = dt_history_last(view->run, DT_RECORD_FINAL, "wall_secs");
-        view->last.samples_per_sec = dt_history_last(view->run, DT_RECORD_FINAL, "samples_per_sec");
-    }
+    const bool beyond = dt_history_last(view->run, DT_RECORD_FINAL, "step") >
+                        fmax(0, dt_history_last(view->run, DT_RECORD_TRAIN, "step"));
+    view->reached = beyond ? DT_RECORD_FINAL : DT_RECORD_TRAIN;
     cli_print_text(view->run->dir, 0);
     printf(": ");
     cli_print_text(view->run->status, 0);
     if (view->live) {
         printf(" on ");
         cli_print_text(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);
-        const double seen = status_real(view, "time_unix", (double)NAN);
+        const double seen = dt_history_last(view->run, DT_RECORD_STATUS, "time_unix");
         if (!isnan(seen)) printf(", seen %.0f s ago", fmax(0, (double)time(NULL) - seen));
     }
     putchar('\n');

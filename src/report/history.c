@@ -1,8 +1,8 @@
 /* A run directory, read back.
  *
- * Train records become plain numbers, since there may be millions; the others stay JSON objects.
- * Each kind is kept by rising step: a record whose step is not beyond the last one's takes the
- * place of its equal, or is put between (async evaluations may come late). */
+ * Records of training become plain numbers, since there may be millions; the others stay JSON
+ * objects. Each kind is kept by rising step: a record whose step is not beyond the last one's takes
+ * the place of its equal, or is put between (async evaluations may come late). */
 #include "report/history.h"
 
 #include <errno.h>
@@ -22,9 +22,21 @@
 /* A run of another host that wrote nothing for so long is not believed to go on. */
 static const double SILENT_SECS = 60;
 
-/* The kinds of metrics.jsonl's lines, beside "train". */
+/* The kinds of metrics.jsonl's lines. */
 enum { LINE_KINDS = DT_RECORD_STATUS };
-static const char *const KINDS[LINE_KINDS] = {"start", "change", "eval", "checkpoint", "final"};
+static const char *const KINDS[LINE_KINDS] = {"start", "change",     "train",
+                                              "eval",  "checkpoint", "final"};
+
+/* What is kept of records of training. */
+enum { NUMBERS = 6 };
+static const char *const NUMBER_KEYS[NUMBERS] = {"epoch", "samples",         "loss",
+                                                 "lr",    "samples_per_sec", "wall_secs"};
+
+struct dt_history_item {
+    uint64_t step;
+    json_t *record; /* NULL: of training, */
+    double number[NUMBERS];
+};
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -40,16 +52,28 @@ static uint64_t step_of(const json_t *record)
     return step >= 0 && step < 9e15 ? (uint64_t)step : 0;
 }
 
+static const struct dt_history_item *item_at(const struct dt_history *history,
+                                             enum dt_record_kind kind, size_t index)
+{
+    static const struct dt_history_item none;
+    const struct dt_history_records *records = &history->records[kind];
+    return index < records->count ? &records->items[index] : &none;
+}
+
 json_t *dt__history_record(const struct dt_history *history, enum dt_record_kind kind, size_t index)
 {
-    const struct dt_history_records *records = &history->records[kind];
-    return index < records->count ? records->items[index] : NULL;
+    return item_at(history, kind, index)->record;
 }
 
 double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,
                        const char *key)
 {
-    return real_of(dt__history_record(history, kind, index), key);
+    const struct dt_history_item *item = item_at(history, kind, index);
+    const bool numbers = kind == DT_RECORD_TRAIN && index < dt_history_count(history, kind);
+    if (numbers && !strcmp(key, "step")) return (double)item->step;
+    for (int i = 0; i < NUMBERS && numbers; i++)
+        if (!strcmp(key, NUMBER_KEYS[i])) return item->number[i];
+    return real_of(item->record, key);
 }
 
 double dt_history_last(const struct dt_history *history, enum dt_record_kind kind, const char *key)
@@ -134,57 +158,34 @@ static void drop_confusion(struct dt_history *history, size_t index)
 {
     const struct dt_history_records *evals = &history->records[DT_RECORD_EVAL];
     if (index + 1 < evals->count && !(history->has_best && index == history->best))
-        json_object_del(evals->items[index], "confusion");
+        json_object_del(evals->items[index].record, "confusion");
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
-
-static dt_status add_train(struct dt_history *history, const json_t *record)
-{
-    struct dt_train_point point = {step_of(record),
-                                   real_of(record, "epoch"),
-                                   real_of(record, "samples"),
-                                   real_of(record, "loss"),
-                                   real_of(record, "lr"),
-                                   real_of(record, "samples_per_sec"),
-                                   real_of(record, "wall_secs")};
-    size_t at = history->ntrain;
-    while (at > 0 && history->train[at - 1].step > point.step)
-        at--;
-    if (at > 0 && history->train[at - 1].step == point.step) {
-        history->train[at - 1] = point;
-        return DT_OK;
-    }
-    DT_TRY(dt_grow(&history->train, &history->train_capacity, history->ntrain + 1, sizeof point,
-                   "train records"));
-    memmove(history->train + at + 1, history->train + at,
-            (history->ntrain++ - at) * sizeof *history->train);
-    history->train[at] = point;
-    return DT_OK;
-}
 
 /* Behind the others of its kind, or by step among them; takes the record over. */
 static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
 {
     struct dt_history_records *records = &history->records[kind];
-    const uint64_t step = step_of(record);
-    const bool by_step = kind >= DT_RECORD_EVAL && kind <= DT_RECORD_FINAL;
+    struct dt_history_item item = {.step = step_of(record), .record = record};
+    const bool by_step = kind >= DT_RECORD_TRAIN && kind <= DT_RECORD_FINAL;
     size_t at = records->count;
-    dt_status status = dt_grow(&records->items, &records->capacity, records->count + 1,
-                               sizeof *records->items, "records");
-    if (status) {
-        json_decref(record);
-        return status;
-    }
-    while (by_step && at > 0 && step_of(records->items[at - 1]) > step)
+    dt_status status =
+        dt_grow(&records->items, &records->capacity, records->count + 1, sizeof item, "records");
+    for (int i = 0; i < NUMBERS && kind == DT_RECORD_TRAIN; i++)
+        item.number[i] = real_of(record, NUMBER_KEYS[i]);
+    if (status || kind == DT_RECORD_TRAIN) json_decref(record);
+    if (kind == DT_RECORD_TRAIN) item.record = NULL;
+    DT_TRY(status);
+    while (by_step && at > 0 && records->items[at - 1].step > item.step)
         at--;
-    const bool replaced = by_step && at > 0 && step_of(records->items[at - 1]) == step;
+    const bool replaced = by_step && at > 0 && records->items[at - 1].step == item.step;
     if (replaced)
-        json_decref(records->items[--at]);
+        json_decref(records->items[--at].record);
     else
         memmove(records->items + at + 1, records->items + at,
                 (records->count++ - at) * sizeof *records->items);
-    records->items[at] = record;
+    records->items[at] = item;
     if (kind == DT_RECORD_START) {
         pass_evaluations(history);
         find_best(history); /* it says the metric */
@@ -207,39 +208,31 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
 {
     json_t *record = json_loadb(line, length, 0, NULL);
     const char *kind = json_string_value(json_object_get(record, "kind"));
-    dt_status status = DT_OK;
-    if (kind && !strcmp(kind, "train")) {
-        status = add_train(history, record);
-    } else if (kind) {
-        const bool start = !strcmp(kind, "start");
-        const uint64_t step = step_of(record);
-        /* A start at a step: what was recorded beyond it is done again. */
-        while (start && history->ntrain && history->train[history->ntrain - 1].step > step)
-            history->ntrain--;
-        for (int i = DT_RECORD_CHANGE; start && i <= DT_RECORD_FINAL; i++) {
-            struct dt_history_records *records = &history->records[i];
-            while (records->count && step_of(records->items[records->count - 1]) > step)
-                json_decref(records->items[--records->count]);
-        }
-        history->ended = !strcmp(kind, "final") || (history->ended && !start);
-        for (int i = 0; i < LINE_KINDS; i++)
-            if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
+    const bool start = kind && !strcmp(kind, "start");
+    const uint64_t step = step_of(record);
+    /* A start at a step: what was recorded beyond it is done again. */
+    for (int i = DT_RECORD_CHANGE; start && i <= DT_RECORD_FINAL; i++) {
+        struct dt_history_records *records = &history->records[i];
+        while (records->count && records->items[records->count - 1].step > step)
+            json_decref(records->items[--records->count].record);
     }
+    if (kind) history->ended = !strcmp(kind, "final") || (history->ended && !start);
+    for (int i = 0; i < LINE_KINDS && kind; i++)
+        if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
     json_decref(record);
-    return status;
+    return DT_OK;
 }
 
 static void forget_kind(struct dt_history *history, int kind)
 {
     while (history->records[kind].count)
-        json_decref(history->records[kind].items[--history->records[kind].count]);
+        json_decref(history->records[kind].items[--history->records[kind].count].record);
 }
 
 static void forget_records(struct dt_history *history)
 {
     for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
         forget_kind(history, kind);
-    history->ntrain = 0;
     history->ended = false;
     history->read = 0;
     find_best(history);
@@ -354,29 +347,18 @@ static dt_status read_status(struct dt_history *history)
 
 const char *dt_history_option(const struct dt_history *history, const char *name)
 {
-    for (size_t i = 0; i < history->noptions; i++)
-        if (!strcmp(history->options[i].name, name)) return history->options[i].value;
-    return NULL;
-}
-
-static void forget_options(struct dt_history *history)
-{
-    while (history->noptions) {
-        const struct dt_history_option *option = &history->options[--history->noptions];
-        dt_free(option->name);
-        dt_free(option->value);
-    }
+    return json_string_value(json_object_get(history->options, name));
 }
 
 /* config.ini as dt_config_print writes it; keys that this version does not know are shown as
  * well. */
 static dt_status read_config(struct dt_history *history)
 {
-    char *text = small_file_read(history, "config.ini"), *rest = NULL, section[64] = "";
-    dt_status status = DT_OK;
-    forget_options(history);
-    if (!text) return DT_OK;
-    for (char *line = strtok_r(text, "\n", &rest); line && !status;
+    char *text = small_file_read(history, "config.ini"), *rest = NULL, section[64] = "", key[128];
+    json_decref(history->options);
+    history->options = json_object();
+    bool whole = history->options;
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '=');
         if (*line == '[')
@@ -385,16 +367,11 @@ static dt_status read_config(struct dt_history *history)
         const char *value = equals + 1 + strspn(equals + 1, " ");
         while (equals > line && equals[-1] == ' ')
             equals--;
-        DT_GUARD(dt_grow(&history->options, &history->options_capacity, history->noptions + 1,
-                         sizeof *history->options, "options"));
-        struct dt_history_option *option = &history->options[history->noptions++];
-        *option = (struct dt_history_option){0};
-        DT_GUARD(dt_format(&option->name, "%s.%.*s", section, (int)(equals - line), line));
-        DT_GUARD(dt_strdup(value, &option->value));
+        snprintf(key, sizeof key, "%s.%.*s", section, (int)(equals - line), line);
+        whole &= !json_object_set_new_nocheck(history->options, key, json_string_nocheck(value));
     }
-done:
     dt_free(text);
-    return status;
+    return whole ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for options");
 }
 
 /* ---- whether it runs ------------------------------------------------------------------------ */
@@ -476,11 +453,9 @@ void dt_history_free(struct dt_history *history)
 {
     if (!history) return;
     forget_records(history);
-    forget_options(history);
+    json_decref(history->options);
     for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
         dt_free(history->records[kind].items);
-    dt_free(history->options);
-    dt_free(history->train);
     dt_free(history->dir);
     dt_free(history);
 }

@@ -28,18 +28,15 @@ static json_t *train_columns(const struct dt_history *history)
                                        "lr",   "samples_per_sec", "wall_secs"};
     enum { COLUMNS = sizeof keys / sizeof *keys };
     json_t *columns[COLUMNS], *train = json_object();
-    const size_t n = history->ntrain;
+    const size_t n = dt_history_count(history, DT_RECORD_TRAIN);
     size_t stride = n / MOST_POINTS + 1;
     for (int c = 0; c < COLUMNS; c++)
         json_object_set_new(train, keys[c], columns[c] = json_array());
-    for (size_t i = 0; i < n; i = i + stride < n || i == n - 1 ? i + stride : n - 1) {
-        const struct dt_train_point *p = &history->train[i];
-        const double values[COLUMNS] = {(double)p->step, p->epoch,           p->loss,
-                                        p->lr,           p->samples_per_sec, p->wall_secs};
-        for (int c = 0; c < COLUMNS; c++)
-            json_array_append_new(columns[c],
-                                  isfinite(values[c]) ? json_real(values[c]) : json_null());
-    }
+    for (size_t i = 0; i < n; i = i + stride < n || i == n - 1 ? i + stride : n - 1)
+        for (int c = 0; c < COLUMNS; c++) {
+            const double value = dt_history_real(history, DT_RECORD_TRAIN, i, keys[c]);
+            json_array_append_new(columns[c], isfinite(value) ? json_real(value) : json_null());
+        }
     return train;
 }
 
@@ -72,15 +69,17 @@ static json_t *confusion_of(const struct dt_history *history)
 static json_t *run_of(const struct dt_page_run *run)
 {
     const struct dt_history *history = run->history;
-    json_t *labels = run->labels ? json_array() : json_null(), *options = json_object();
+    json_t *labels = run->labels ? json_array() : json_null(), *options = json_object(), *text;
+    const char *key;
     size_t best;
     double value;
     bool has_best = dt_history_best(history, &best, &value);
     for (size_t i = 0; run->labels && i < run->nlabels; i++)
         json_array_append_new(labels, dt__json_string(run->labels[i]));
-    for (size_t i = 0; i < history->noptions; i++)
-        json_object_set_new(options, history->options[i].name,
-                            dt__json_string(history->options[i].value));
+    json_object_foreach(history->options, key, text)
+    {
+        json_object_set_new(options, key, dt__json_string(json_string_value(text)));
+    }
     return json_pack(
         "{so so ss sb so so so so so so so so so so}", "name", dt__json_string(history->name),
         "dir", dt__json_string(history->dir), "status", history->status, "ended", history->ended,

@@ -561,8 +561,7 @@ static double newest_loss(const struct dt_bank *bank)
     struct dt_history *history;
     if (!isnan(bank->last_loss) || dt_history_read(bank->job->config->run.dir, &history))
         return bank->last_loss;
-    const size_t count = history->ntrain;
-    const double loss = count ? history->train[count - 1].loss : (double)NAN;
+    const double loss = dt_history_last(history, DT_RECORD_TRAIN, "loss");
     dt_history_free(history);
     return loss;
 }

@@ -50,11 +50,10 @@ START_TEST(the_last_of_a_kind_and_step_counts)
     enter(START(0) TRAIN(10, 1) EVAL(10, 0.5) TRAIN(20, 2) EVAL(20, 0.9) EVAL(20, 0.7) TRAIN(20, 3)
               TRAIN(15, 4) EVAL(30, 0.7) FINAL(30, "completed"));
     read_run();
-    const struct dt_train_point *points = history->train;
-    ck_assert_uint_eq(history->ntrain, 3);
-    ck_assert_uint_eq(points[1].step, 15);
-    ck_assert_double_eq(points[2].loss, 3);
-    ck_assert_double_nan(points[2].lr);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 3);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 1, "step"), 15);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 2, "loss"), 3);
+    ck_assert_double_nan(dt_history_real(history, DT_RECORD_TRAIN, 2, "lr"));
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_EVAL), 3);
     ck_assert(dt_history_best(history, &best, &value));
     ck_assert_uint_eq(best, 1);
@@ -89,7 +88,7 @@ START_TEST(a_branch_that_was_given_up_is_forgotten)
               EVAL(20, 0.9) "{\"kind\":\"change\",\"step\":10,\"train.lr\":\"1 -> 2\"}\n" START(10)
                   TRAIN(15, 5));
     read_run();
-    ck_assert_uint_eq(history->ntrain, 2);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
     ck_assert(dt_history_best(history, &best, &value));
     ck_assert_double_eq(value, 0.5);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 2);
@@ -150,12 +149,11 @@ START_TEST(torn_and_strange_lines_are_passed_over)
           "{\"kind\":\"train\",\"step\":-5,\"loss\":\"x\"}\n{\"kind\":\"eval\"}\n" TRAIN(
               3, 1) "{\"kind\":\"train\",\"step\":4,\"loss\":0.");
     read_run();
-    const struct dt_train_point *points = history->train;
-    ck_assert_uint_eq(history->ntrain, 2);
-    ck_assert_uint_eq(points[0].step, 0);
-    ck_assert_double_nan(points[0].loss);
-    ck_assert_uint_eq(points[1].step, 3);
-    ck_assert_uint_eq(history->noptions, 0);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 0, "step"), 0);
+    ck_assert_double_nan(dt_history_real(history, DT_RECORD_TRAIN, 0, "loss"));
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 1, "step"), 3);
+    ck_assert_uint_eq(json_object_size(history->options), 0);
     ck_assert_str_eq(history->metric, "loss");
     leave();
 }
@@ -167,7 +165,7 @@ START_TEST(the_configuration_is_read)
     put("config.ini",
         "; written\n[run]\ndir = a b = c\nseed =\n\n[eval]\nmetric = rmse\nnew_key = 1\n");
     read_run();
-    ck_assert_uint_eq(history->noptions, 4);
+    ck_assert_uint_eq(json_object_size(history->options), 4);
     ck_assert_str_eq(dt_history_option(history, "run.dir"), "a b = c");
     ck_assert_str_eq(dt_history_option(history, "run.seed"), "");
     ck_assert_str_eq(dt_history_option(history, "eval.new_key"), "1");
@@ -252,9 +250,8 @@ START_TEST(an_update_reads_what_is_new)
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_STATUS), 1);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_RANK), 2);
-    const struct dt_train_point *points = history->train;
-    ck_assert_uint_eq(history->ntrain, 2);
-    ck_assert_uint_eq(points[1].step, 20);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 1, "step"), 20);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert_str_eq(dt_history_option(history, "train.lr"), "0.1");
     ck_assert_str_eq(history->metric, "accuracy");
@@ -273,18 +270,18 @@ START_TEST(an_update_reads_what_is_new)
     put("other", START(0) TRAIN(5, 5));
     ck_assert_int_eq(rename("other", "metrics.jsonl"), 0);
     EXPECT_OK(dt_history_update(history));
-    ck_assert_uint_eq(history->ntrain, 1);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 1);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert(!dt_history_best(history, &best, &value));
     ck_assert(!history->ended);
     put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed")); /* another's, longer, by the same inode */
     EXPECT_OK(dt_history_update(history));
-    ck_assert_uint_eq(history->ntrain, 2);
-    ck_assert_uint_eq(history->train[0].step, 7);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 0, "step"), 7);
     ck_assert(history->ended);
     put("metrics.jsonl", ""); /* cut */
     EXPECT_OK(dt_history_update(history));
-    ck_assert_uint_eq(history->ntrain, 0);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 0);
     ck_assert(!history->ended);
     leave();
 }
@@ -305,12 +302,12 @@ START_TEST(a_large_file_is_read_in_parts)
     fputs("{\"kind\":\"train\",\"step\":1000000", out);
     ck_assert_int_eq(fclose(out), 0);
     read_run();
-    ck_assert_uint_eq(history->ntrain, LINES);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), LINES);
     for (size_t i = 0; i < LINES; i++)
-        ck_assert_double_eq(history->train[i].loss, (double)i + 1.5);
+        ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, i, "loss"), (double)i + 1.5);
     append(",\"loss\":7}\n");
     EXPECT_OK(dt_history_update(history));
-    ck_assert_double_eq(history->train[LINES].loss, 7);
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, LINES, "loss"), 7);
     dt_history_free(history);
     ck_assert_int_eq(truncate("metrics.jsonl", INT64_C(1) << 40), 0);
     EXPECT_FAIL(dt_history_read(".", &history), DT_EFORMAT, "a line is longer than any record");
@@ -371,7 +368,7 @@ START_TEST(pipes_are_not_waited_for)
     enter(START(0) TRAIN(10, 1));
     ck_assert_int_eq(mkfifo("lock", 0600) | mkfifo("status.json", 0600) | mkfifo("config.ini", 0600), 0);
     read_run();
-    ck_assert_uint_eq(history->ntrain, 1);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 1);
     ck_assert_str_eq(history->status, "interrupted");
     leave();
 }
