@@ -105,27 +105,29 @@ size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpo
 
 bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
 {
-    const int state = index - 2, per_group = c->group_nstate + 1;
-    *out = (struct dt__vector){.path = "/model", .at = &c->params};
+    const int state = index - DT__FIRST_STATE, per_group = c->group_nstate + 1;
+    *out = (struct dt__vector){.path = "/model", .group = -1, .at = &c->params};
     if (index == 0) return true;
-    *out = (struct dt__vector){.path = "/best", .at = &c->best_params, .optional = true};
+    *out =
+        (struct dt__vector){.path = "/best", .group = -1, .at = &c->best_params, .optional = true};
     if (index == 1) return true;
     if (state < c->nstate) {
-        *out = (struct dt__vector){.at = &c->state[state], .trained = true};
-        snprintf(out->path, sizeof out->path, "/optimizer/%s", c->state_name[state]);
+        *out = (struct dt__vector){
+            .name = c->state_name[state], .group = -1, .at = &c->state[state], .trained = true};
+        snprintf(out->path, sizeof out->path, "/optimizer/%s", out->name);
         return true;
     }
     const int group = (state - c->nstate) / per_group, i = (state - c->nstate) % per_group;
     if (!c->group_state || group >= c->groups) return false;
+    *out = (struct dt__vector){.name = DT__DIFFERENCE, .group = group};
     if (i < c->group_nstate) {
-        *out = (struct dt__vector){.at = &c->group_state[group * c->group_nstate + i],
-                                   .trained = true};
-        snprintf(out->path, sizeof out->path, "/groups/%d/%s", group, c->group_state_name[i]);
-        return true;
+        out->name = c->group_state_name[i];
+        out->at = &c->group_state[group * c->group_nstate + i];
+        out->trained = true;
+    } else if (c->group_difference) { /* if any group has one, all have */
+        out->at = &c->group_difference[group];
     }
-    /* Beside a group's optimizer; if any group has one, all have. */
-    *out = (struct dt__vector){.at = c->group_difference ? &c->group_difference[group] : NULL};
-    snprintf(out->path, sizeof out->path, "/groups/%d/difference", group);
+    snprintf(out->path, sizeof out->path, "/groups/%d/%s", group, out->name);
     return true;
 }
 

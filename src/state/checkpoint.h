@@ -30,11 +30,17 @@ size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpo
 /* A flat vector in the file: GROUP/<name of a tensor>, e.g. /optimizer/momentum/layers/0/bias. */
 struct dt__vector {
     char path[160];
+    const char *name; /* of a state: "momentum"; of a group's difference DT__DIFFERENCE */
+    int group;        /* whose it is; -1: of none */
     float **at;    /* where its pointer is; NULL: there is none */
     bool trained;  /* of the trained tensors alone: an optimizer has nothing for the others, 0 */
     bool optional; /* a file may have none */
 };
-/* Vector number `index`; false behind the last. 0 is the parameters, all that a model has. */
+/* train.overlap: of a group's last round. */
+#define DT__DIFFERENCE "difference"
+/* Vector number `index`; false behind the last. 0 is the parameters, all that a model has; from
+ * DT__FIRST_STATE on they are states: the optimizer's, then each group's and its difference. */
+enum { DT__FIRST_STATE = 2 };
 bool dt__vector_at(struct dt_checkpoint *checkpoint, int index, struct dt__vector *out);
 
 #endif

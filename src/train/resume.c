@@ -211,21 +211,16 @@ static dt_status fill_state(struct dt_bank *bank)
  * differences: an error goes on only as part of the same. */
 static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
                   DIFFERENCE_ERROR[] = "difference_error";
-static const char DIFFERENCE[] = "difference"; /* train.overlap: of a group's last round */
 
-/* The one of n vectors that has this name; NULL: there is none. */
-static float *find_state(int n, const char *const *names, float *const *states, const char *name)
+/* The state of this name that a group has, or, of group -1, that all have in common; NULL: there is
+ * none. */
+static float *find_state(const struct dt_checkpoint *from, int group, const char *name)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0) return states[i];
+    struct dt_checkpoint lent = *from;
+    struct dt__vector vector;
+    for (int i = DT__FIRST_STATE; dt__vector_at(&lent, i, &vector); i++)
+        if (vector.at && vector.group == group && !strcmp(vector.name, name)) return *vector.at;
     return NULL;
-}
-
-static const float *find_group_state(const struct dt_checkpoint *from, int group, const char *name)
-{
-    const int n = from->group_nstate;
-    if (from->group_difference && !strcmp(name, DIFFERENCE)) return from->group_difference[group];
-    return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
 /* What a group's vector is of all groups': differences count by the replicas that gave them. */
@@ -236,22 +231,22 @@ static float group_weight(const struct dt_job *job, int groups, int group, bool 
     return difference ? (float)count / (float)job->replicas : 1 / (float)groups;
 }
 
-/* Fills one of the vectors of `to`, zeros so far, found by its name.
+/* Fills a state, zeros so far, found by its name.
  *   group >= 0, as many groups as before   that group's vector
  *   a vector that all had in common        a copy of it, for each group
  *   group -1, or another number of groups  the groups' vectors, times group_weight, summed
  * Rounding errors of other groups than now are not taken over: they begin at 0. */
-static void load_state(const struct dt_job *job, const struct dt_checkpoint *from,
-                       const struct dt_checkpoint *to, const char *name, int group, float *out)
+static void load_state(const struct dt_job *job, const struct dt_checkpoint *from, const char *name,
+                       int group, float *out)
 {
     const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
-    const size_t n = (size_t)to->params_count;
-    const float *one = group >= 0 ? find_group_state(from, group, name) : NULL;
-    if (!one) one = find_state(from->nstate, from->state_name, from->state, name);
+    const size_t n = job->model->params;
+    const float *one = find_state(from, group, name);
+    if (!one) one = find_state(from, -1, name);
     if (one) memcpy(out, one, n * sizeof *out);
     for (int g = 0; g < from->groups && group < 0 && !one && !error; g++) {
-        const float *more = find_group_state(from, g, name);
-        const float weight = group_weight(job, from->groups, g, !strcmp(name, DIFFERENCE));
+        const float *more = find_state(from, g, name);
+        const float weight = group_weight(job, from->groups, g, !strcmp(name, DT__DIFFERENCE));
         for (size_t i = 0; more && i < n; i++)
             out[i] += weight * more[i];
     }
@@ -323,12 +318,11 @@ static dt_status apply_differences(struct dt_bank *bank)
     const struct dt_checkpoint *from = &bank->loaded;
     const size_t n = (size_t)from->params_count;
     const struct dt_update_info info = {.step = from->step};
-    float *mean,
-        *outer = find_state(from->nstate, from->state_name, from->state, job->outer.state_name[0]);
+    float *mean, *outer = find_state(from, -1, job->outer.state_name[0]);
     DT_TRY(dt_alloc(2 * n, sizeof *mean, "differences", &mean));
     float *const weights = bank->state.params;
     float *const vectors[] = {weights, outer ? outer : mean + n};
-    load_state(job, from, from, DIFFERENCE, -1, mean);
+    load_state(job, from, DT__DIFFERENCE, -1, mean);
     job->pending = true; /* tells dt__update_outer that there are differences */
     dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
@@ -345,8 +339,7 @@ static dt_status apply_differences(struct dt_bank *bank)
 static void adjust_ahead(struct dt_bank *bank)
 {
     const struct dt_checkpoint *from = &bank->loaded;
-    const float *momentum =
-        find_state(from->nstate, from->state_name, from->state, bank->job->outer.state_name[0]);
+    const float *momentum = find_state(from, -1, bank->job->outer.state_name[0]);
     const float more = dt__ahead_rate(&bank->before) - dt__ahead_rate(bank->job->config);
     for (size_t i = 0; momentum && more != 0 && i < bank->job->model->trained; i++)
         bank->state.params[i] += more * momentum[i];
@@ -360,22 +353,14 @@ static dt_status load_vectors(struct dt_bank *bank)
     struct dt_checkpoint *state = &bank->state;
     const struct dt_checkpoint *from = &bank->loaded;
     const bool same = from->groups == state->groups, differ = from->group_difference != NULL;
-    const int states = state->group_nstate;
+    struct dt__vector vector;
     if (from->params)
         memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     if (differ) adjust_ahead(bank);
     if (differ && !state->group_difference) DT_TRY(apply_differences(bank));
     job->pending = differ && state->group_difference;
-    for (int i = 0; i < state->nstate; i++)
-        load_state(job, from, state, state->state_name[i], -1, state->state[i]);
-    for (int g = 0; g < state->groups; g++) {
-        const int group = same ? g : -1;
-        for (int i = 0; i < states; i++)
-            load_state(job, from, state, state->group_state_name[i], group,
-                       state->group_state[g * states + i]);
-        if (job->pending)
-            load_state(job, from, state, DIFFERENCE, group, state->group_difference[g]);
-    }
+    for (int i = DT__FIRST_STATE; dt__vector_at(state, i, &vector); i++)
+        if (vector.at) load_state(job, from, vector.name, same ? vector.group : -1, *vector.at);
     return DT_OK;
 }
 
