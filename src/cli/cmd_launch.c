@@ -84,13 +84,6 @@ static bool begins_job(const char *argument)
     return begin[0] == '[' && begin[1] >= 'a' && begin[1] <= 'z';
 }
 
-static bool is_one_of(const char *argument, const char *const *names)
-{
-    while (*names && strcmp(argument, *names))
-        names++;
-    return *names != NULL;
-}
-
 static dt_status take_number(const char *option, const char *text, double least, double *out)
 {
     char *end = NULL;
@@ -123,11 +116,8 @@ static dt_status files_expect(const char *key, const char *path)
 
 static dt_status parse(struct launch *launch, int argc, char **argv)
 {
-    static const char *const np[] = {"-np", "-n", "--np", "-c", NULL};
-    static const char *const hostfile[] = {"-hostfile",     "--hostfile", "-machinefile",
-                                           "--machinefile", "-f",         NULL};
-    static const char *const wdir[] = {"-wdir", "--wdir", "-wd", "--wd", NULL};
-    static const char *const agent[] = {"plm_rsh_agent", "-launcher-exec", "--launcher-exec", NULL};
+    static const char hostfile[] = "-hostfile|--hostfile|-machinefile|--machinefile|-f";
+    static const char agent[] = "plm_rsh_agent|-launcher-exec|--launcher-exec";
     struct cli_hosts *hosts = &launch->hosts;
     int i = 1;
     hosts->hydra = !dt_world_is_open_mpi();
@@ -136,21 +126,21 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
     DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
-        if (is_one_of(argv[i], np)) {
+        if (dt_config_word_index("-np|-n|--np|-c", argv[i]) >= 0) {
             DT_TRY(take_count(argv[i], argv[i + 1], 1, &launch->np));
         } else if (!strcmp(argv[i], "--restarts")) {
             DT_TRY(take_count(argv[i], argv[i + 1], 0, &launch->restarts));
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
-        } else if (is_one_of(argv[i], wdir)) {
+        } else if (dt_config_word_index("-wdir|--wdir|-wd|--wd", argv[i]) >= 0) {
             return dt_fail(DT_EUSAGE,
                            "launch %s: expected `cd` before it: launch looks for the "
                            "run directory, too",
                            argv[i]);
-        } else if (is_one_of(argv[i], hostfile) && argv[i + 1]) {
+        } else if (dt_config_word_index(hostfile, argv[i]) >= 0 && argv[i + 1]) {
             hosts->file = argv[i + 1];
         } else {
-            if (is_one_of(argv[i], agent)) hosts->agent = argv[i + 1];
+            if (dt_config_word_index(agent, argv[i]) >= 0) hosts->agent = argv[i + 1];
             if (!strcmp(argv[i], "plm_rsh_args")) hosts->agent_args = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;
