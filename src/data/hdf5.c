@@ -145,8 +145,8 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 /* What shards say that their label is called. */
 static dt_status label_learn(struct dt__survey *survey, const char *name)
 {
-    const char *before = survey->known ? survey->known->label_column : survey->label_column;
-    if (!survey->known && !before) return dt_strdup(name, &survey->label_column);
+    const char *before = survey->source->schema.label_column;
+    if (!survey->known && !before) return dt_strdup(name, &survey->source->schema.label_column);
     if (!before || !strcmp(name, before)) return DT_OK;
     if (!survey->known)
         return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the files before '%.60s'", name,
@@ -159,15 +159,15 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
 static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
     struct dt__names features = {0}, labels = {0}, column = {0};
-    struct dt_schema columns = {.features = survey->features};
+    struct dt_schema columns = {.features = survey->source->schema.features};
     dt_status status;
     DT_GUARD(dt__columns_get(file, DT__SHARD_GROUP, &columns));
     if (columns.columns) DT_GUARD(dt__survey_columns(survey, &columns));
     if (dt__h5_has_array(file, "/feature_names")) {
         DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));
-        if (features.count != (size_t)survey->features)
+        if (features.count != (size_t)columns.features)
             DT_GUARD(dt_fail(DT_EFORMAT, "/feature_names has %zu names for %d features",
-                             features.count, survey->features));
+                             features.count, columns.features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
     if (dt__h5_has_array(file, DT__SHARD_GROUP "/label")) {

@@ -462,6 +462,7 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
 /* The first header says what weight and labels are called, those in their order. */
 static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
 {
+    struct dt_schema *schema = &survey->source->schema;
     struct dt_text labels = {0};
     dt_status status = DT_OK;
     for (size_t i = 0; i < header->nwants && header->names; i++) {
@@ -469,10 +470,10 @@ static dt_status names_note(struct dt__survey *survey, const struct dt__header *
         const char *name = header->cells.items[want->column];
         if (want->role == DT__ROLE_WEIGHT && !survey->weight_column)
             DT_GUARD(dt_strdup(name, &survey->weight_column));
-        if (want->role <= DT__ROLE_LABEL && !survey->label_column)
+        if (want->role <= DT__ROLE_LABEL && !survey->known && !schema->label_column)
             DT_GUARD(dt_text_add(&labels, "%s%s", labels.length ? "," : "", name));
     }
-    if (labels.data) survey->label_column = labels.data;
+    if (labels.data) schema->label_column = labels.data;
     return DT_OK;
 done:
     dt_text_free(&labels);
@@ -513,21 +514,21 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
     const struct dt_config *config = survey->config;
     struct dt_source *source = survey->source;
     struct dt__columns *columns = &source->columns;
-    const char *label = survey->known ? survey->known->label_column : survey->label_column;
-    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, survey->known));
-    if (!survey->known && source->schema.columns)
+    const struct dt_schema *schema = &source->schema;
+    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, schema));
+    if (!survey->known && schema->columns)
         return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
-    if (!columns->count && source->schema.feature_names) { /* by a file of another format */
-        DT_TRY(dt__columns_init(columns, config, (size_t)survey->features));
+    if (!columns->count && schema->feature_names) { /* by a file of another format */
+        DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
         for (size_t c = 0; c < columns->count; c++)
-            DT_TRY(dt_strdup(source->schema.feature_names[c], &columns->items[c].name));
+            DT_TRY(dt_strdup(schema->feature_names[c], &columns->items[c].name));
     }
     if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
         if (survey->training)
             DT_TRY(header_want(header, "data.weight", config->data.weight, survey->weight_column,
                                false, DT__ROLE_WEIGHT));
-        DT_TRY(header_want(header, "data.label", config->data.label, label, survey->targets > 1,
-                           DT__ROLE_LABEL));
+        DT_TRY(header_want(header, "data.label", config->data.label, schema->label_column,
+                           schema->targets > 1, DT__ROLE_LABEL));
         DT_TRY(dt__header_match(header, columns,
                                 survey->known ? "the training data" : source->files[0].path,
                                 config->data.header == DT_HEADER_YES));
@@ -539,9 +540,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
         DT_TRY(columns_make(survey, header));
         return names_note(survey, header);
     }
-    if (header->features == columns->count) return DT_OK;
-    return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", header->features,
-                   survey->known ? "the model has" : "the files before have", columns->count);
+    return dt__survey_same(survey, "features", header->features, columns->count);
 }
 
 /* ---- the second row -------------------------------------------------------------------------- */

@@ -111,7 +111,8 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt__lines lines;
     int64_t features = survey->config->data.features;
     struct dt__parser parser = {.bytes = survey->bytes, .features = (uint32_t)features};
-    if (survey->known) parser.features = (uint32_t)survey->known->features;
+    int *const known = &survey->source->schema.features;
+    if (survey->known) parser.features = (uint32_t)*known;
     DT_TRY(dt__lines_open(&lines, file->path));
     if (lines.file && dt__packed_is(lines.file)) parser.bytes *= UNPACKED;
     dt__lines_release(&lines, true);
@@ -129,10 +130,10 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (features) parser.widest = (uint32_t)features;
     if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
     for (const struct dt__file *f = survey->source->files; f < file; f++)
-        if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > survey->features)
+        if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > *known)
             return dt_fail(DT_EMISMATCH, "%s: %u features, the files before have %d", file->path,
-                           parser.widest, survey->features);
-    if ((int)parser.widest > survey->features) survey->features = (int)parser.widest;
+                           parser.widest, *known);
+    if ((int)parser.widest > *known) *known = (int)parser.widest;
     return DT_OK;
 }
 

@@ -377,7 +377,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
     const struct dt_config *config = survey->config;
-    const struct dt_schema *known = survey->known;
+    const bool known = survey->known;
     const struct dt_targets *of = survey->of;
     struct dt_schema *schema = &source->schema;
     const size_t targets = (size_t)schema->targets;

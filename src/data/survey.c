@@ -22,26 +22,31 @@ enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each tha
 
 /* ---- what readers report -------------------------------------------------------------------- */
 
+dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
+                          uint64_t before)
+{
+    if (!before || now == before) return DT_OK;
+    return dt_fail(DT_EMISMATCH, "%" PRIu64 " %s, %s %" PRIu64, now, what,
+                   survey->known ? "the model has" : "the files before have", before);
+}
+
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features)
 {
+    int *before = &survey->source->schema.features;
     if (features > DT__MAX_FEATURES)
         return dt_fail(DT_EFORMAT, "%" PRIu64 " features, at most %d", features, DT__MAX_FEATURES);
-    if (survey->features && (uint64_t)survey->features != features)
-        return dt_fail(DT_EMISMATCH, "%" PRIu64 " features, %s %d", features,
-                       survey->known ? "the model has" : "the files before have", survey->features);
-    survey->features = (int)features;
-    if (!survey->known) survey->source->schema.features = (int)features;
+    DT_TRY(dt__survey_same(survey, "features", features, (uint64_t)*before));
+    *before = (int)features;
     return DT_OK;
 }
 
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
 {
+    int *before = &survey->source->schema.targets;
     if (!targets || targets > DT__MAX_TARGETS)
         return dt_fail(DT_EFORMAT, "%" PRIu64 " targets a row", targets);
-    if (survey->targets && (uint64_t)survey->targets != targets)
-        return dt_fail(DT_EMISMATCH, "%" PRIu64 " targets a row, %s %d", targets,
-                       survey->known ? "the model has" : "the files before have", survey->targets);
-    survey->targets = (int)targets;
+    DT_TRY(dt__survey_same(survey, "targets a row", targets, (uint64_t)*before));
+    *before = (int)targets;
     return DT_OK;
 }
 
@@ -61,22 +66,20 @@ static bool shapes_agree(const int *a, const int *b)
 
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims)
 {
+    const struct dt_config *config = survey->config;
     int *shape = survey->source->schema.shape;
     if (rank < 3 || rank > 4) return DT_OK;
     int now[3] = {(int)dims[1], (int)dims[2], rank == 4 ? (int)dims[3] : 1};
-    if (survey->known) {
-        const int *of = survey->known->shape;
-        if (!of[0] || *survey->config->data.shape || shapes_agree(of, now)) return DT_OK;
-        return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, the model has %d x %d x %d", now[0],
-                       now[1], now[2], of[0], of[1], of[2]);
-    }
-    if (shape[0] && memcmp(shape, now, sizeof now))
-        return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, in the files before %d x %d x %d",
-                       now[0], now[1], now[2], shape[0], shape[1], shape[2]);
-    const char *layers = survey->config->model.layers;
-    if (!shape[0] && !*survey->config->data.shape && now[0] <= 4 && now[0] < now[1] &&
-        now[1] == now[2] &&
-        (strstr(layers, "conv") || strstr(layers, "pool") || *survey->config->data.augment))
+    const bool same = survey->known ? *config->data.shape || shapes_agree(shape, now)
+                                    : !memcmp(shape, now, sizeof now);
+    if (shape[0] && !same)
+        return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, %s %d x %d x %d", now[0], now[1],
+                       now[2], survey->known ? "the model has" : "in the files before", shape[0],
+                       shape[1], shape[2]);
+    if (survey->known) return DT_OK;
+    const char *layers = config->model.layers;
+    if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
+        (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
         dt_warn("rows of %d x %d x %d are read as height x width x channels. If the channels stand "
                 "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
                 now[0], now[1], now[2]);
@@ -87,7 +90,7 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
 {
     struct dt_schema *schema = &survey->source->schema;
-    char *const *before = survey->known ? survey->known->feature_names : schema->feature_names;
+    char *const *before = schema->feature_names;
     const struct dt__columns *columns = &survey->source->columns;
     for (size_t i = 0; i < names->count; i++) {
         const char *name = before ? before[i] : i < columns->count ? columns->items[i].name : NULL;
@@ -104,19 +107,18 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
 {
     struct dt_schema *schema = &survey->source->schema;
-    const struct dt_schema *before = survey->known ? survey->known : schema;
-    bool same = before->ncolumns == read->ncolumns && before->hash_bits == read->hash_bits;
+    bool same = schema->ncolumns == read->ncolumns && schema->hash_bits == read->hash_bits;
     for (int c = 0; same && c < read->ncolumns; c++) {
-        const struct dt_column *a = &before->columns[c], *b = &read->columns[c];
+        const struct dt_column *a = &schema->columns[c], *b = &read->columns[c];
         same = a->kind == b->kind && a->first == b->first && a->flag == b->flag &&
                a->ncategories == b->ncategories &&
                !strcmp(a->name ? a->name : "", b->name ? b->name : "");
         for (int i = 0; same && i < b->ncategories; i++)
             same = !strcmp(a->categories[i], b->categories[i]);
     }
-    if (before->columns && !same)
+    if (schema->columns && !same)
         return dt_fail(DT_EMISMATCH, "its columns are unlike those of the data before");
-    if (survey->known || before->columns || !read->columns) return DT_OK;
+    if (survey->known || schema->columns || !read->columns) return DT_OK;
     schema->columns = read->columns;
     schema->ncolumns = read->ncolumns;
     schema->hash_bits = read->hash_bits;
@@ -336,15 +338,12 @@ static dt_status schema_learn(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
     const bool table = source->columns.count; /* else columns are those of shards of a table */
-    schema->task = survey->task;
+    schema->task = survey->config->model.task;
     schema->scale = survey->config->data.scale;
     schema->clip = survey->config->data.clip;
     if (survey->config->data.normalize == DT_NORMALIZE_ROBUST && !(schema->clip > 0))
         schema->clip = DT__ROBUST_CLIP;
-    schema->label_column = survey->label_column;
-    survey->label_column = NULL;
-    schema->features = survey->features;
-    schema->dense = survey->entries ? 0 : survey->features;
+    schema->dense = source->entries ? 0 : schema->features;
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
     /* a gap is no byte, also one in front of a column's first number */
@@ -360,9 +359,8 @@ static dt_status schema_learn(struct dt__survey *survey)
                              : "other shards can stand beside shards of a table");
     }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
-    schema->targets = survey->targets ? survey->targets : 1;
+    if (!survey->of->classes && !schema->targets) schema->targets = 1;
     if (!survey->of->classes) return DT_OK;
-    schema->targets = 0;
     DT_TRY(dt__labels_finish(&survey->labels, schema));
     if (schema->label_names && source->raw_rows > SOME_ROWS &&
         (uint64_t)schema->classes > source->raw_rows / 2)
@@ -429,21 +427,17 @@ static dt_status schema_make(struct dt__survey *survey)
     for (size_t i = 0; i < source->nfiles; i++) {
         const enum dt__sparsity sparsity = dt__formats[source->files[i].format]->sparsity;
         bool fits = sparsity != DT__WHOLE;
-        if (fits && survey->known && survey->known->dense < survey->known->features)
-            fits = sparsity == (survey->known->columns ? DT__CATEGORIES : DT__SPARSE);
+        if (fits && survey->known && schema->dense < schema->features)
+            fits = sparsity == (schema->columns ? DT__CATEGORIES : DT__SPARSE);
         if (!fits) whole = source->files[i].path;
     }
-    if (survey->known) {
+    if (survey->known)
         dt__columns_tell_unknown(&source->columns,
                                  source->nfiles > 1 ? "evaluation data" : source->files->path,
                                  source->raw_rows);
-        DT_TRY(dt_schema_copy(survey->known, schema));
-    } else {
+    else
         DT_TRY(schema_learn(survey));
-    }
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
-    source->most_entries = survey->most_entries;
-    source->entries = survey->entries;
     if (!survey->known) {
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));
@@ -502,7 +496,6 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     *survey = (struct dt__survey){.config = config,
                                   .known = known,
                                   .training = training,
-                                  .task = config->model.task,
                                   .of = dt_targets_of(config->model.task, config->train.loss),
                                   .weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
@@ -510,17 +503,14 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
     survey->source->numbered = *config->data.class_names;
-    DT_TRY(dt__labels_init(&survey->labels, known, config));
-    survey->features = known ? known->features : 0;
-    survey->targets = known ? known->targets : 0;
-    return DT_OK;
+    if (known) DT_TRY(dt_schema_copy(known, &survey->source->schema));
+    return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
 /* Frees the survey, and gives its source away if all went well. */
 static dt_status survey_end(struct dt__survey *survey, dt_status status, struct dt_source **out)
 {
     dt__labels_free(&survey->labels);
-    dt_free(survey->label_column);
     dt_free(survey->weight_column);
     dt_free(survey->record);
     if (status)

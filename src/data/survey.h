@@ -8,30 +8,29 @@
 
 struct dt__survey {
     const struct dt_config *config;
-    const struct dt_schema *known; /* NULL: the schema is learned */
-    bool training;                 /* also if `known`, on a resume: rows are weighted */
-    bool predicting;               /* labels may be missing */
-    struct dt_source *source;      /* in the making */
+    bool known; /* the source's schema is that of a model; else it is learned, member by member */
+    bool training;            /* also if `known`, on a resume: rows are weighted */
+    bool predicting;          /* labels may be missing */
+    struct dt_source *source; /* in the making */
     struct dt__labels labels;
-    int task;
-    const struct dt_targets *of;        /* what the rows' targets are */
-    int features, targets;              /* 0: not known yet */
-    uint64_t bytes;                     /* of all files */
-    bool floats;                        /* a value was seen that is not an integer in 0..255 */
-    bool weights;                       /* rows have weights */
-    bool values;                        /* an entry was seen that is not 1 */
-    uint64_t entries;                   /* of all rows of text */
-    uint64_t most_entries;              /* of one row */
-    char *label_column, *weight_column; /* NULL: no name has been seen */
-    char *record;                       /* a copy of one, to be cut into cells */
+    const struct dt_targets *of; /* what the rows' targets are */
+    uint64_t bytes;              /* of all files */
+    bool floats;                 /* a value was seen that is not an integer in 0..255 */
+    bool weights;                /* rows have weights */
+    bool values;                 /* an entry was seen that is not 1 */
+    char *weight_column;         /* NULL: no name has been seen */
+    char *record;                /* a copy of one, to be cut into cells */
     size_t record_room;
     bool said_beyond, said_extra; /* what is said once */
 };
 
-/* A file with rows of `features` values; all files (and `known`) must have the same.
- * DT_EMISMATCH. The message lacks the path. */
+/* A file has `now` of something, the files before it (or the model) `before`, 0 where it is the
+ * first. DT_EMISMATCH. The message lacks the path. */
+dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
+                          uint64_t before);
+/* A file with rows of `features` values, or so many columns of y (regress): all must have the
+ * same. */
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features);
-/* The same for the columns of y (regress). */
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
 /* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3
  * those and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before, or unlike

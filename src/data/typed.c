@@ -139,10 +139,11 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
                            struct dt__typed_row *out)
 {
     const struct dt__cell *label = &parser->label, *weight = &parser->weight;
+    struct dt_source *source = survey->source;
     dt_status status = DT_OK;
     out->count = (uint32_t)parser->count;
-    survey->entries += parser->entries;
-    if (parser->entries > survey->most_entries) survey->most_entries = parser->entries;
+    source->entries += parser->entries;
+    if (parser->entries > source->most_entries) source->most_entries = parser->entries;
     if (weight->text) status = dt__number_read(weight->text, weight->length, &out->weight);
     if (!status && out->weight < 0)
         status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)weight->length, weight->text);
