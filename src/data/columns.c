@@ -61,27 +61,18 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
     const int count = schema->columns ? schema->ncolumns : schema->features;
     struct dt__columns made = {
         .count = (size_t)count, .hash_bits = schema->hash_bits, .numbers = schema->features};
-    uint32_t number;
     dt_status status = DT_OK;
     DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
     for (int c = 0; c < count; c++) {
-        const struct dt_column *from = schema->columns ? &schema->columns[c] : NULL;
+        struct dt_column plain = {.kind = DT_COLUMN_NUMBER, .first = c, .fill = NAN};
+        const struct dt_column *from = schema->columns ? &schema->columns[c] : &plain;
+        if (schema->feature_names && !schema->columns) plain.name = schema->feature_names[c];
         struct dt__column *column = &made.items[c];
-        const char *name = NULL;
-        *column = (struct dt__column){.kind = DT_COLUMN_NUMBER, .first = c, .fill = NAN};
-        if (from) {
-            name = from->name;
-            column->kind = from->kind;
-            column->first = from->first;
-            column->flag = from->flag;
-            column->fill = from->fill;
-            DT_GUARD(
-                dt__dict_add_names(&column->dict, from->categories, (size_t)from->ncategories));
-        } else if (schema->feature_names) {
-            name = schema->feature_names[c];
-        }
-        if (name) DT_GUARD(dt_strdup(name, &column->name));
-        if (name) DT_GUARD(dt__dict_add(&made.names, name, strlen(name), &number));
+        *column = (struct dt__column){
+            .kind = from->kind, .first = from->first, .flag = from->flag, .fill = from->fill};
+        DT_GUARD(dt__dict_add_names(&column->dict, from->categories, (size_t)from->ncategories));
+        if (from->name) DT_GUARD(dt_strdup(from->name, &column->name));
+        if (from->name) DT_GUARD(dt__dict_add_names(&made.names, &column->name, 1));
         if (column->kind == DT_COLUMN_DATE)
             dt__dates_parse_form(from->categories[0], &column->dates);
         if (column->kind == DT_COLUMN_CATEGORY) {
@@ -158,19 +149,6 @@ static int by_count(const void *a, const void *b)
     return strcmp(one->text, other->text);
 }
 
-/* The first text of a column that is not a number. */
-static const char *column_text(const struct dt__column *column)
-{
-    const struct dt__dict *dict = &column->dict;
-    double value;
-    size_t i = 0;
-    while (i + 1 < dict->count && (dict->entries[i].length == 0 ||
-                                   dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length,
-                                                    &value) != DT__NUMBER_BAD))
-        i++;
-    return dt__dict_text(dict, i);
-}
-
 /* A checkpoint lists the categories' texts, and the features' names, which have them too. */
 static dt_status texts_check(const struct dt_schema *schema)
 {
@@ -201,11 +179,15 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     const struct dt__dict *dict = &column->dict;
     struct ranked *ranked;
     struct dt__names kept = {0};
-    size_t numbers = 0;
+    size_t numbers = 0, odd = dict->count; /* the first text that is no number, else the last */
     double value;
-    for (size_t i = 0; i < dict->count; i++)
-        numbers += dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length, &value) ==
-                   DT__NUMBER_GOOD;
+    for (size_t i = 0; i < dict->count; i++) {
+        const size_t length = dict->entries[i].length;
+        const enum dt__number kind = dt__number_parse(dt__dict_text(dict, i), length, &value);
+        numbers += kind == DT__NUMBER_GOOD;
+        if (odd == dict->count && length && kind == DT__NUMBER_BAD) odd = i;
+    }
+    if (odd == dict->count) odd = dict->count - 1;
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
         char place[DT__PLACE_SIZE];
         dt__column_listed(column, place);
@@ -214,7 +196,7 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
                            "column %s: %zu of %zu different values are numbers, others are not, "
                            "such as '%.40s': write numbers or NA there, or leave the column out "
                            "with data.ignore=%s",
-                           place, numbers, dict->count, column_text(column), place);
+                           place, numbers, dict->count, dt__dict_text(dict, odd), place);
         return dt_fail(DT_EFORMAT,
                        "column %s: %zu different texts in %llu rows are too many for categories: "
                        "leave it out with data.ignore=%s, or keep it with data.categories=%s",
@@ -229,7 +211,7 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
             "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
             "numbers, others are not, such as '%.40s' (write NA there to have a numeric column)",
             column->place, column->name ? " (" : "", column->name ? column->name : "",
-            column->name ? ")" : "", numbers, dict->count, column_text(column));
+            column->name ? ")" : "", numbers, dict->count, dt__dict_text(dict, odd));
     dt_status status = DT_OK;
     for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)
         status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));
@@ -361,76 +343,75 @@ static dt_status settle_names(struct dt_schema *schema)
     return DT_OK;
 }
 
-/* Maps the survey's numbers of texts to those of the dictionary; rare texts are all "other". */
-static dt_status column_map(const struct dt__column *learned, struct dt__column *settled)
+/* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
+static void warn_of_row_numbers(const struct dt__columns *columns, const struct dt__column *column)
 {
-    const struct dt__dict *dict = &learned->dict;
-    if (settled->kind != DT_COLUMN_CATEGORY || !dict->count) return DT_OK;
-    DT_TRY(dt_alloc(dict->count, sizeof *settled->map, "categories", &settled->map));
-    settled->ncodes = dict->count;
-    for (size_t i = 0; i < dict->count; i++)
-        settled->map[i] =
-            dt__column_code(settled, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
-    return DT_OK;
+    const char *name = column->name;
+    char place[DT__PLACE_SIZE];
+    if (column->kind != DT_COLUMN_NUMBER) return;
+    /* as pandas and R write row numbers, and as pandas reads them */
+    if (name && (!*name || !strncmp(name, "Unnamed: ", 9))) {
+        dt_warn("column %zu has no name, and is a feature: if it numbers the rows, "
+                "data.ignore=%zu leaves it out",
+                column->place, column->place);
+    } else if (!column->falls && columns->rows > FEW_TEXTS) {
+        dt__column_listed(column, place);
+        dt_warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
+                "numbers the rows, data.ignore=%s leaves it out",
+                place, place);
+    }
 }
 
-/* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
-static void warn_of_identifier(const struct dt__column *column)
+/* All columns are numbers: the schema has no more than their names, if another file has not given
+ * any. */
+static dt_status settle_numbers(const struct dt__columns *columns, struct dt_schema *schema)
 {
-    char place[DT__PLACE_SIZE];
-    dt__column_listed(column, place);
-    dt_warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
-            "numbers the rows, data.ignore=%s leaves it out",
-            place, place);
+    schema->features = schema->dense = (int)columns->count;
+    if (schema->feature_names || !columns->items[0].name) return DT_OK;
+    DT_TRY(dt_alloc(columns->count, sizeof(char *), "names", &schema->feature_names));
+    for (size_t c = 0; c < columns->count; c++)
+        DT_TRY(dt_strdup(columns->items[c].name, &schema->feature_names[c]));
+    return DT_OK;
 }
 
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema)
 {
-    struct dt__columns settled;
-    struct dt__names names = {0};
+    struct dt__columns learned = *columns;
+    bool plain = learned.missing == DT_MISSING_ERROR;
     dt_status status = DT_OK;
-    bool plain = columns->missing == DT_MISSING_ERROR;
-    for (size_t c = 0; c < columns->count; c++) {
-        const struct dt__column *column = &columns->items[c];
-        plain &= column->kind == DT_COLUMN_NUMBER;
-        /* as pandas and R write row numbers, and as pandas reads them */
-        if (column->kind == DT_COLUMN_NUMBER && column->name &&
-            (!*column->name || !strncmp(column->name, "Unnamed: ", 9)))
-            dt_warn("column %zu has no name, and is a feature: if it numbers the rows, "
-                    "data.ignore=%zu leaves it out",
-                    column->place, column->place);
-        else if (column->kind == DT_COLUMN_NUMBER && !column->falls && columns->rows > FEW_TEXTS)
-            warn_of_identifier(column);
+    for (size_t c = 0; c < learned.count; c++) {
+        plain &= learned.items[c].kind == DT_COLUMN_NUMBER;
+        warn_of_row_numbers(&learned, &learned.items[c]);
     }
-    if (!plain) {
+    if (plain) {
+        DT_TRY(settle_numbers(&learned, schema));
+    } else {
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;
-        schema->hash_bits = columns->hash_bits;
-        if (columns->hash_bits && config->data.min_count > 1)
+        schema->hash_bits = learned.hash_bits;
+        if (learned.hash_bits && config->data.min_count > 1)
             dt_warn("data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
                     "share no entry",
                     (long long)config->data.min_count);
-        DT_TRY(settle_columns(columns, (uint64_t)config->data.min_count, schema));
+        DT_TRY(settle_columns(&learned, (uint64_t)config->data.min_count, schema));
         DT_TRY(settle_names(schema));
-    } else {
-        schema->features = schema->dense = (int)columns->count;
-        const bool named = schema->feature_names; /* by another file */
-        for (size_t c = 0; !named && !status && c < columns->count && columns->items[c].name; c++)
-            status = dt__names_add(&names, columns->items[c].name, strlen(columns->items[c].name));
-        if (status) dt__names_free(names.items, names.count); /* not all of them */
-        DT_TRY(status);
-        if (!named) schema->feature_names = names.items;
     }
-    DT_TRY(dt__columns_of_schema(&settled, schema));
-    settled.missing = columns->missing;
-    for (size_t c = 0; c < columns->count && !settled.hash_bits && !status; c++)
-        status = column_map(&columns->items[c], &settled.items[c]);
-    if (status) dt__columns_free(&settled);
-    DT_TRY(status);
-    dt__columns_free(columns);
-    *columns = settled;
-    return DT_OK;
+    DT_TRY(dt__columns_of_schema(columns, schema));
+    columns->missing = learned.missing;
+    /* The survey's numbers of texts become those of the dictionary; rare texts are all "other". */
+    for (size_t c = 0; c < learned.count; c++) {
+        const struct dt__dict *dict = &learned.items[c].dict;
+        struct dt__column *to = &columns->items[c];
+        if (to->kind != DT_COLUMN_CATEGORY || !dict->count) continue;
+        DT_GUARD(dt_alloc(dict->count, sizeof *to->map, "categories", &to->map));
+        to->ncodes = dict->count;
+        for (size_t i = 0; i < dict->count; i++)
+            to->map[i] = dt__column_code(to, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
+    }
+done:
+    dt__columns_free(&learned);
+    return status;
 }
 
 /* ---- in a file ------------------------------------------------------------------------------ */

@@ -20,53 +20,42 @@ enum { MOST_NAMED = 8 };
 
 static const char SEPARATORS[] = ",;\t|"; /* those that are found by themselves */
 
-/* Whether all commas outside of quotes stand between digits, one at most from one of the other
- * separators to the next: 1,5;2,5. */
-static bool commas_are_decimal(const char *record, size_t length)
-{
-    bool open = false, seen = false;
-    for (size_t i = 0; i < length; i++) {
-        open ^= record[i] == '"';
-        if (open || !record[i] || !strchr(SEPARATORS, record[i])) continue;
-        const bool comma = record[i] == ',';
-        if (comma && (seen || !i || i + 1 == length || !isdigit((unsigned char)record[i - 1]) ||
-                      !isdigit((unsigned char)record[i + 1])))
-            return false;
-        seen = comma;
-    }
-    return true;
-}
-
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
  * record has most often outside of quotes. Of commas that are decimal ones it is another, if there
- * is one. */
+ * is one: those that all stand between digits, one at most from one of the other separators to the
+ * next (1,5;2,5). */
 static dt_status separator_find(const struct dt_config *config, const char *record, size_t length,
                                 char *out)
 {
     const char *key = config ? config->data.separator : "auto";
     size_t counts[sizeof SEPARATORS] = {0}, best = 0;
-    bool open = false;
+    bool open = false, comma = false, decimal = true, returns = false;
     if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
     if (!strcmp(key, "space")) key = " ";
-    if (strlen(key) == 1 && !strchr("\"\r\n.", *key)) {
-        *out = *key;
-        return DT_OK;
-    }
-    if (strcmp(key, "auto"))
+    const bool given = strlen(key) == 1 && !strchr("\"\r\n.", *key);
+    if (!given && strcmp(key, "auto"))
         return dt_fail(DT_EUSAGE,
                        "data.separator=%s: expected auto, tab, space or one character, not a quote "
                        "or a point",
                        key);
     for (size_t i = 0; i < length; i++) {
+        const char before = i ? record[i - 1] : 0, after = i + 1 < length ? record[i + 1] : 0;
         const char *found = strchr(SEPARATORS, record[i]);
         open ^= record[i] == '"';
-        if (!open && record[i] && found) counts[found - SEPARATORS]++;
+        returns |= record[i] == '\r' && !open && after && after != '\r';
+        if (open || !found) continue;
+        counts[found - SEPARATORS]++;
+        if (record[i] == ',')
+            decimal &= !comma && isdigit((unsigned char)before) && isdigit((unsigned char)after);
+        comma = record[i] == ',';
     }
-    if ((config && config->data.decimal == DT_DECIMAL_COMMA) || commas_are_decimal(record, length))
-        counts[0] = 0;
+    if (returns)
+        return dt_fail(DT_EFORMAT, "line ends are single carriage returns, as old Macs write them: "
+                                   "tr '\\r' '\\n' <FILE >NEW makes lines of them");
+    if (decimal || (config && config->data.decimal == DT_DECIMAL_COMMA)) counts[0] = 0;
     for (size_t i = 1; SEPARATORS[i]; i++)
         if (counts[i] > counts[best]) best = i;
-    *out = SEPARATORS[best];
+    *out = given ? *key : SEPARATORS[best];
     return DT_OK;
 }
 
@@ -74,18 +63,10 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                            struct dt__lines *lines, const char *record, size_t length)
 {
     const struct dt__names *cells = &header->cells;
-    bool open = false;
     if (length == 5 && !strncasecmp(record, "sep=", 4))
         return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
     if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
     DT_TRY(separator_find(config, record, length, &header->separator));
-    for (size_t i = 0; i + 1 < length; i++) {
-        open ^= record[i] == '"';
-        if (record[i] == '\r' && !open && record[i + 1] != '\r')
-            return dt_fail(DT_EFORMAT,
-                           "line ends are single carriage returns, as old Macs write them: "
-                           "tr '\\r' '\\n' <FILE >NEW makes lines of them");
-    }
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
     if (cells->count > 1) lines->separator = header->separator; /* one cell has none */
     DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
@@ -94,7 +75,7 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
         DT_TRY(dt__dict_add(&header->index, cells->items[i], strlen(cells->items[i]), &number));
         if (header->index.entries[number].count == 1) header->first[number] = i;
     }
-    DT_TRY(dt_alloc(cells->count, sizeof *header->categories, "columns", &header->categories));
+    DT_TRY(dt_alloc(cells->count, sizeof *header->marks, "columns", &header->marks));
     return dt_alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
 }
 
@@ -179,7 +160,7 @@ void dt__header_free(struct dt__header *header)
     dt__dict_free(&header->index);
     dt_free(header->first);
     dt_free(header->roles);
-    dt_free(header->categories);
+    dt_free(header->marks);
     *header = (struct dt__header){0};
 }
 
@@ -215,20 +196,6 @@ done:
     return status;
 }
 
-/* The column whose name is nearest; NULL: none is near. */
-static const char *column_near(const struct dt__names *cells, const char *text)
-{
-    const char *near = NULL;
-    size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
-    for (size_t i = cells->count; i-- > 0;) {
-        const size_t distance = dt__edit_distance(text, cells->items[i]);
-        if (distance > least) continue;
-        least = distance;
-        near = cells->items[i];
-    }
-    return near;
-}
-
 static dt_status column_find(const struct dt__header *header, const char *key, const char *text,
                              bool by_place, size_t *out)
 {
@@ -250,7 +217,14 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
     if (dt__header_has(header, text, out, &twice)) return DT_OK;
-    const char *near = column_near(cells, text);
+    const char *near = NULL; /* the column whose name is nearest */
+    size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
+    for (size_t i = cells->count; i-- > 0;) {
+        const size_t distance = dt__edit_distance(text, cells->items[i]);
+        if (distance > least) continue;
+        least = distance;
+        near = cells->items[i];
+    }
     if (near)
         return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; did you mean '%.60s'?", key,
                        text, near);
@@ -261,8 +235,8 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
 }
 
 /* Marks the columns that a key lists. `insist`: they must be there. */
-static dt_status header_mark(const struct dt__header *header, const char *key, const char *list,
-                             bool insist, bool *marks)
+static dt_status header_mark(struct dt__header *header, const char *key, const char *list,
+                             bool insist)
 {
     struct dt__names names = {0};
     size_t column;
@@ -271,7 +245,7 @@ static dt_status header_mark(const struct dt__header *header, const char *key, c
         long long number;
         const bool by_place = text_is_integer(names.items[i], &number);
         status = column_find(header, key, names.items[i], by_place, &column);
-        if (!status) marks[column] = true;
+        if (!status) header->marks[column] = true;
         if (!insist) status = DT_OK;
     }
     dt__names_free(names.items, names.count);
@@ -283,7 +257,7 @@ dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_
 {
     const char *list = config->data.categories;
     if (!strcmp(list, "auto") || !strcmp(list, "none")) return DT_OK;
-    return header_mark(header, "data.categories", list, insist, header->categories);
+    return header_mark(header, "data.categories", list, insist);
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
@@ -330,7 +304,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
-    bool named = false, numbers = false, unlabelled = false, twice;
+    bool named = false, unlabelled = false, twice;
     size_t cell;
     dt_status status = DT_OK;
     for (size_t c = 0; c < columns->count; c++)
@@ -343,9 +317,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         if (!found) DT_GUARD(list_add(&missing, lacking++, want->text));
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
-    for (size_t i = 0; i < header->cells.count; i++)
-        numbers |= dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i]));
-    header->names = told || !lacking || named || !numbers;
+    header->names = told || !lacking || named || dt__header_has_no_numbers(header);
     if (!header->names) goto done;
     if (lacking)
         DT_GUARD(dt_fail(DT_EMISMATCH, "the header lacks %s; columns go by the names in %s%s",
@@ -452,7 +424,7 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
         if (header->roles[i] < 0) continue;
         struct dt__column *column = &columns->items[header->roles[i]];
         column->place = i;
-        column->insisted = header->categories[i];
+        column->insisted = header->marks[i];
         if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
         if (header->names) DT_TRY(dt_strdup(header->cells.items[i], &column->name));
     }
@@ -481,29 +453,24 @@ done:
 }
 
 /* Names the columns, once, that the data before has not and that no key lists. */
-static dt_status extra_tell(struct dt__survey *survey, const char *path,
-                            const struct dt__header *header)
+static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
-    const struct dt__names *cells = &header->cells;
     struct dt_text names = {0};
     size_t extra = 0;
-    bool *listed;
     dt_status status;
     if (survey->said_extra) return DT_OK;
-    DT_TRY(dt_alloc(cells->count, sizeof *listed, "columns", &listed));
-    DT_GUARD(header_mark(header, "data.ignore", config->data.ignore, false, listed));
-    DT_GUARD(header_mark(header, "data.weight", config->data.weight, false, listed));
-    for (size_t i = 0; i < cells->count; i++)
-        if (header->roles[i] == DT__ROLE_IGNORE && !listed[i])
-            DT_GUARD(list_add(&names, extra++, cells->items[i]));
+    DT_GUARD(header_mark(header, "data.ignore", config->data.ignore, false));
+    DT_GUARD(header_mark(header, "data.weight", config->data.weight, false));
+    for (size_t i = 0; i < header->cells.count; i++)
+        if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
+            DT_GUARD(list_add(&names, extra++, header->cells.items[i]));
     if (extra)
         dt_info("%s: columns that %s are ignored: %s", path,
                 survey->known ? "training did not have" : "the files before do not have",
                 names.data);
     survey->said_extra = extra > 0;
 done:
-    dt_free(listed);
     dt_text_free(&names);
     return status;
 }

@@ -27,7 +27,7 @@ struct dt__header {
     size_t *first;         /* (index.count) the first cell that has the text */
     bool names;            /* the cells name the columns */
     int32_t *roles;        /* (cells.count) */
-    bool *categories;      /* (cells.count) dt__header_mark_categories: data.categories lists it */
+    bool *marks;           /* (cells.count) a key lists it: data.categories, once it was marked */
     size_t features, labels;
     struct dt__want *wants;
     size_t nwants, wants_room;

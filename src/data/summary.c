@@ -261,7 +261,7 @@ static void types_decide(struct table *table)
     }
     for (size_t i = 0; i < count; i++)
         table->columns[i].type =
-            summary_type(&table->columns[i], table->header.categories[i], decimals);
+            summary_type(&table->columns[i], table->header.marks[i], decimals);
 }
 
 /* ---- telling -------------------------------------------------------------------------------- */
