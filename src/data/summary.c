@@ -26,6 +26,8 @@ enum {
 static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
+    size_t at; /* which column of the file it is */
+    int32_t role;
     char name[NAME_BYTES + 1];
     uint64_t missing, numbers, fractions, padded, texts; /* padded: as 007 */
     uint64_t infinite,
@@ -52,8 +54,8 @@ struct table {
     struct dt__lines lines;
     struct dt__header header;
     bool whole;
-    struct summary *columns; /* (header.cells.count) */
-    uint64_t rows, uneven;   /* uneven: rows with another number of cells */
+    struct summary *columns, *end; /* (header.cells.count) */
+    uint64_t rows, uneven;         /* uneven: rows with another number of cells */
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -161,8 +163,10 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     if (!status) status = dt__header_decide(header, &config, &table->lines);
     if (status)
         return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
-    for (size_t i = 0; i < cells->count; i++) {
-        struct summary *column = &table->columns[i];
+    table->end = table->columns + cells->count;
+    for (struct summary *column = table->columns; column < table->end; column++) {
+        const size_t i = column->at = (size_t)(column - table->columns);
+        column->role = header->roles[i];
         if (header->names)
             text_copy(cells->items[i], strlen(cells->items[i]), NAME_BYTES, column->name);
         else
@@ -188,16 +192,16 @@ static dt_status table_read(struct table *table)
             continue;
         }
         struct dt__cell cell;
-        size_t column = 0;
+        struct summary *column = table->columns;
         for (char *text = record; text; column++) {
             dt_status status = dt__csv_cell(&text, record + length, table->header.separator, &cell);
-            if (!status && column < table->header.cells.count)
-                status = summary_add(&table->columns[column], &cell, table->lines.line);
+            if (!status && column < table->end)
+                status = summary_add(column, &cell, table->lines.line);
             if (status)
                 return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name,
                                       table->lines.line);
         }
-        table->uneven += column != table->header.cells.count;
+        table->uneven += column != table->end;
         table->rows++;
     }
     table->whole = true;
@@ -207,12 +211,12 @@ static dt_status table_read(struct table *table)
 /* The label is the last column that has values: Excel may write separators behind it. */
 static void label_choose(struct table *table)
 {
-    int32_t *roles = table->header.roles, role;
-    size_t last = table->header.cells.count - 1, at = last;
-    while (at > 0 && !table->columns[at].numbers && !table->columns[at].texts)
-        at--;
-    if (dt_config_is_given(table->config, "data.label") || roles[at] < 0) return;
-    role = roles[last], roles[last] = roles[at], roles[at] = role;
+    struct summary *last = table->end - 1, *label = last;
+    while (label > table->columns && !label->numbers && !label->texts)
+        label--;
+    if (dt_config_is_given(table->config, "data.label") || label->role < 0) return;
+    last->role = label->role;
+    label->role = DT__ROLE_LABEL;
 }
 
 /* `decimals`: other columns have commas that are decimal ones. */
@@ -253,15 +257,11 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
  * texts aside, must be. */
 static void types_decide(struct table *table)
 {
-    const size_t count = table->header.cells.count;
     bool decimals = false;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t sure = table->columns[i].kinds[DT__TEXT_COMMA];
-        decimals |= sure && 2 * sure >= table->columns[i].texts;
-    }
-    for (size_t i = 0; i < count; i++)
-        table->columns[i].type =
-            summary_type(&table->columns[i], table->header.marks[i], decimals);
+    for (struct summary *c = table->columns; c < table->end; c++)
+        decimals |= c->kinds[DT__TEXT_COMMA] && 2 * c->kinds[DT__TEXT_COMMA] >= c->texts;
+    for (struct summary *c = table->columns; c < table->end; c++)
+        c->type = summary_type(c, table->header.marks[c->at], decimals);
 }
 
 /* ---- telling -------------------------------------------------------------------------------- */
@@ -275,28 +275,26 @@ static bool summary_misses_numbers(const struct summary *column)
 }
 
 /* What training takes a column for, as it stands. */
-static const char *column_role(const struct table *table, size_t column)
+static const char *column_role(const struct summary *column)
 {
-    const int32_t role = table->header.roles[column];
-    return role <= DT__ROLE_LABEL    ? "label"
-           : role == DT__ROLE_WEIGHT ? "weight"
-           : role == DT__ROLE_IGNORE ? "ignored"
-                                     : "feature";
+    return column->role <= DT__ROLE_LABEL    ? "label"
+           : column->role == DT__ROLE_WEIGHT ? "weight"
+           : column->role == DT__ROLE_IGNORE ? "ignored"
+                                             : "feature";
 }
 
-static void summary_print(const struct table *table, size_t at, FILE *out)
+static void summary_print(const struct summary *column, FILE *out)
 {
-    const struct summary *column = &table->columns[at];
     char distinct[24];
     snprintf(distinct, sizeof distinct, "%zu%s", column->distinct.count,
              column->distinct.count == MOST_DISTINCT ? "+" : "");
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
-    if (!*name) snprintf(name, sizeof name, "(%zu)", at);
+    if (!*name) snprintf(name, sizeof name, "(%zu)", column->at);
     int bytes = NAME_WIDTH; /* of so many characters */
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
-    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(table, at),
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(column),
             column->type, column->missing, distinct);
     if (column->numbers && !summary_misses_numbers(column))
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
@@ -318,21 +316,21 @@ static const char *to_ignore(const struct table *table)
 /* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
  * line of INI, or is that of a column before. A name that is a number would be taken for a place:
  * its own, from the end, stands there. False: its place from the start does. */
-static bool print_column(const struct table *table, size_t column, FILE *out)
+static bool print_column(const struct table *table, const struct summary *column, FILE *out)
 {
-    const char *name = table->columns[column].name;
-    size_t first = column, other;
+    const struct dt__header *header = &table->header;
+    const char *name = column->name;
+    size_t first = column->at, other;
     bool twice;
     char number[24];
-    snprintf(number, sizeof number, "%zu", column);
-    dt__header_has(&table->header, table->header.cells.items[column], &first, &twice);
-    const bool from_the_end =
-        table->header.names && (dt__text_is_number(name, strlen(name)) ||
-                                dt__header_has(&table->header, number, &other, &twice));
+    snprintf(number, sizeof number, "%zu", column->at);
+    dt__header_has(header, header->cells.items[column->at], &first, &twice);
+    const bool from_the_end = header->names && (dt__text_is_number(name, strlen(name)) ||
+                                                dt__header_has(header, number, &other, &twice));
     const bool named =
-        *name && first == column && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES;
+        *name && first == column->at && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES;
     if (from_the_end)
-        fprintf(out, "-%zu", table->header.cells.count - column);
+        fprintf(out, "-%zu", header->cells.count - column->at);
     else
         fprintf(out, "%s", named ? name : number);
     return from_the_end || named;
@@ -344,19 +342,18 @@ static void print_list(const struct table *table, const char *key, const char *w
                        const char *role, const char *types, FILE *out)
 {
     bool any = false, named = true;
-    for (size_t i = 0; i < table->header.cells.count; i++) {
-        const struct summary *column = &table->columns[i];
-        const bool commas = !strcmp(types, "comma");
-        const bool label = table->header.roles[i] <= DT__ROLE_LABEL &&
-                           dt_config_word_index("unique|padded|date", types) < 0;
-        const bool feature = table->header.roles[i] >= 0 || (label && (*key == ';' || commas));
+    const bool commas = !strcmp(types, "comma");
+    const bool labels =
+        (*key == ';' || commas) && dt_config_word_index("unique|padded|date", types) < 0;
+    for (const struct summary *column = table->columns; column < table->end; column++) {
+        const bool feature = column->role >= 0 || (labels && column->role <= DT__ROLE_LABEL);
         const char *type = column->type;
         if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
-        if (strcmp(column_role(table, i), role) != 0 &&
+        if (strcmp(column_role(column), role) != 0 &&
             !(feature && dt_config_word_index(types, type) >= 0))
             continue;
         fprintf(out, "%s", any ? "," : key);
-        named &= print_column(table, i, out);
+        named &= print_column(table, column, out);
         any = true;
     }
     if (any)
@@ -367,10 +364,9 @@ static void print_list(const struct table *table, const char *key, const char *w
 /* What keeps a column from being numbers, or dates. */
 static void print_odd(const struct table *table, FILE *out)
 {
-    for (size_t i = 0; i < table->header.cells.count; i++) {
-        const struct summary *column = &table->columns[i];
+    for (const struct summary *column = table->columns; column < table->end; column++) {
         const char *type = column->type, *name = column->name;
-        if (table->header.roles[i] < 0 && table->header.roles[i] != DT__ROLE_LABEL) continue;
+        if (column->role < 0 && column->role != DT__ROLE_LABEL) continue;
         if (!column->texts && column->points > SOME_POINTS && column->points < column->numbers &&
             column->thirds == column->points)
             fprintf(out,
@@ -416,9 +412,8 @@ static void print_task(const struct table *table, FILE *out)
 {
     bool numbers = true, amounts = false, flags = true, whole = true;
     size_t labels = 0, kinds = 0;
-    for (size_t i = 0; i < table->header.cells.count; i++) {
-        const struct summary *label = &table->columns[i];
-        if (table->header.roles[i] > DT__ROLE_LABEL) continue;
+    for (const struct summary *label = table->columns; label < table->end; label++) {
+        if (label->role > DT__ROLE_LABEL) continue;
         labels++;
         kinds = label->distinct.count;
         const bool commas = !strcmp(label->type, "comma");
@@ -474,10 +469,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     uint64_t missing = 0;
     double widest = 0, farthest = 0;
     const char *far = "";
-    for (size_t i = 0; i < table->header.cells.count; i++) {
-        const struct summary *column = &table->columns[i];
-        if (table->header.roles[i] < 0 || dt_config_word_index(to_ignore(table), column->type) >= 0)
-            continue;
+    for (const struct summary *column = table->columns; column < table->end; column++) {
+        if (column->role < 0 || dt_config_word_index(to_ignore(table), column->type) >= 0) continue;
         missing += column->missing;
         if (summary_misses_numbers(column)) continue;
         if (column->numbers)
@@ -543,12 +536,12 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
             fprintf(out, "rows with another number of columns: %" PRIu64 "\n", table.uneven);
         fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
                 "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
-        for (size_t i = 0; i < table.header.cells.count; i++)
-            summary_print(&table, i, out);
+        for (const struct summary *column = table.columns; column < table.end; column++)
+            summary_print(column, out);
         status = print_advice(&table, lines);
     }
-    for (size_t i = 0; table.columns && i < table.header.cells.count; i++)
-        dt__dict_free(&table.columns[i].distinct);
+    for (struct summary *column = table.columns; column < table.end; column++)
+        dt__dict_free(&column->distinct);
     dt_free(table.columns);
     dt__header_free(&table.header);
     dt__lines_close(&table.lines);
