@@ -128,8 +128,11 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
                           const struct dt_config *config)
 {
     const char *names = config->data.class_names;
-    *labels = (struct dt__labels){
-        .known = known, .task_given = dt_config_is_given(config, "model.task"), .numbered = *names};
+    *labels = (struct dt__labels){.known = known,
+                                  .task_given = dt_config_is_given(config, "model.task"),
+                                  .numbered = *names,
+                                  .min = INT64_MAX,
+                                  .max = -1};
     if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
     return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
 }
@@ -151,20 +154,10 @@ static dt_status labels_learn_number(struct dt__labels *labels, int64_t value)
                                         labels->path, labels->line, value)
                             : dt_format(&labels->negative, "%s: label %" PRId64,
                                         labels->path ? labels->path : "data", value));
-    if (value >= -1 && value <= 1)
-        labels->seen[value + 1] = true;
-    else
-        labels->beyond = true;
+    labels->zero |= value == 0;
     if (value > labels->max) labels->max = value;
     if (value < labels->min) labels->min = value;
     return DT_OK;
-}
-
-static void labels_begin(struct dt__labels *labels, enum dt__labels_kind kind)
-{
-    labels->kind = kind;
-    labels->min = INT64_MAX;
-    labels->max = -1;
 }
 
 /* A number but for signs and marks is hardly the name of a class. */
@@ -212,7 +205,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
                        labels->numbered ? "data.class_names" : "a file before");
     }
     if (!labels->kind && !labels->task_given && !is_number) DT_TRY(first_text_check(text, length));
-    if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
+    if (!labels->kind) labels->kind = is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS;
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is %s, unlike the labels before it: write all as numbers, or "
@@ -244,7 +237,7 @@ dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
                              labels->texts.count);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
-    if (!labels->kind) labels_begin(labels, DT__LABELS_NUMBERS);
+    labels->kind = DT__LABELS_NUMBERS;
     return labels_learn_number(labels, value);
 }
 
@@ -266,7 +259,7 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
         DT_TRY(dt__dict_add(&labels->texts, names[i], strlen(names[i]), &number));
         if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
     }
-    labels_begin(labels, DT__LABELS_NAMED);
+    labels->kind = DT__LABELS_NAMED;
     return DT_OK;
 }
 
@@ -303,7 +296,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
     struct dt__names names = {0};
     dt_status status = DT_OK;
     if (labels->kind == DT__LABELS_NUMBERS) {
-        bool signs = labels->seen[0] && labels->seen[2] && !labels->seen[1] && !labels->beyond;
+        const bool signs = labels->min == -1 && labels->max == 1 && !labels->zero;
         if (labels->min == labels->max)
             return dt_fail(DT_EMISMATCH,
                            "every label is %" PRId64 ": a classifier needs two classes",
@@ -324,8 +317,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
                     labels->min, labels->max, labels->max - labels->min);
         schema->classes = (int)labels->max + 1;
         if (!labels->negative) return DT_OK;
-        status = dt__names_add(&names, "-1", 2);
-        if (!status) status = dt__names_add(&names, "1", 1);
+        DT_TRY(dt__dict_add_names(&labels->texts, (char *[]){"-1", "1"}, 2));
     }
     for (size_t i = 0; i < labels->texts.count && !status; i++)
         status = dt__names_add(&names, dt__dict_text(&labels->texts, i),

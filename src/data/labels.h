@@ -32,10 +32,9 @@ struct dt__labels {
         DT__LABELS_NAMED
     } kind; /* while they are learned */
     /* NUMBERS */
-    int64_t min, max;
-    bool seen[3];   /* -1, 0, 1 */
-    bool beyond;    /* a label that is none of these */
-    char *negative; /* the place of the first negative label: "FILE:LINE" */
+    int64_t min, max; /* max -1: none is above */
+    bool zero;        /* a label was 0 */
+    char *negative;   /* the first negative label: "FILE:LINE: label -3" */
     /* TEXTS: those seen; NAMED, known: the names of the classes, in order */
     struct dt__dict texts;
     const char *path; /* where the next label stands; set by the caller */
