@@ -135,27 +135,18 @@ static dt_status header_distinct(const struct dt__header *header)
 
 /* ---- what is looked for --------------------------------------------------------------------- */
 
-static dt_status want_add(struct dt__header *header, struct dt__want want, const char *text)
+static dt_status want_add(struct dt__header *header, struct dt__want want)
 {
-    size_t length = strlen(text); /* blanks were part of a name once, and are in old models */
-    dt__text_trim(&text, &length);
     DT_TRY(
         dt_grow(&header->wants, &header->wants_room, header->nwants + 1, sizeof want, "columns"));
-    DT_TRY(dt_format(&want.text, "%.*s", (int)length, text));
     header->wants[header->nwants++] = want;
     return DT_OK;
 }
 
-static void wants_clear(struct dt__header *header)
-{
-    while (header->nwants)
-        dt_free(header->wants[--header->nwants].text);
-}
-
 void dt__header_free(struct dt__header *header)
 {
-    wants_clear(header);
     dt_free(header->wants);
+    dt__names_free(header->texts.items, header->texts.count);
     dt__names_free(header->cells.items, header->cells.count);
     dt__dict_free(&header->index);
     dt_free(header->first);
@@ -170,30 +161,28 @@ static dt_status header_want(struct dt__header *header, const char *key, const c
                              const char *learned, bool several, int32_t role)
 {
     struct dt__want want = {.key = key, .list = text, .role = role};
-    struct dt__names list = {0};
+    struct dt__names *texts = &header->texts;
+    size_t begin = texts->count;
     long long number;
     bool places = false;
-    dt_status status;
-    DT_GUARD(dt__names_split(text, &list));
-    if (list.count > 1 && role == DT__ROLE_WEIGHT)
-        DT_GUARD(dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text));
-    for (size_t i = 0; i < list.count; i++)
-        places |= text_is_integer(list.items[i], &number);
+    DT_TRY(dt__names_split(text, texts));
+    if (texts->count > begin + 1 && role == DT__ROLE_WEIGHT)
+        return dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text);
+    for (size_t i = begin; i < texts->count; i++)
+        places |= text_is_integer(texts->items[i], &number);
     if (places && learned) {
         places = false;
         want.list = learned;
-        dt__names_free(list.items, list.count);
-        list = (struct dt__names){0};
-        DT_GUARD(several ? dt__names_split(learned, &list)
-                         : dt__names_add(&list, learned, strlen(learned)));
+        begin = texts->count;
+        DT_TRY(several ? dt__names_split(learned, texts)
+                       : dt__names_add(texts, learned, strlen(learned)));
     }
-    for (size_t i = 0; i < list.count; i++, want.role -= role <= DT__ROLE_LABEL) {
-        want.by_place = places && text_is_integer(list.items[i], &number);
-        DT_GUARD(want_add(header, want, list.items[i]));
+    for (size_t i = begin; i < texts->count; i++, want.role -= role <= DT__ROLE_LABEL) {
+        want.text = texts->items[i];
+        want.by_place = places && text_is_integer(want.text, &number);
+        DT_TRY(want_add(header, want));
     }
-done:
-    dt__names_free(list.items, list.count);
-    return status;
+    return DT_OK;
 }
 
 static dt_status column_find(const struct dt__header *header, const char *key, const char *text,
@@ -238,18 +227,17 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
 static dt_status header_mark(struct dt__header *header, const char *key, const char *list,
                              bool insist)
 {
-    struct dt__names names = {0};
-    size_t column;
-    dt_status status = dt__names_split(list, &names);
-    for (size_t i = 0; i < names.count && !status; i++) {
+    const size_t begin = header->texts.count;
+    DT_TRY(dt__names_split(list, &header->texts));
+    for (size_t i = begin, column; i < header->texts.count; i++) {
+        const char *text = header->texts.items[i];
         long long number;
-        const bool by_place = text_is_integer(names.items[i], &number);
-        status = column_find(header, key, names.items[i], by_place, &column);
+        const dt_status status =
+            column_find(header, key, text, text_is_integer(text, &number), &column);
+        if (status && insist) return status;
         if (!status) header->marks[column] = true;
-        if (!insist) status = DT_OK;
     }
-    dt__names_free(names.items, names.count);
-    return status;
+    return DT_OK;
 }
 
 dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_config *config,
@@ -307,8 +295,14 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     bool named = false, unlabelled = false, twice;
     size_t cell;
     dt_status status = DT_OK;
-    for (size_t c = 0; c < columns->count; c++)
-        DT_GUARD(want_add(header, (struct dt__want){.role = (int32_t)c}, columns->items[c].name));
+    for (size_t c = 0; c < columns->count; c++) {
+        const char *name = columns->items[c].name;
+        size_t length = strlen(name); /* blanks were part of a name once, and are in old models */
+        dt__text_trim(&name, &length);
+        DT_GUARD(dt__names_add(&header->texts, name, length));
+        name = header->texts.items[header->texts.count - 1];
+        DT_GUARD(want_add(header, (struct dt__want){.text = name, .role = (int32_t)c}));
+    }
     for (size_t i = 0; i < header->nwants; i++) {
         const struct dt__want *want = &header->wants[i];
         if (want->by_place) continue;
@@ -353,7 +347,7 @@ static dt_status want_check_number(const struct dt__header *header, const struct
 
 static dt_status wants_of_config(struct dt__header *header, const struct dt_config *config)
 {
-    wants_clear(header);
+    header->nwants = 0;
     DT_TRY(header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
     DT_TRY(header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
     return header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);

@@ -14,7 +14,7 @@ enum { DT__ROLE_OPEN = -1, DT__ROLE_IGNORE = -2, DT__ROLE_WEIGHT = -3, DT__ROLE_
 struct dt__want {
     const char *key;  /* of the configuration; NULL: a feature of the data before */
     const char *list; /* what the key has, or the data before in its stead; lent */
-    char *text;       /* of it: the one column */
+    const char *text; /* of it: the one column; lent */
     bool by_place;
     int32_t role;
     size_t column; /* where it was found */
@@ -31,6 +31,7 @@ struct dt__header {
     size_t features, labels;
     struct dt__want *wants;
     size_t nwants, wants_room;
+    struct dt__names texts; /* of what was looked for */
 };
 
 struct dt__lines;
