@@ -277,12 +277,11 @@ static dt_status wants_meet(struct dt__header *header)
     return DT_OK;
 }
 
-/* Puts a name, behind `number` others, on a list for a message. */
-static dt_status list_add(struct dt_text *list, size_t number, const char *name)
+/* Puts a name, behind `number` others, on a list for a message, which keeps its failure. */
+static void list_add(struct dt_text *list, size_t number, const char *name)
 {
-    if (number == MOST_NAMED) return dt_text_add(list, " and more");
-    if (number > MOST_NAMED) return DT_OK;
-    return dt_text_add(list, "%s'%s'", number ? ", " : "", name);
+    if (number < MOST_NAMED) dt_text_add(list, "%s'%s'", number ? ", " : "", name);
+    if (number == MOST_NAMED) dt_text_add(list, " and more");
 }
 
 /* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
@@ -294,38 +293,36 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     size_t lacking = 0;
     bool named = false, unlabelled = false, twice;
     size_t cell;
-    dt_status status = DT_OK;
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
         size_t length = strlen(name); /* blanks were part of a name once, and are in old models */
         dt__text_trim(&name, &length);
-        DT_GUARD(dt__names_add(&header->texts, name, length));
+        DT_TRY(dt__names_add(&header->texts, name, length));
         name = header->texts.items[header->texts.count - 1];
-        DT_GUARD(want_add(header, (struct dt__want){.text = name, .role = (int32_t)c}));
+        DT_TRY(want_add(header, (struct dt__want){.text = name, .role = (int32_t)c}));
     }
     for (size_t i = 0; i < header->nwants; i++) {
         const struct dt__want *want = &header->wants[i];
         if (want->by_place) continue;
         const bool found = dt__header_has(header, want->text, &cell, &twice);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
-        if (!found) DT_GUARD(list_add(&missing, lacking++, want->text));
+        if (!found) list_add(&missing, lacking++, want->text);
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
     header->names = told || !lacking || named || dt__header_has_no_numbers(header);
-    if (!header->names) goto done;
-    if (lacking)
-        DT_GUARD(dt_fail(DT_EMISMATCH, "the header lacks %s; columns go by the names in %s%s",
+    dt_status status = missing.status;
+    if (!status && header->names && lacking)
+        status = dt_fail(DT_EMISMATCH, "the header lacks %s; columns go by the names in %s%s",
                          missing.data, data,
                          unlabelled ? "; rows without a label are for dtrain predict, on its "
                                       "standard input"
-                                    : ""));
-    DT_GUARD(wants_meet(header));
+                                    : "");
+    dt_text_free(&missing);
+    if (status || !header->names) return status;
+    DT_TRY(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
-    status = header_distinct(header);
-done:
-    dt_text_free(&missing);
-    return status;
+    return header_distinct(header);
 }
 
 /* In a header the number of a column may be the name of another. */
@@ -428,22 +425,18 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
 /* The first header says what weight and labels are called, those in their order. */
 static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
 {
-    struct dt_schema *schema = &survey->source->schema;
+    char **label = &survey->source->schema.label_column;
+    const bool first = header->names && !survey->known && !*label;
     struct dt_text labels = {0};
-    dt_status status = DT_OK;
     for (size_t i = 0; i < header->nwants && header->names; i++) {
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
-        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column)
-            DT_GUARD(dt_strdup(name, &survey->weight_column));
-        if (want->role <= DT__ROLE_LABEL && !survey->known && !schema->label_column)
-            DT_GUARD(dt_text_add(&labels, "%s%s", labels.length ? "," : "", name));
+        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
+            DT_TRY(dt_strdup(name, &survey->weight_column));
+        if (want->role <= DT__ROLE_LABEL && first)
+            dt_text_add(&labels, "%s%s", labels.length ? "," : "", name);
     }
-    if (labels.data) schema->label_column = labels.data;
-    return DT_OK;
-done:
-    dt_text_free(&labels);
-    return status;
+    return first ? dt_text_end(&labels, label) : DT_OK;
 }
 
 /* Names the columns, once, that the data before has not and that no key lists. */
@@ -452,21 +445,20 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     const struct dt_config *config = survey->config;
     struct dt_text names = {0};
     size_t extra = 0;
-    dt_status status;
+    char *list;
     if (survey->said_extra) return DT_OK;
-    DT_GUARD(header_mark(header, "data.ignore", config->data.ignore, false));
-    DT_GUARD(header_mark(header, "data.weight", config->data.weight, false));
+    DT_TRY(header_mark(header, "data.ignore", config->data.ignore, false));
+    DT_TRY(header_mark(header, "data.weight", config->data.weight, false));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
-            DT_GUARD(list_add(&names, extra++, header->cells.items[i]));
+            list_add(&names, extra++, header->cells.items[i]);
+    DT_TRY(dt_text_end(&names, &list));
     if (extra)
         dt_info("%s: columns that %s are ignored: %s", path,
-                survey->known ? "training did not have" : "the files before do not have",
-                names.data);
+                survey->known ? "training did not have" : "the files before do not have", list);
     survey->said_extra = extra > 0;
-done:
-    dt_text_free(&names);
-    return status;
+    dt_free(list);
+    return DT_OK;
 }
 
 dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
