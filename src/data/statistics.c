@@ -16,6 +16,12 @@ struct moments {
     double count, mean, squares, least, greatest, low, high;
 };
 
+/* One of those that fences are set by. */
+struct sample {
+    uint32_t feature;
+    float value;
+};
+
 struct statistics {
     const struct dt_source *source;
     uint64_t rows;
@@ -23,6 +29,8 @@ struct statistics {
     struct moments *x, *y; /* (numbers), (targets) weighted; NULL: nobody asks */
     double weight;         /* sum over the rows */
     uint64_t *class_count; /* (classes), or NULL */
+    struct sample *samples;
+    size_t nsamples, samples_room;
 };
 
 static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
@@ -129,57 +137,40 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
  * hundredth to set a percentile by. */
 enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
 
-struct sample_value {
-    uint32_t feature;
-    float value;
-};
-
-struct sample {
-    const struct statistics *statistics;
-    struct sample_value *values;
-    size_t count, room;
-};
-
-static int sample_value_compare(const void *left, const void *right)
+static int sample_compare(const void *left, const void *right)
 {
-    const struct sample_value *a = left, *b = right;
+    const struct sample *a = left, *b = right;
     if (a->feature != b->feature) return a->feature < b->feature ? -1 : 1;
     return (a->value > b->value) - (a->value < b->value);
 }
 
 /* A missing value, NaN, is none. */
-static dt_status sample_add(struct sample *sample, size_t feature, double value)
+static dt_status sample_add(struct statistics *statistics, size_t feature, double value)
 {
-    if (isnan(value)) return DT_OK;
-    DT_TRY(dt_grow(&sample->values, &sample->room, sample->count + 1, sizeof *sample->values,
-                   "normalisation"));
-    sample->values[sample->count++] = (struct sample_value){(uint32_t)feature, (float)value};
+    if (isnan(value) || feature >= statistics->numbers) return DT_OK;
+    DT_TRY(dt_grow(&statistics->samples, &statistics->samples_room, statistics->nsamples + 1,
+                   sizeof *statistics->samples, "normalisation"));
+    statistics->samples[statistics->nsamples++] =
+        (struct sample){(uint32_t)feature, (float)(value * statistics->source->schema.scale)};
     return DT_OK;
 }
 
 static dt_status sample_add_block(void *arg, const struct dt__block *block)
 {
-    struct sample *sample = arg;
-    const struct dt_source *source = sample->statistics->source;
-    const struct dt__layout *layout = &source->layout;
-    const double scale = source->schema.scale;
-    const size_t numbers = sample->statistics->numbers;
-    for (size_t r = 0; r < block->rows; r++) {
-        const unsigned char *x = dt__block_x(layout, block, r);
-        for (size_t f = 0; f < numbers && f < (size_t)layout->dense; f++)
-            DT_TRY(sample_add(sample, f, row_value(layout, x, f) * scale));
-    }
+    struct statistics *statistics = arg;
+    const struct dt__layout *layout = &statistics->source->layout;
+    for (size_t r = 0; r < block->rows; r++)
+        for (size_t f = 0; f < statistics->numbers && f < (size_t)layout->dense; f++)
+            DT_TRY(sample_add(statistics, f, row_value(layout, dt__block_x(layout, block, r), f)));
     for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++)
-        if (block->index[e] < numbers)
-            DT_TRY(sample_add(sample, block->index[e],
-                              (block->value ? (double)block->value[e] : 1) * scale));
+        DT_TRY(sample_add(statistics, block->index[e], block->value ? (double)block->value[e] : 1));
     return DT_OK;
 }
 
 /* Of sorted values of one feature. Where the percentiles are one value, as in a column that is
  * nearly always 0, those of the rarer values. The zeros that sparse rows leave out belong to
  * them. */
-static void fence_set(const struct sample_value *values, size_t count, bool sparse,
+static void fence_set(const struct sample *values, size_t count, bool sparse,
                       struct moments *moments)
 {
     for (size_t rare = count / 100 + 1; rare > 0; rare /= 4) {
@@ -196,23 +187,22 @@ static void fence_set(const struct sample_value *values, size_t count, bool spar
 static dt_status fences_learn(struct statistics *statistics)
 {
     const struct dt_source *source = statistics->source;
-    struct sample sample = {.statistics = statistics};
     const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
     uint64_t most = SAMPLE_VALUES / width;
     most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
     const uint64_t stride = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
-    dt_status status = dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, &sample);
-    if (!status && sample.count)
-        qsort(sample.values, sample.count, sizeof *sample.values, sample_value_compare);
-    for (size_t at = 0, end; !status && at < sample.count; at = end) {
-        const size_t feature = sample.values[at].feature;
-        for (end = at; end < sample.count && sample.values[end].feature == feature; end++) {
+    DT_TRY(dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, statistics));
+    const size_t count = statistics->nsamples;
+    struct sample *const samples = statistics->samples;
+    if (count) qsort(samples, count, sizeof *samples, sample_compare);
+    for (size_t at = 0, end; at < count; at = end) {
+        const size_t feature = samples[at].feature;
+        for (end = at; end < count && samples[end].feature == feature; end++) {
         }
-        fence_set(sample.values + at, end - at, feature >= (size_t)source->layout.dense,
+        fence_set(samples + at, end - at, feature >= (size_t)source->layout.dense,
                   &statistics->x[feature]);
     }
-    dt_free(sample.values);
-    return status;
+    return DT_OK;
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -426,6 +416,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
 done:
     source->gaps = false;
     dt_free(statistics.class_count);
+    dt_free(statistics.samples);
     dt_free(moments);
     return status;
 }
