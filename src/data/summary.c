@@ -157,13 +157,10 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt__names *cells = &header->cells;
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
-    dt_status status = dt__header_parse(header, &config, &table->lines, record, length);
-    if (!status)
-        status = dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns);
-    if (!status) status = dt__header_decide(header, &config, &table->lines);
-    if (status)
-        return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
+    DT_TRY(dt__header_parse(header, &config, &table->lines, record, length));
+    DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
     table->end = table->columns + cells->count;
+    DT_TRY(dt__header_decide(header, &config, &table->lines));
     for (struct summary *column = table->columns; column < table->end; column++) {
         const size_t i = column->at = (size_t)(column - table->columns);
         column->role = header->roles[i];
@@ -175,36 +172,35 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     return dt__header_mark_categories(header, &config, false);
 }
 
+static dt_status table_add(struct table *table, char *record, size_t length)
+{
+    struct summary *column = table->columns;
+    struct dt__cell cell;
+    for (char *text = record; text; column++) {
+        DT_TRY(dt__csv_cell(&text, record + length, table->header.separator, &cell));
+        if (column < table->end) DT_TRY(summary_add(column, &cell, table->lines.line));
+    }
+    table->uneven += column != table->end;
+    table->rows++;
+    return DT_OK;
+}
+
 static dt_status table_read(struct table *table)
 {
+    struct dt__lines *lines = &table->lines;
     char *record;
     size_t length;
-    uint64_t bytes = 0;
-    for (;;) {
-        if (table->rows && bytes > MOST_BYTES) return DT_OK;
-        DT_TRY(dt__lines_next(&table->lines, true, &record, &length));
-        if (!record) break;
-        bytes += length + 1;
+    for (uint64_t bytes = 0; !table->rows || bytes <= MOST_BYTES; bytes += length + 1) {
+        const bool first = !table->columns;
+        DT_TRY(dt__lines_next(lines, true, &record, &length));
+        table->whole = !record;
+        if (!record) return DT_OK;
         if (!length) continue;
-        if (!table->header.cells.count) {
-            DT_TRY(table_begin(table, record, length));
-            dt__lines_release(&table->lines, !table->header.names);
-            continue;
-        }
-        struct dt__cell cell;
-        struct summary *column = table->columns;
-        for (char *text = record; text; column++) {
-            dt_status status = dt__csv_cell(&text, record + length, table->header.separator, &cell);
-            if (!status && column < table->end)
-                status = summary_add(column, &cell, table->lines.line);
-            if (status)
-                return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name,
-                                      table->lines.line);
-        }
-        table->uneven += column != table->end;
-        table->rows++;
+        const dt_status status =
+            first ? table_begin(table, record, length) : table_add(table, record, length);
+        if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
+        if (first) dt__lines_release(lines, !table->header.names);
     }
-    table->whole = true;
     return DT_OK;
 }
 
@@ -519,27 +515,26 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
 {
     struct table table = {.config = config};
     int format;
+    dt_status status;
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
     DT_TRY(dt__lines_open(&table.lines, path));
     dt__lines_decimal(&table.lines, config);
-    dt_status status = table_read(&table);
-    if (!status && !table.header.cells.count)
-        status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
-    if (!status) label_choose(&table);
-    if (!status) types_decide(&table);
-    if (!status) {
-        fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
-                table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
-                table.header.names ? "" : ", no header");
-        if (!table.rows) fprintf(out, "no rows behind the header\n");
-        if (table.uneven)
-            fprintf(out, "rows with another number of columns: %" PRIu64 "\n", table.uneven);
-        fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
-                "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
-        for (const struct summary *column = table.columns; column < table.end; column++)
-            summary_print(column, out);
-        status = print_advice(&table, lines);
-    }
+    DT_GUARD(table_read(&table));
+    if (!table.columns) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", path));
+    label_choose(&table);
+    types_decide(&table);
+    fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
+            table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
+            table.header.names ? "" : ", no header");
+    if (!table.rows) fprintf(out, "no rows behind the header\n");
+    if (table.uneven)
+        fprintf(out, "rows with another number of columns: %" PRIu64 "\n", table.uneven);
+    fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
+            "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
+    for (const struct summary *column = table.columns; column < table.end; column++)
+        summary_print(column, out);
+    status = print_advice(&table, lines);
+done:
     for (struct summary *column = table.columns; column < table.end; column++)
         dt__dict_free(&column->distinct);
     dt_free(table.columns);

@@ -512,7 +512,6 @@ static dt_status survey_end(struct dt__survey *survey, dt_status status, struct 
 {
     dt__labels_free(&survey->labels);
     dt_free(survey->weight_column);
-    dt_free(survey->record);
     if (status)
         dt_source_destroy(survey->source);
     else

@@ -13,14 +13,12 @@ struct dt__survey {
     bool predicting;          /* labels may be missing */
     struct dt_source *source; /* in the making */
     struct dt__labels labels;
-    const struct dt_targets *of; /* what the rows' targets are */
-    uint64_t bytes;              /* of all files */
-    bool floats;                 /* a value was seen that is not an integer in 0..255 */
-    bool weights;                /* rows have weights */
-    bool values;                 /* an entry was seen that is not 1 */
-    char *weight_column;         /* NULL: no name has been seen */
-    char *record;                /* a copy of one, to be cut into cells */
-    size_t record_room;
+    const struct dt_targets *of;  /* what the rows' targets are */
+    uint64_t bytes;               /* of all files */
+    bool floats;                  /* a value was seen that is not an integer in 0..255 */
+    bool weights;                 /* rows have weights */
+    bool values;                  /* an entry was seen that is not 1 */
+    char *weight_column;          /* NULL: no name has been seen */
     bool said_beyond, said_extra; /* what is said once */
 };
 

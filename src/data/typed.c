@@ -167,17 +167,14 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
     return DT_OK;
 }
 
-/* Whether a record, which stays as it is, lacks a label. */
-static dt_status record_is_unlabelled(struct dt__survey *survey, const struct dt__parser *parser,
-                                      const char *record, size_t length, bool *out)
+/* Whether a record, which is cut into cells, lacks a label. */
+static dt_status record_is_unlabelled(const struct dt__header *header, char *record, size_t length,
+                                      bool *out)
 {
-    const struct dt__header *header = parser->header;
-    DT_TRY(dt_grow(&survey->record, &survey->record_room, length + 1, 1, "row of text"));
-    memcpy(survey->record, record, length);
-    char *text = survey->record, *const end = text + length;
+    char *text = record;
     for (size_t i = 0; text && i < header->cells.count; i++) {
         struct dt__cell cell;
-        DT_TRY(dt__csv_cell(&text, end, header->separator, &cell));
+        DT_TRY(dt__csv_cell(&text, record + length, header->separator, &cell));
         *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
     }
     return DT_OK;
@@ -196,6 +193,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     }
     const bool skips = survey->config->data.unlabelled != DT_UNLABELLED_ERROR && parser->header;
     uint64_t skipped = 0;
+    lines->keeps = skips;
     while (true) {
         struct dt__typed_row row = {.weight = 1};
         bool unlabelled = false;
@@ -208,7 +206,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         uint32_t *const crc = &survey->source->text_crc;
         *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
         dt_status status = DT_OK;
-        if (skips) status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
+        if (skips) status = record_is_unlabelled(parser->header, lines->raw, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
         if (!status) status = grammar->parse(parser, record, length);
         const bool parsed = !status;
