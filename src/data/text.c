@@ -124,17 +124,6 @@ bool dt__text_is_number(const char *text, size_t length)
     return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
 }
 
-static bool text_is_decimal_comma(const char *text, size_t length)
-{
-    char copy[DT__SHOWN];
-    double value;
-    const char *comma = memchr(text, ',', length);
-    if (!comma || length >= DT__SHOWN) return false;
-    memcpy(copy, text, length);
-    copy[comma - text] = '.';
-    return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
-}
-
 /* Cuts one sign off either end, and says which; NULL: there is none. */
 static const char *cut_signs(const char **text, size_t *length)
 {
@@ -149,7 +138,10 @@ static const char *cut_signs(const char **text, size_t *length)
     return cut;
 }
 
-/* Whether it is a number with groups of three digits behind a mark; or, `bare`, without them. */
+enum { NO_MARK = 1 };
+
+/* Whether a short text is a number with groups of three digits behind a mark; or, `bare`, without
+ * them. */
 static bool text_is_grouped(const char *text, size_t length, char mark, char decimal, bool bare)
 {
     char copy[DT__SHOWN];
@@ -187,19 +179,20 @@ static const char *text_unit(const char *text, size_t length)
                  {'\'', '.', "quotes between thousands"}};
     static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* that do not break */
     char plain[DT__SHOWN];
-    size_t size = 0;
+    size_t size = 0, digits = 0;
     if (length >= DT__SHOWN) return NULL;
     const char *sign = cut_signs(&text, &length);
     dt__text_trim(&text, &length);
     for (size_t i = 0; i < length; i++) {
         size_t blank = 0;
+        digits += isdigit((unsigned char)text[i]) != 0;
         for (int b = 0; blanks[b] && !blank; b++)
             if (length - i >= strlen(blanks[b]) && !memcmp(text + i, blanks[b], strlen(blanks[b])))
                 blank = strlen(blanks[b]);
         plain[size++] = blank ? ' ' : text[i];
         i += blank ? blank - 1 : 0;
     }
-    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+    for (size_t m = 0; digits && m < sizeof marks / sizeof *marks; m++)
         if (text_is_grouped(plain, size, marks[m].mark, marks[m].decimal, sign != NULL))
             return sign ? sign : marks[m].name;
     return NULL;
@@ -237,7 +230,9 @@ static bool text_is_time(const char *text, size_t length)
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
     const bool unit = text_unit(text, length) != NULL;
-    if (text_is_decimal_comma(text, length)) return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
+    if (length < DT__SHOWN && memchr(text, ',', length) &&
+        text_is_grouped(text, length, NO_MARK, ',', true))
+        return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
     if (unit) return DT__TEXT_UNIT;
     return text_is_date(text, length) || text_is_time(text, length) ? DT__TEXT_DATE
                                                                     : DT__TEXT_PLAIN;
@@ -246,8 +241,6 @@ enum dt__text_kind dt__text_kind(const char *text, size_t length)
 dt_status dt__number_read(const char *text, size_t length, float *out)
 {
     static const char *const messages[] = {
-        [DT__TEXT_PLAIN] = "is not a number",
-        [DT__TEXT_DATE] = "is not a number",
         [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
                            "data.decimal=,",
         [DT__TEXT_COMMA_OR_UNIT] = "is a number with a comma: remove it if it stands between "
@@ -262,10 +255,11 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
         return DT_OK;
     }
     if (!length) return dt_fail(DT_EFORMAT, "empty where a number belongs");
-    const bool finite = kind != DT__NUMBER_NOT_FINITE;
     const enum dt__text_kind is = dt__text_kind(text, length);
+    const char *message = messages[is] ? messages[is] : "is not a number";
+    const bool finite = kind != DT__NUMBER_NOT_FINITE;
     return dt_fail(DT_EFORMAT, "'%.*s' %s%s", dt__shown(length), text,
-                   finite ? messages[is] : "is not a finite number",
+                   finite ? message : "is not a finite number",
                    finite && is == DT__TEXT_UNIT ? text_unit(text, length) : "");
 }
 
@@ -303,10 +297,7 @@ dt_status dt__names_split(const char *text, struct dt__names *out)
     while (*text) {
         size_t length = strcspn(text, ","), next = length + (text[length] == ',');
         const char *part = text;
-        while (length && isspace((unsigned char)*part))
-            part++, length--;
-        while (length && isspace((unsigned char)part[length - 1]))
-            length--;
+        dt__text_trim(&part, &length);
         if (length) DT_TRY(dt__names_add(out, part, length));
         text += next;
     }
