@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <list>
 #include <map>
 #include <simgrid/kernel/Timer.hpp>
@@ -73,7 +72,6 @@ struct Rank {
     Host *host;
     sg4::SemaphorePtr wake, call; /* by a message; by a rank of the host */
     bool sleeps = false, fresh = false; /* fresh: some have ended since it last slept */
-    std::deque<message *> ended;
 };
 
 struct Shared {
@@ -108,7 +106,7 @@ void end(int rank, message *m)
 {
     Rank &r = shared().rank[rank];
     shared().moved = sg4::Engine::get_clock();
-    r.ended.push_back(m);
+    m->ended = true;
     r.fresh = !r.sleeps;
     if (!r.sleeps) return;
     r.sleeps = false;
@@ -213,18 +211,6 @@ void links_start(struct message *m)
     }
     end(m->from, m);
     enter(flight, nullptr);
-}
-
-struct message *links_take(int rank, const void *first, const void *end)
-{
-    auto &ended = shared().rank[rank].ended;
-    for (auto at = ended.begin(); at != ended.end(); ++at) {
-        message *m = *at;
-        if (m->owner < first || m->owner >= end) continue;
-        ended.erase(at);
-        return m;
-    }
-    return nullptr;
 }
 
 void links_sleep(int rank, double secs)

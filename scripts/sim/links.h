@@ -9,20 +9,18 @@
 extern "C" {
 #endif
 
-/* A persistent send or receive; it stays where it is. */
+/* A send or a receive; it stays where it is. */
 struct message {
     bool is_send;
     int from, to, tag, comm; /* ranks of all; messages match that have all four */
     void *bytes;
     size_t length;
-    void *owner; /* the caller's */
+    bool ended;
 };
 
 /* This rank begins, on the host on which it is. */
 void links_join(int rank);
 void links_start(struct message *message);
-/* Takes the eldest message that has ended, and whose owner is in [first, end); NULL: none. */
-struct message *links_take(int rank, const void *first, const void *end);
 /* Sleeps until one has ended since it last slept, or for so many seconds; below 0: for ever. */
 void links_sleep(int rank, double secs);
 /* Sleeps until another rank of the host wakes those that wait, or for so many seconds. Once no message

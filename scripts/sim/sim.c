@@ -41,11 +41,6 @@
 #undef aligned_alloc
 #undef free
 #undef MPI_Init_thread
-#undef MPI_Send_init
-#undef MPI_Recv_init
-#undef MPI_Start
-#undef MPI_Startall
-#undef MPI_Request_free
 #undef MPI_Test
 #undef MPI_Testall
 #undef MPI_Testsome
@@ -70,17 +65,14 @@ static double setting(const char *name)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Persistent requests are ours: they go over the links of links.h. (SMPI's MPI_Testsome reports those
- * that were never started; and it keeps each that was tested in a list, which each wait walks.) */
-struct persistent {
-    struct message message; /* owner: where the request stands */
-};
+/* Messages of the exchange are ours: they go over the links of links.h. (SMPI keeps each that was
+ * tested in a list, which each wait walks.) */
 static int rank;
 
-static struct persistent *persistent_of(MPI_Request request)
+static struct message *message_of(MPI_Request request)
 {
     const uintptr_t bits = (uintptr_t)request;
-    return bits & 1 ? (struct persistent *)(bits - 1) : NULL;
+    return bits & 1 ? (struct message *)(bits - 1) : NULL;
 }
 
 static double message_secs, byte_secs; /* SIM_MESSAGE, SIM_BYTE */
@@ -89,9 +81,9 @@ static bool ours, others; /* such requests, or SMPI's, were looked at in vain */
 static const MPI_Request *last; /* of SMPI's, if nothing else was looked at behind it */
 static int looks; /* in vain */
 
-static void owe(const struct persistent *p)
+static void owe(const struct message *message)
 {
-    debt += message_secs + byte_secs * (double)p->message.length;
+    debt += message_secs + byte_secs * (double)message->length;
 }
 
 /* Takes so many seconds of a processor: longer ones of the clock where more ranks than cores do. */
@@ -172,96 +164,77 @@ int sim_testall(int count, MPI_Request *request, int *done, MPI_Status *status)
     return code;
 }
 
-static void take_ended(int count, const MPI_Request *request, int *ended, int *index)
+static bool message_ended(struct message *message)
 {
-    struct persistent *p;
-    while ((p = (struct persistent *)links_take(rank, request, request + count))) {
-        if (!p->message.is_send) owe(p);
-        index[(*ended)++] = (int)((MPI_Request *)p->message.owner - request);
-    }
+    if (!message->ended) return false;
+    if (!message->is_send) owe(message);
+    free(message);
+    return true;
 }
 
 int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status)
 {
-    int done, open = 0, code = MPI_SUCCESS;
+    int done, code = MPI_SUCCESS;
+    bool own = false, other = false; /* are still open */
     (void)status;
     *ended = 0;
     last = NULL;
-    if (count && persistent_of(request[0])) {
-        take_ended(count, request, ended, index);
-        ours |= !*ended;
-        looked(!*ended);
-        return code;
-    }
     for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
-        if (request[i] == MPI_REQUEST_NULL) continue;
-        open++;
-        code = MPI_Test(&request[i], &done, MPI_STATUS_IGNORE);
+        struct message *message = message_of(request[i]);
+        if (message) {
+            done = message_ended(message);
+            if (done) request[i] = MPI_REQUEST_NULL;
+            own |= !done;
+        } else {
+            code = MPI_Test(&request[i], &done, MPI_STATUS_IGNORE);
+            other |= !done;
+        }
         if (done) index[(*ended)++] = i;
     }
-    if (!open) *ended = MPI_UNDEFINED;
-    if (open) {
-        others |= !*ended;
-        looked(!*ended);
-    }
+    ours |= own && !*ended;
+    others |= other && !*ended;
+    looked(!*ended);
     return code;
 }
 
-static int init(bool is_send, void *bytes, int count, MPI_Datatype type, int peer, int tag,
-                MPI_Comm comm, MPI_Request *request)
+void __wrap_dt__message_send(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                             int to, int tag);
+void __wrap_dt__message_receive(struct dt__requests *requests, int *left, void *bytes, size_t length, int from,
+                                int tag);
+
+static void message_begin(struct dt__requests *requests, int *left, struct message message, int peer)
 {
     MPI_Group here, all;
-    int size, comm_size, other;
-    struct persistent *p = calloc(1, sizeof *p);
-    MPI_Type_size(type, &size);
-    MPI_Comm_size(comm, &comm_size);
-    MPI_Comm_group(comm, &here);
+    int other;
+    if (!message.length) return;
+    struct message *begun = malloc(sizeof *begun);
+    if (!begun) abort();
+    MPI_Comm_size(requests->comm, &message.comm);
+    MPI_Comm_group(requests->comm, &here);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     MPI_Group_translate_ranks(here, 1, &peer, all, &other);
-    *p = (struct persistent){{.is_send = is_send,
-                              .from = is_send ? rank : other,
-                              .to = is_send ? other : rank,
-                              .tag = tag,
-                              .comm = comm_size,
-                              .bytes = bytes,
-                              .length = (size_t)count * (size_t)size,
-                              .owner = request}};
-    *request = (MPI_Request)((uintptr_t)p | 1);
-    return MPI_SUCCESS;
+    MPI_Group_free(&all);
+    MPI_Group_free(&here);
+    message.from = message.is_send ? rank : other;
+    message.to = message.is_send ? other : rank;
+    *begun = message;
+    *dt__request_add(requests, left) = (MPI_Request)((uintptr_t)begun | 1);
+    if (message.is_send) owe(begun);
+    links_start(begun);
 }
 
-int sim_send_init(const void *bytes, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                  MPI_Request *request)
+void __wrap_dt__message_send(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                             int to, int tag)
 {
-    return init(true, (void *)(uintptr_t)bytes, count, type, peer, tag, comm, request);
+    message_begin(requests, left,
+                  (struct message){.is_send = true, .tag = tag, .bytes = (void *)(uintptr_t)bytes, .length = length},
+                  to);
 }
 
-int sim_recv_init(void *bytes, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                  MPI_Request *request)
+void __wrap_dt__message_receive(struct dt__requests *requests, int *left, void *bytes, size_t length, int from,
+                                int tag)
 {
-    return init(false, bytes, count, type, peer, tag, comm, request);
-}
-
-int sim_start(MPI_Request *request)
-{
-    struct persistent *p = persistent_of(*request);
-    if (p->message.is_send) owe(p);
-    links_start(&p->message);
-    return MPI_SUCCESS;
-}
-
-int sim_startall(int count, MPI_Request *request)
-{
-    for (int i = 0; i < count; i++)
-        sim_start(&request[i]);
-    return MPI_SUCCESS;
-}
-
-int sim_request_free(MPI_Request *request)
-{
-    free(persistent_of(*request));
-    *request = MPI_REQUEST_NULL;
-    return MPI_SUCCESS;
+    message_begin(requests, left, (struct message){.tag = tag, .bytes = bytes, .length = length}, from);
 }
 
 /* SMPI's collectives that do not block never end where a rank is alone. */

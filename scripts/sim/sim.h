@@ -17,13 +17,6 @@ void *sim_aligned_alloc(size_t alignment, size_t bytes);
 void sim_free(void *memory);
 
 int sim_init_thread(int *argc, char ***argv, int required, int *provided);
-int sim_send_init(const void *bytes, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                  MPI_Request *request);
-int sim_recv_init(void *bytes, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                  MPI_Request *request);
-int sim_startall(int count, MPI_Request *request);
-int sim_start(MPI_Request *request);
-int sim_request_free(MPI_Request *request);
 int sim_test(MPI_Request *request, int *done, MPI_Status *status);
 int sim_testall(int count, MPI_Request *request, int *done, MPI_Status *status);
 int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status);
@@ -42,11 +35,6 @@ int sim_ibarrier(MPI_Comm comm, MPI_Request *request);
 #define aligned_alloc sim_aligned_alloc
 #define free sim_free
 #define MPI_Init_thread sim_init_thread
-#define MPI_Send_init sim_send_init
-#define MPI_Recv_init sim_recv_init
-#define MPI_Start sim_start
-#define MPI_Startall sim_startall
-#define MPI_Request_free sim_request_free
 #define MPI_Test sim_test
 #define MPI_Testall sim_testall
 #define MPI_Testsome sim_testsome

@@ -120,7 +120,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         target[i] = (struct dt__window_target){slice->owner, slice->at.end, slice->at.slots,
-                                               slice->at.grad, &slice->remote};
+                                               &slice->remote};
     }
     return dt__onesided_window(world, &async->kept, async->slices, target);
 }
@@ -154,8 +154,7 @@ static dt_status slice_open_owner(struct dt__slice *slice)
         slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
     }
     if (async->shared) return DT_OK;
-    DT_TRY(
-        dt__keep(&async->kept, workers, sizeof *slice->heads, "heads of answers", &slice->heads));
+    DT_TRY(dt__keep(&async->kept, workers, sizeof *slice->answers, "answers", &slice->answers));
     if (!async->spec.wire) return DT_OK;
     DT_TRY(
         dt__keep(&async->kept, workers, slice->at.vector, "copies of the weights", &slice->copies));

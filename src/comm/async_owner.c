@@ -315,11 +315,11 @@ static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t re
 /* Sends the newest weights to all workers that are due. Their buffer is pinned until it is sent. */
 static void slice_answer(struct dt__slice *slice)
 {
-    const struct dt__onesided_ops *ops = slice->remote->ops;
     const struct dt__slots_state *state = slice->state;
     for (int w = 0; w < slice->async->workers; w++) {
         struct dt__slots_peer *peer = &slice->state->peer[w];
-        if (!ops->sent(slice->remote, w)) continue;
+        struct dt__answer *answer = &slice->answers[w];
+        if (answer->left) continue;
         if (peer->pins) dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
         peer->pins = false;
         const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, w));
@@ -327,7 +327,7 @@ static void slice_answer(struct dt__slice *slice)
         if (!answer_is_due(slice, w, request)) continue;
         peer->answered++;
         peer->answers++;
-        slice->heads[w] = (struct dt__head){.version = state->step, .floor = state->floor};
+        answer->head = (struct dt__head){.version = state->step, .floor = state->floor};
         const float *body = dt__newest(slice);
         if (slice->differences) {
             const size_t each = slice->at.grad / sizeof(float);
@@ -338,7 +338,7 @@ static void slice_answer(struct dt__slice *slice)
             dt__replace(slice, dt__word(WORD_HAZARD, w), 1 + (uint64_t)state->current);
             peer->pins = true;
         }
-        ops->send(slice->remote, w, &slice->heads[w], body, slice->at.grad);
+        slice->remote->ops->send(slice->remote, w, answer, body, slice->at.grad);
     }
 }
 
@@ -387,7 +387,7 @@ static bool slice_is_busy(const struct dt__slice *slice)
     for (int w = 0; w < slice->async->workers && !slice->async->shared; w++) {
         const uint64_t left = 2 * slice->state->peer[w].answered + 1;
         busy |= slice->async->active[w] && dt__fetch(slice, dt__word(WORD_REQUEST, w)) != left;
-        busy |= !slice->remote->ops->sent(slice->remote, w);
+        busy |= slice->answers[w].left;
     }
     return busy || owner_has_waiting(slice); /* who leaves has rung before */
 }

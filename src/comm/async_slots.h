@@ -208,13 +208,13 @@ struct dt__slice {
     struct dt__slots_state *state;
     struct dt_applied *log;
     float *states[DT_ASYNC_STATES]; /* so placed that its floats are where the whole has them */
-    /* Windows: (workers) of answers: their heads, and with a rounded wire the weights as each
-     * worker has them, and their differences from the newest. */
-    struct dt__head *heads;
+    /* Windows: (workers) answers, and with a rounded wire the weights as each worker has them, and
+     * their differences from the newest. */
+    struct dt__answer *answers;
     float *copies, *differences;
 
     /* A worker's, of windows. */
-    struct dt__head head;                     /* of the weights that were read last */
+    struct dt__answer answer;                 /* with the weights that were read last */
     struct dt__slot_head put_head[DT__SLOTS]; /* of the gradients that are put */
     float *encoded, *difference; /* rounded wire: what is put, (DT__SLOTS) of it; what comes */
 };
@@ -254,6 +254,7 @@ struct dt_async {
     uint64_t asked;   /* reads of weights over windows, over all spans */
     uint64_t gap;     /* clock gap of the gradient that was begun */
     uint64_t ticket;
+    int put[DT__SLOTS], fetch; /* windows: under way of each gradient, of the ticket */
     int slot;                       /* of the last, or of the one that was begun */
     bool under_way;                 /* a gradient was begun, and is not sent */
     bool awaits;                    /* weights were asked for, and are not read */

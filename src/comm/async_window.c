@@ -13,12 +13,12 @@
 
 #include "base/limits.h"
 #include "comm/onesided.h"
+#include "comm/requests.h"
 #include "comm/world.h"
 
-/* Two puts for each owner of a gradient, each of two requests or more, in two sets: with more of
- * them a put waits, and serves nobody meanwhile. Of control words a gradient begins two at each
- * owner, three at the bank. */
-enum { CACHE_LINE = 64, SETS = 2, MOST_REQUESTS = 2048, MOST_BEGUN = 8 };
+/* Of control words a gradient begins two at each owner, three at the bank; of bytes that nobody
+ * reads it gets three. */
+enum { CACHE_LINE = 64, MOST_BEGUN = 8 };
 
 /* Messages of one pair of ranks keep their order, and so need no tags but these. */
 enum { TAG_ANSWER, TAG_CONTROL, TAG_BEFORE };
@@ -29,6 +29,7 @@ struct control {
     int word;
     enum dt__op op;
     bool fetch; /* the value before goes back */
+    int left;   /* it is under way */
 };
 
 /* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
@@ -39,27 +40,20 @@ struct target {
     struct dt__onesided remote; /* first: operations are given this */
     struct window *window;
     int owner;
-    MPI_Aint pad;        /* bytes before the first cache line */
-    MPI_Aint unused;     /* where a byte is that nobody uses */
-    int messages;        /* of an answer: its head, and the body in pieces */
-    MPI_Request *answer; /* (workers, messages) the owner's, of answers; a worker's (messages) */
-    MPI_Request fetch;   /* of the value before */
-    struct control control[MOST_BEGUN]; /* in turns, */
-    MPI_Request begun[MOST_BEGUN];      /* and on their way */
-    unsigned next;
+    MPI_Aint pad;                       /* bytes before the first cache line */
+    MPI_Aint unused;                    /* where a byte is that nobody uses */
+    struct control control[MOST_BEGUN]; /* in turns */
+    char byte[MOST_BEGUN];              /* likewise, that nobody reads */
+    unsigned next, next_byte;
 };
 
 struct window {
     struct dt_world *world;
     MPI_Win win;
-    MPI_Comm comm; /* of messages */
+    struct dt__requests requests; /* all that this rank has under way */
     int rank;
     struct dt__onesided *own; /* this rank's target; NULL: it owns nothing */
     struct dt__wait wait;
-    int requests[SETS];
-    MPI_Request request[SETS][MOST_REQUESTS]; /* of puts, and of bytes that nobody reads: */
-    char byte[SETS][MOST_REQUESTS];
-    int targets;
     struct target target[];
 };
 
@@ -73,49 +67,29 @@ static struct target *target_of(struct dt__onesided *remote)
  * receiver puts: links would carry one direction at a time. */
 enum { PIECE = DT__CHUNK * sizeof(float) };
 
-/* Counts are int. */
-static int part_at(size_t at, size_t length, size_t most)
+static size_t part_at(size_t at, size_t length, size_t most)
 {
-    return (int)(length - at < most ? length - at : most);
+    return length - at < most ? length - at : most;
 }
 
 /* ---- payload -------------------------------------------------------------------------------- */
 
-static MPI_Request *next_request(struct window *window, int set)
-{
-    int *requests = &window->requests[set];
-    if (*requests == MOST_REQUESTS) {
-        DT_MPI(MPI_Waitall(*requests, window->request[set], MPI_STATUSES_IGNORE));
-        *requests = 0;
-    }
-    return &window->request[set][(*requests)++];
-}
-
 /* Short puts stay here (osc/pt2pt) until a flush, or until something asks for an answer: that of a
  * byte which is not used. */
-static void window_put(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+static void window_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                        size_t length)
 {
-    const struct target *target = target_of(remote);
+    struct target *target = target_of(remote);
     struct window *window = target->window;
+    char *byte = &target->byte[target->next_byte++ % MOST_BEGUN];
     for (size_t at = 0, n; at < length; at += n) {
-        n = (size_t)part_at(at, length, DT__MPI_CHUNK);
+        n = part_at(at, length, DT__MPI_CHUNK);
         DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, target->owner,
                         target->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
-                        next_request(window, set)));
+                        dt__request_add(&window->requests, left)));
     }
-    MPI_Request *request = next_request(window, set);
-    DT_MPI(MPI_Rget(&window->byte[set][request - window->request[set]], 1, MPI_BYTE, target->owner,
-                    target->unused, 1, MPI_BYTE, window->win, request));
-}
-
-static bool window_put_done(struct dt__onesided *remote, int set)
-{
-    struct window *window = target_of(remote)->window;
-    int done;
-    DT_MPI(MPI_Testall(window->requests[set], window->request[set], &done, MPI_STATUSES_IGNORE));
-    if (done) window->requests[set] = 0;
-    return done;
+    DT_MPI(MPI_Rget(byte, 1, MPI_BYTE, target->owner, target->unused, 1, MPI_BYTE, window->win,
+                    dt__request_add(&window->requests, left)));
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
@@ -131,45 +105,40 @@ static uint64_t window_fetch_op(struct dt__onesided *remote, int word, enum dt__
 }
 
 static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
-                         uint64_t *before)
+                         uint64_t *before, int *left)
 {
     struct target *target = target_of(remote);
-    const struct window *window = target->window;
-    const unsigned turn = target->next++ % MOST_BEGUN;
-    MPI_Request *request = &target->begun[turn];
-    DT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
-    target->control[turn] = (struct control){value, word, op, before != NULL};
+    struct dt__requests *requests = &target->window->requests;
+    struct control *control = &target->control[target->next++ % MOST_BEGUN];
+    while (control->left)
+        dt__requests_advance(requests);
+    *control = (struct control){value, word, op, before != NULL, 0};
     if (before)
         DT_MPI(MPI_Irecv(before, (int)sizeof *before, MPI_BYTE, target->owner, TAG_BEFORE,
-                         window->comm, &target->fetch));
-    DT_MPI(MPI_Isend(&target->control[turn], (int)sizeof(struct control), MPI_BYTE, target->owner,
-                     TAG_CONTROL, window->comm, request));
+                         requests->comm, dt__request_add(requests, left)));
+    DT_MPI(MPI_Isend(control, (int)sizeof *control, MPI_BYTE, target->owner, TAG_CONTROL,
+                     requests->comm, dt__request_add(requests, &control->left)));
 }
 
-static bool window_begun(struct dt__onesided *remote)
-{
-    int done;
-    DT_MPI(MPI_Test(&target_of(remote)->fetch, &done, MPI_STATUS_IGNORE));
-    return done;
-}
-
-/* Does what others have begun on the words of this rank. */
+/* Looks at what is under way, and does what others have begun on the words of this rank. */
 static void window_progress(struct dt__onesided *remote)
 {
-    const struct window *window = target_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     MPI_Status status;
     struct control control;
+    const MPI_Comm comm = window->requests.comm;
     int there;
+    dt__requests_advance(&window->requests);
     for (;;) {
-        DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_CONTROL, window->comm, &there, &status));
+        DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_CONTROL, comm, &there, &status));
         if (!there) return;
         DT_MPI(MPI_Recv(&control, (int)sizeof control, MPI_BYTE, status.MPI_SOURCE, TAG_CONTROL,
-                        window->comm, MPI_STATUS_IGNORE));
+                        comm, MPI_STATUS_IGNORE));
         const uint64_t before =
             window_fetch_op(window->own, control.word, control.op, control.value);
         if (control.fetch) /* it is waited for */
             DT_MPI(MPI_Send(&before, (int)sizeof before, MPI_BYTE, status.MPI_SOURCE, TAG_BEFORE,
-                            window->comm));
+                            comm));
     }
 }
 
@@ -183,48 +152,28 @@ static void window_sync(struct dt__onesided *remote)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void window_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
+static void window_send(struct dt__onesided *remote, int worker, struct dt__answer *answer,
                         const void *body, size_t length)
 {
-    const struct target *target = target_of(remote);
-    const MPI_Comm comm = target->window->comm;
-    MPI_Request *request = target->answer + worker * target->messages;
-    const int to = target->window->world->worker_rank + worker;
-    DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, TAG_ANSWER, comm, request++));
+    struct window *window = target_of(remote)->window;
+    const int to = window->world->worker_rank + worker;
+    dt__message_send(&window->requests, &answer->left, &answer->head, sizeof answer->head, to,
+                     TAG_ANSWER);
     for (size_t at = 0; at < length; at += PIECE)
-        DT_MPI(MPI_Isend((const char *)body + at, part_at(at, length, PIECE), MPI_BYTE, to,
-                         TAG_ANSWER, comm, request++));
+        dt__message_send(&window->requests, &answer->left, (const char *)body + at,
+                         part_at(at, length, PIECE), to, TAG_ANSWER);
 }
 
-static void window_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
+static void window_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body,
                           size_t length)
 {
     const struct target *target = target_of(remote);
-    const MPI_Comm comm = target->window->comm;
-    MPI_Request *request = target->answer + target->window->world->workers * target->messages;
-    DT_MPI(
-        MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, target->owner, TAG_ANSWER, comm, request++));
+    struct dt__requests *requests = &target->window->requests;
+    dt__message_receive(requests, &answer->left, &answer->head, sizeof answer->head, target->owner,
+                        TAG_ANSWER);
     for (size_t at = 0; at < length; at += PIECE)
-        DT_MPI(MPI_Irecv((char *)body + at, part_at(at, length, PIECE), MPI_BYTE, target->owner,
-                         TAG_ANSWER, comm, request++));
-}
-
-static bool messages_done(const struct target *target, int row)
-{
-    int done;
-    DT_MPI(MPI_Testall(target->messages, target->answer + row * target->messages, &done,
-                       MPI_STATUSES_IGNORE));
-    return done;
-}
-
-static bool window_sent(struct dt__onesided *remote, int worker)
-{
-    return messages_done(target_of(remote), worker);
-}
-
-static bool window_come(struct dt__onesided *remote)
-{
-    return messages_done(target_of(remote), target_of(remote)->window->world->workers);
+        dt__message_receive(requests, &answer->left, (char *)body + at, part_at(at, length, PIECE),
+                            target->owner, TAG_ANSWER);
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */
@@ -248,11 +197,12 @@ static void window_notify(struct dt__onesided *remote, enum dt__end whom)
 static void window_close(struct dt__onesided *remote)
 {
     struct window *window = target_of(remote)->window;
-    for (int i = 0; i < window->targets; i++)
-        DT_MPI(MPI_Waitall(MOST_BEGUN, window->target[i].begun, MPI_STATUSES_IGNORE));
+    while (window->requests.count)
+        dt__requests_advance(&window->requests);
     DT_MPI(MPI_Win_unlock_all(window->win));
     DT_MPI(MPI_Win_free(&window->win));
-    DT_MPI(MPI_Comm_free(&window->comm));
+    DT_MPI(MPI_Comm_free(&window->requests.comm));
+    dt__requests_free(&window->requests);
 }
 
 static const struct dt__onesided_ops OPS = {
@@ -263,13 +213,9 @@ static const struct dt__onesided_ops OPS = {
     .progress = window_progress,
     .close = window_close,
     .put = window_put,
-    .put_done = window_put_done,
     .begin = window_begin,
-    .begun = window_begun,
     .send = window_send,
-    .sent = window_sent,
     .expect = window_expect,
-    .come = window_come,
 };
 
 /* The trainers' communicator returns errors, which may differ by rank: all agree on one. */
@@ -293,12 +239,11 @@ static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, 
                                 size_t *own)
 {
     struct window *window;
-    size_t all = 0, rows = (size_t)world->workers + 1;
+    size_t all = 0;
     DT_TRY(dt__keep(kept, 1, sizeof *window + (size_t)targets * sizeof *window->target,
                     "async window", out));
     window = *out;
-    window->world = world;
-    window->targets = targets;
+    window->world = window->requests.world = world;
     window->rank = world->is_bank ? 0 : world->worker_rank + world->worker;
     *own = 0;
     for (int i = 0; i < targets; i++) {
@@ -311,14 +256,6 @@ static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, 
         if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
         if (target->owner == window->rank) *own = bytes;
-        target->fetch = MPI_REQUEST_NULL;
-        for (int k = 0; k < MOST_BEGUN; k++)
-            target->begun[k] = MPI_REQUEST_NULL;
-        target->messages = (int)(1 + (of[i].answer + PIECE - 1) / PIECE);
-        DT_TRY(dt__keep(kept, rows * (size_t)target->messages, sizeof *target->answer,
-                        "async window", &target->answer));
-        for (size_t k = 0; k < rows * (size_t)target->messages; k++)
-            target->answer[k] = MPI_REQUEST_NULL;
     }
     return world->is_bank && world->hosts == 1 ? dt__shared_room(all, "async window") : DT_OK;
 }
@@ -333,7 +270,7 @@ dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, in
     DT_TRY(dt_ranks_agree(world->trainers, status));
     DT_TRY(window_allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
-    DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->comm));
+    DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->requests.comm));
     for (int i = 0; i < targets; i++) {
         struct target *target = &window->target[i];
         target->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);

@@ -7,17 +7,16 @@ static void worker_tell(struct dt_async *async, int word, uint64_t value)
 {
     for (int i = 0; i < async->slices; i++) {
         struct dt__onesided *remote = async->slice[i].remote;
-        remote->ops->begin(remote, dt__word(word, async->worker), DT__REPLACE, value, NULL);
+        remote->ops->begin(remote, dt__word(word, async->worker), DT__REPLACE, value, NULL, NULL);
     }
 }
 
 /* Windows: rings the doorbells of gradients that have left, in their order. */
 static void worker_ring(struct dt_async *async)
 {
-    struct dt__onesided *bank = async->slice->remote;
     for (uint64_t slot; async->rung < async->sent; async->rung++) {
         slot = async->rung % DT__SLOTS;
-        if (!bank->ops->put_done(bank, (int)slot)) break;
+        if (async->put[slot]) break;
         worker_tell(async, WORD_DOORBELL, (async->rung + 1) * DT__SLOTS + slot);
     }
 }
@@ -98,7 +97,7 @@ static void windows_ask(struct dt_async *async)
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         float *body = async->spec.wire ? slice->difference : async->weights + slice->offset;
-        slice->remote->ops->expect(slice->remote, &slice->head, body, slice->at.grad);
+        slice->remote->ops->expect(slice->remote, &slice->answer, body, slice->at.grad);
     }
     worker_tell(async, WORD_REQUEST, 2 * async->asked);
 }
@@ -110,9 +109,9 @@ static void windows_await(struct dt_async *async)
     async->gap = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        while (!slice->remote->ops->come(slice->remote))
+        while (slice->answer.left)
             worker_pause(async, "weights");
-        const uint64_t floor = slice->head.floor;
+        const uint64_t floor = slice->answer.head.floor;
         if (clock > floor && clock - floor > async->gap) async->gap = clock - floor;
         if (async->spec.wire)
             dt__difference_add(slice, slice->difference, async->weights + slice->offset);
@@ -134,8 +133,8 @@ static bool windows_begin(struct dt_async *async)
     struct dt__onesided *bank = async->slice->remote;
     if (async->spec.keep_seen) windows_await_put(async);
     if (!async->awaits) windows_ask(async);
-    bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
-    while (!bank->ops->begun(bank))
+    bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket, &async->fetch);
+    while (async->fetch)
         worker_pause(async, "ticket");
     async->slot = (int)(async->sent % DT__SLOTS);
     return async->ticket < async->until;
@@ -158,6 +157,7 @@ static float *slice_encoded(const struct dt__slice *slice, int slot)
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
     float *grad = dt_async_grad(async);
+    int *left = &async->put[async->slot];
     struct dt_note own = *note;
     own.number = async->sent;
     own.gap = async->gap;
@@ -165,7 +165,7 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
         dt__gradient_encode(&async->slice[i], grad, slice_encoded(&async->slice[i], async->slot));
     if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
     for (int i = 0; i < async->slices; i++) {
-        own.version = async->slice[i].head.version;
+        own.version = async->slice[i].answer.head.version;
         async->slice[i].put_head[async->slot].note = own;
     }
     /* Asked before the puts: behind them the request would wait until they have left. */
@@ -179,10 +179,9 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
             async->spec.wire ? slice_encoded(slice, async->slot) : grad + slice->offset;
         const float *seen = async->spec.keep_seen ? async->weights + slice->offset : NULL;
         head->checksum = dt__slot_checksum(slice, &head->note, from, seen);
-        remote->ops->put(remote, async->slot, to + sizeof(struct dt__slot), from, slice->at.grad);
-        if (seen)
-            remote->ops->put(remote, async->slot, to + slice->at.seen, seen, slice->at.vector);
-        remote->ops->put(remote, async->slot, to, head, sizeof *head);
+        remote->ops->put(remote, left, to + sizeof(struct dt__slot), from, slice->at.grad);
+        if (seen) remote->ops->put(remote, left, to + slice->at.seen, seen, slice->at.vector);
+        remote->ops->put(remote, left, to, head, sizeof *head);
     }
 }
 

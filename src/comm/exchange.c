@@ -48,25 +48,6 @@ static void number_agents(struct dt_exchange *x, int ranks, int rank)
     x->owner = x->agents_of[x->node] + x->agent;
 }
 
-static void connect_asks(struct dt_exchange *x)
-{
-    struct dt__asks *asks = &x->asks;
-    int at = 0;
-    for (int64_t stride = 1; stride < x->nodes; stride *= DT__ASKS_RADIX) {
-        const int round = asks->rounds++;
-        for (int64_t far = stride; far < x->nodes && far < DT__ASKS_RADIX * stride; far += stride) {
-            const int to = (int)((x->node + far) % x->nodes);
-            const int from = (int)((x->node + x->nodes - far) % x->nodes);
-            DT_MPI(MPI_Send_init(&asks->out[round], 1, MPI_INT, to, round, x->firsts.comm,
-                                 &asks->request[at++]));
-            DT_MPI(MPI_Recv_init(&asks->in[at], 1, MPI_INT, from, round, x->firsts.comm,
-                                 &asks->request[at]));
-            at++;
-        }
-        asks->begin[asks->rounds] = at;
-    }
-}
-
 /* grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
@@ -82,7 +63,6 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
     number_agents(x, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
-    if (x->agent == 0) connect_asks(x);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -137,10 +117,7 @@ static void dissolve_nodes(struct dt_exchange *x)
     dt__shared_free(&x->shared);
     dt__shared_free(&x->books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
-    for (int i = 0; i < x->asks.begin[x->asks.rounds]; i++)
-        DT_MPI(MPI_Request_free(&x->asks.request[i]));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
-    x->asks = (struct dt__asks){0};
 }
 
 /* Nodes, tables and memory. Fails on all ranks or on none. */
@@ -295,7 +272,8 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
-                                  .firsts = {.world = world, .comm = MPI_COMM_NULL}};
+                                  .firsts = {.world = world, .comm = MPI_COMM_NULL},
+                                  .requests = {.world = world, .comm = all.comm}};
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
@@ -309,8 +287,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     x->started = spec->buckets; /* no step is under way */
     x->norm = DT__NORM_KNOWN;
     DT_GUARD(dt_ranks_agree(&all, x->way->prepare(x)));
-    if (x->agent >= 0) x->way->connect(x);
-    dt_ranks_barrier(&all);
+    x->summed = x->taken = x->chunks;
     *out = x;
 done:
     if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
@@ -321,8 +298,8 @@ done:
 void dt_exchange_destroy(struct dt_exchange *x)
 {
     if (!x) return;
-    if (x->way) x->way->disconnect(x);
     if (x->world) dissolve_nodes(x);
+    dt__requests_free(&x->requests);
     if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
     dt__kept_free(&x->kept);
     dt_free(x);
@@ -459,29 +436,38 @@ static int node_asks(struct dt_exchange *x)
     return atomic_exchange(&x->control->asks[x->tick & 1], 0) | atomic_load(&x->control->bank_ask);
 }
 
-bool dt__asks_advance(struct dt_exchange *x)
+/* First agent, several nodes: once the node's workers have ended the step, goes round by round. */
+static bool advance_asks(struct dt_exchange *x)
 {
     struct dt__asks *asks = &x->asks;
-    int ended;
-    if (dt__event_reached(&x->control->agreed, x->tick)) return false;
-    const int begin = asks->begin[asks->round], end = asks->begin[asks->round + 1];
-    if (!asks->open) {
+    if (asks->left || dt__event_reached(&x->control->agreed, x->tick)) return false;
+    if (!asks->stride) {
         if (!dt__event_reached(&x->control->ended, x->all_done)) return false;
-        if (!asks->round) asks->asked = node_asks(x);
-        asks->out[asks->round] = asks->asked;
-        DT_MPI(MPI_Startall(end - begin, &asks->request[begin]));
-        asks->open = end - begin;
+        asks->out = node_asks(x);
+        asks->stride = 1;
     }
-    DT_MPI(
-        MPI_Testsome(end - begin, &asks->request[begin], &ended, asks->index, MPI_STATUSES_IGNORE));
-    if (ended == MPI_UNDEFINED || !ended) return false;
-    if (asks->open -= ended) return true;
-    for (int i = begin + 1; i < end; i += 2)
-        asks->asked |= asks->in[i];
-    if (++asks->round < asks->rounds) return true;
-    asks->round = 0;
-    publish_asks(x, asks->asked);
+    for (; asks->come; asks->come--)
+        asks->out |= asks->in[asks->come - 1];
+    const int64_t stride = asks->stride;
+    for (int64_t far = stride; far < x->nodes && far < DT__ASKS_RADIX * stride; far += stride) {
+        const int to = (int)((x->node + far) % x->nodes);
+        const int from = (int)((x->node + x->nodes - far) % x->nodes);
+        dt__message_send(&x->requests, &asks->left, &asks->out, sizeof asks->out,
+                         dt__agent_rank(x, to, 0), DT__TAG_ASKS);
+        dt__message_receive(&x->requests, &asks->left, &asks->in[asks->come++], sizeof *asks->in,
+                            dt__agent_rank(x, from, 0), DT__TAG_ASKS);
+    }
+    asks->stride = asks->come ? stride * DT__ASKS_RADIX : 0;
+    if (!asks->stride) publish_asks(x, asks->out);
     return true;
+}
+
+/* Does what can be done now; true if that was anything. */
+static bool exchange_advance(struct dt_exchange *x)
+{
+    bool moved = dt__requests_advance(&x->requests);
+    moved |= x->way->advance(x);
+    return (x->nodes > 1 && x->agent == 0 && advance_asks(x)) || moved;
 }
 
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
@@ -499,7 +485,7 @@ void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange 
     const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
     struct dt__wait wait = {.world = x->world, .what = what};
     while (!done(x, arg)) {
-        if (x->way->advance(x))
+        if (exchange_advance(x))
             dt__wait_progress(&wait);
         else if (x->nodes > 1)
             dt__wait_pause(&wait);
@@ -514,7 +500,7 @@ void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange 
 void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
 {
     x->all_done = ++x->tick * (uint32_t)x->workers;
-    x->started = x->summed = 0;
+    x->started = x->summed = x->taken = 0;
     x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
     x->info = (struct dt_update_info){.step = step};
     dt_world_heartbeat(x->world, "gradient", step);
@@ -537,7 +523,7 @@ void dt_exchange_ready(struct dt_exchange *x, int bucket)
 
 void dt_exchange_advance(struct dt_exchange *x)
 {
-    if (x->nodes > 1) x->way->advance(x);
+    if (x->nodes > 1) exchange_advance(x);
 }
 
 static bool step_is_done(struct dt_exchange *x, void *arg)

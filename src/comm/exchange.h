@@ -64,6 +64,7 @@
 
 #include "base/kept.h"
 #include "base/limits.h"
+#include "comm/requests.h"
 #include "comm/rows.h"
 #include "comm/shared.h"
 #include "comm/wire.h"
@@ -74,7 +75,14 @@ enum {
     DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
 /* Of messages between nodes in a step; dt_ranks_move has 0. */
-enum { DT__TAG_ROWS = 1, DT__TAG_WEIGHTS, DT__TAG_CHUNKS };
+enum {
+    DT__TAG_ASKS = 1,
+    DT__TAG_SUMS,
+    DT__TAG_WEIGHTS,
+    DT__TAG_ROWS,
+    DT__TAG_ROW_WEIGHTS,
+    DT__TAG_SPLIT
+};
 _Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
@@ -125,9 +133,6 @@ struct dt__chunk {
     int agent;         /* ... and who acts for it in this node */
     int place, places; /* its place in the slice, for who acts for it in other nodes */
     int turn;          /* and by how many agents that is shifted, so that all have their turn */
-    /* of a node's first subtree, and so on; behind them, of weights. The same at every node, and
-     * the same for each owner: who sends and who receives says whose chunk it is */
-    int tag;
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */
@@ -137,10 +142,9 @@ struct dt__chunk {
     size_t sums, sums_each, update;
     /* its place among the floats that this agent acts for; own: among those that it owns */
     size_t acted_at, own_at;
-    /* Its requests, in a row: of sums, then of weights. Own: sums come and weights go, to all other
-     * nodes; else this node's sums go, and weights come. */
-    int sums_at, weights_at, requests_end;
-    int missing; /* own: sums that this step still waits for, the node's own as one */
+    /* what this step still waits for: the gradients of this node's replicas as one, and of an own
+     * chunk the other nodes' sums, else its new weights */
+    int left;
 };
 
 /* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make
@@ -149,7 +153,6 @@ struct dt__subtree {
     int first, end;
     int node;
     bool whole; /* it is all of a group: its node rounds the sum */
-    int number; /* among those of its node */
     int place;  /* its sum's among a chunk's: among other nodes' ones, or this node's whole ones */
 };
 
@@ -161,10 +164,7 @@ struct dt__group {
 
 /* How a step is done: by owners (step.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
 struct dt__way {
-    /* Allocates, and may fail; then, once all ranks have succeeded, opens messages. */
-    dt_status (*prepare)(struct dt_exchange *x);
-    void (*connect)(struct dt_exchange *x);
-    void (*disconnect)(struct dt_exchange *x);
+    dt_status (*prepare)(struct dt_exchange *x); /* lays out, and allocates */
     /* For agents: begins a step; does what can be done now, and says whether that was anything;
      * says whether the step is done (apart from the agreement on what ranks ask for). */
     void (*begin)(struct dt_exchange *x);
@@ -178,19 +178,14 @@ extern const struct dt__way dt__way_owners, dt__way_reduce;
  * ask for; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each tells each: a tree's
  * messages would each stand behind the gradients in its connection. 512 take three, with 31
  * messages in place of 511. */
-enum { DT__ASKS_ROUNDS = 31, DT__ASKS_REQUESTS = 2 * 128 };
 struct dt__asks {
-    MPI_Request request[DT__ASKS_REQUESTS]; /* sends and receives by turns, by round */
-    int in[DT__ASKS_REQUESTS], out[DT__ASKS_ROUNDS], index[DT__ASKS_REQUESTS];
-    int begin[DT__ASKS_ROUNDS + 1]; /* where a round's requests begin */
-    int rounds;
-    int round, open; /* of this step: rounds done; requests of this one that are under way */
-    int asked;       /* so far */
+    int64_t stride; /* of the next round; 0: none of this step has begun */
+    int out, in[DT__ASKS_RADIX];
+    int come, left; /* of the last round: messages to this node; what is under way */
 };
 
 struct dt__rows;
 struct dt__rows_exchange;
-struct dt__messages;
 struct dt__reduce;
 
 struct dt_exchange {
@@ -204,7 +199,6 @@ struct dt_exchange {
     /* Nodes: index, and agents, of which the first ones talk for their nodes. */
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
-    struct dt__asks asks;
     int nodes, node;
     int workers, agents; /* of this node */
     int agent;           /* this one's number among them; -1: a bank that has workers */
@@ -228,11 +222,9 @@ struct dt_exchange {
     struct dt__group *group;     /* (groups + 1) */
     int *group_of;               /* (R) which each replica is of */
     double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
-    int tags;          /* of a chunk */
     size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
     size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
     size_t byte_count; /* of `bytes` */
-    int acted_chunks, own_chunks;
 
     /* Memory of the node. */
     struct dt__shared shared;
@@ -271,8 +263,9 @@ struct dt_exchange {
      * a name, of which the kernel keeps in memory what there is room for. Else NULL. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
-    struct dt__messages *messages;
     struct dt__reduce *reduce;
+    struct dt__requests requests; /* all that are under way, in whatever way */
+    struct dt__asks asks;
 
     /* The step under way. */
     uint32_t tick;     /* steps begun since create, on every trainer, */
@@ -280,8 +273,12 @@ struct dt_exchange {
     uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
     struct dt_update_info info;
     int started; /* buckets of which this agent's work has begun */
-    int summed;  /* own chunks whose sum is there */
-    enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_KNOWN } norm;
+    /* chunks of the list that are behind this agent: whose sums are there, if they are its own;
+     * whose new weights are, if not */
+    int summed, taken;
+    int sends; /* under way */
+    enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_SENT, DT__NORM_KNOWN } norm;
+    int norm_left;  /* it is being summed over the nodes */
     uint32_t spans; /* synchronization points held */
     struct dt_exchange_times times;
 };
@@ -318,10 +315,16 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 void dt__layout_replicas(struct dt_exchange *x);
 /* Cuts buckets into segments. */
 void dt__layout_segments(struct dt_exchange *x);
-/* Cuts segments into chunks, each with its owner. DT_EMEMORY; DT_EUSAGE: MPI has too few tags. */
+/* Cuts segments into chunks, each with its owner. DT_EMEMORY. */
 dt_status dt__layout_chunks(struct dt_exchange *x);
 /* The floats whose squares this agent adds for the norm: whole blocks. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
+/* The bucket whose turn it is: as they get ready, from the last one; on one node, where all are
+ * ready at once, as the next step needs them. */
+static inline int dt__bucket_at(const struct dt_exchange *x, int turn)
+{
+    return x->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
+}
 /* The rank, of x->all, that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
 /* How many matrices are updated tile by tile. */
@@ -387,11 +390,5 @@ void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uin
  * sums and updates, counts as the network's, or on one node as waited. */
 void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange *x, void *arg),
                          void *arg, const char *what);
-
-/* ---- agreement ------------------------------------------------------------------------------ */
-
-/* First agent, several nodes: once the node's workers have ended the step, sends what they ask for
- * to all other nodes. True if it got on. */
-bool dt__asks_advance(struct dt_exchange *x);
 
 #endif

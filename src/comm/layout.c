@@ -47,18 +47,17 @@ static void find_subtrees(struct dt_exchange *x, int first, int end)
 /* Numbers each node's subtrees, which need not stand in a row: ranks may go to hosts in turn. */
 static void number_subtrees(struct dt_exchange *x)
 {
-    x->tags = x->others = x->own_wholes = 0;
+    x->others = x->own_wholes = 0;
     x->others_whole = true;
     memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
     for (int s = 0; s < x->subtrees; s++) {
         struct dt__subtree *subtree = &x->subtree[s];
         const bool own = subtree->node == x->node;
-        subtree->number = x->subtrees_of[subtree->node]++;
+        x->subtrees_of[subtree->node]++;
         subtree->place = own ? x->own_wholes : x->others;
         x->own_wholes += own && subtree->whole;
         x->others += !own;
         x->others_whole &= own || subtree->whole;
-        if (subtree->number + 2 > x->tags) x->tags = subtree->number + 2;
     }
 }
 
@@ -273,8 +272,6 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     if (at.begin == at.end) return;
     const int wire = at.begin < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
     const int turn = x->spec.norm ? 0 : number;
-    /* Of one node there are as many as memory has room for, and no messages. */
-    const int tag = x->nodes > 1 ? DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags : 0;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
     *chunk = (struct dt__chunk){.bucket = bucket,
                                 .is_tiled = segment->kind == DT__TILED,
@@ -283,7 +280,6 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
                                 .place = index * (int)count + nth,
                                 .places = used * (int)count,
                                 .turn = turn,
-                                .tag = tag,
                                 .at = at,
                                 .wire = wire,
                                 .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
@@ -300,43 +296,20 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     x->byte_count = chunk->update;
     if (wire && x->nodes > 1) x->byte_count += dt__cache_lines(chunk->bytes);
     x->acted += at.end - at.begin;
-    x->acted_chunks++;
-    if (!own) return;
-    x->own += at.end - at.begin;
-    x->own_chunks++;
+    if (own) x->own += at.end - at.begin;
 }
 
-/* The greatest number of segments that are cut into chunks. */
-static int most_segments(const struct dt_exchange *x)
-{
-    return x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices;
-}
-
-/* Each chunk needs tags of its own: checks that MPI has so many. */
-static dt_status check_tags(struct dt_exchange *x)
-{
-    const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->tags;
-    int *most, known;
-    DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
-    if (x->nodes == 1 || end - 1 <= (known ? *most : 32767)) return DT_OK; /* that any MPI has */
-    return dt_fail(
-        DT_EUSAGE,
-        "%d layers, with %d sums of replicas on one host, need %.0f message tags, but MPI "
-        "has %d: expected fewer replicas, or ranks placed host by host",
-        x->spec.buckets, x->tags - 1, end, known ? *most : 32767);
-}
-
-/* Makes the chunks of all owners, in the order in which this node sends: buckets from the last to
- * the first, as they get ready; and owners from the next node on, so that the nodes do not all send
- * to the same one first. */
+/* Makes the chunks of all owners, in the order in which this node sends: bucket by bucket, and
+ * owners from the next node on, so that the nodes do not all send to the same one first. */
 dt_status dt__layout_chunks(struct dt_exchange *x)
 {
     const int next = x->agents_of[(x->node + 1) % x->nodes];
     int number = 0;
-    size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->owners + 1;
-    DT_TRY(check_tags(x));
+    const size_t segments = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
+    const size_t most = x->spec.params / DT__CHUNK + segments * (size_t)x->owners + 1;
     DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
-    for (int b = x->spec.buckets - 1; b >= 0; b--) {
+    for (int turn = 0; turn < x->spec.buckets; turn++) {
+        const int b = dt__bucket_at(x, turn);
         struct dt__bucket *bucket = &x->bucket[b];
         bucket->pieces = bucket->has_shares ? (uint32_t)x->agents : 0;
         bucket->chunk = x->chunks;

@@ -20,10 +20,13 @@ enum dt__end { DT__WORKERS, DT__BANK };
 /* Control words are the first of the memory, each on a cache line of its own. */
 enum { DT__WORD_STRIDE = 64 };
 
-/* The head of an answer; the weights stand behind it. */
-struct dt__head {
-    uint64_t version; /* updates in them */
-    uint64_t floor;   /* fewest gradients of this span in them, of any active worker */
+/* An answer, at either end. */
+struct dt__answer {
+    struct dt__head {     /* the weights stand behind it */
+        uint64_t version; /* updates in them */
+        uint64_t floor;   /* fewest gradients of this span in them, of any active worker */
+    } head;
+    int left; /* it is under way */
 };
 
 struct dt__onesided_ops {
@@ -42,27 +45,24 @@ struct dt__onesided_ops {
     void (*progress)(struct dt__onesided *remote);
     void (*close)(struct dt__onesided *remote); /* of all owners; collective over the trainers */
 
-    /* The rest is for windows alone, and NULL in shared memory. Nothing waits for another rank.
+    /* The rest is for windows alone, and NULL in shared memory. Nothing waits for another rank: a
+     * count of the caller's, `left`, rises at once, and falls in `progress` as things are done.
      *
-     * Begins to put, as a part of set 0 or 1. The bytes land in any order, and nothing says that
-     * they have. */
-    void (*put)(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+     * Begins to put. Done: all has left this rank, and the bytes may change. They land in any
+     * order, and nothing says that they have. */
+    void (*put)(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                 size_t length);
-    /* All of the set, to whatever owner, has left this rank: its bytes may change. */
-    bool (*put_done)(struct dt__onesided *remote, int set);
-    /* Begins fetch_op. What one rank begins at one owner keeps its order. before: the value before
-     * is there once `begun` says so, and until then there is no other such; NULL: nobody wants
-     * it. */
+    /* Begins fetch_op. What one rank begins at one owner keeps its order. Done: the value before is
+     * there. NULL, and left too: nobody wants it. */
     void (*begin)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
-                  uint64_t *before);
-    bool (*begun)(struct dt__onesided *remote);
-    /* The owner answers a worker: `length` bytes of body behind a head; both rest until `sent`. */
-    void (*send)(struct dt__onesided *remote, int worker, const struct dt__head *head,
+                  uint64_t *before, int *left);
+    /* The owner answers a worker: `length` bytes of body behind a head. Both rest until that is
+     * done. */
+    void (*send)(struct dt__onesided *remote, int worker, struct dt__answer *answer,
                  const void *body, size_t length);
-    bool (*sent)(struct dt__onesided *remote, int worker);
-    /* The worker's end of it: where the next answer is to go; and it is there. */
-    void (*expect)(struct dt__onesided *remote, struct dt__head *head, void *body, size_t length);
-    bool (*come)(struct dt__onesided *remote);
+    /* The worker's end of it: where the next answer is to go. Done: it is there. */
+    void (*expect)(struct dt__onesided *remote, struct dt__answer *answer, void *body,
+                   size_t length);
 };
 
 struct dt__onesided {
@@ -80,7 +80,6 @@ dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, si
 struct dt__window_target {
     int owner;            /* rank among the trainers; each has one target at most */
     size_t bytes, zeroed; /* of its memory, as for dt__onesided_shared */
-    size_t answer;        /* longest body */
     struct dt__onesided **out;
 };
 /* The same over a window of all owners' memory. DT_ECOMM: MPI has no such memory here. */

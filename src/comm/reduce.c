@@ -9,17 +9,10 @@
 
 #include "comm/exchange.h"
 
-/* The chunks of one direction, in order; at most DT__STREAM_CHUNKS are under way at once. */
-struct stream {
-    MPI_Comm comm;
-    MPI_Request request[DT__STREAM_CHUNKS];
-    int posted, done; /* of this step */
-};
-
 struct dt__reduce {
-    struct stream up, down;
     const float *mine; /* (P) this rank's sums; zeros of one without replicas */
     float *sum;        /* bank: (P) gradient sums; else NULL */
+    int up, down;      /* of this step: chunks whose sums, and weights, are or were under way */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -28,8 +21,6 @@ static dt_status reduce_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
-    s->up.comm = x->firsts.comm;
-    s->down.comm = MPI_COMM_NULL;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
@@ -46,66 +37,35 @@ static dt_status reduce_prepare(struct dt_exchange *x)
     return dt__keep(&x->kept, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
 
-static void reduce_connect(struct dt_exchange *x)
-{
-    DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->down.comm));
-}
-
-static void reduce_disconnect(struct dt_exchange *x)
-{
-    if (x->reduce && x->reduce->down.comm != MPI_COMM_NULL)
-        DT_MPI(MPI_Comm_free(&x->reduce->down.comm));
-}
-
 /* ---- a step --------------------------------------------------------------------------------- */
 
 static void reduce_begin(struct dt_exchange *x)
 {
-    struct dt__reduce *s = x->reduce;
-    s->up.posted = s->up.done = s->down.posted = s->down.done = 0;
+    x->reduce->up = x->reduce->down = 0;
 }
 
-static bool stream_has_room(const struct stream *stream)
-{
-    return stream->posted - stream->done < DT__STREAM_CHUNKS;
-}
-
-static MPI_Request *stream_at(struct stream *stream, int chunk)
-{
-    return &stream->request[chunk % DT__STREAM_CHUNKS];
-}
-
-/* Whether the oldest chunk that is under way has arrived; counts it. */
-static bool stream_came(struct stream *stream)
-{
-    int came = 0;
-    if (stream->done < stream->posted)
-        DT_MPI(MPI_Test(stream_at(stream, stream->done), &came, MPI_STATUS_IGNORE));
-    stream->done += came;
-    return came;
-}
-
-/* Sends this rank's gradients up, bucket by bucket, as far as can be done now. */
+/* Sends this rank's gradients up, bucket by bucket, as far as can be done now. At most
+ * DT__STREAM_CHUNKS are under way at once. */
 static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = x->started + s->up.posted + s->up.done;
+    const int before = x->started + s->up + x->summed;
     for (; x->started < x->spec.buckets; x->started++) {
-        const int b = x->spec.buckets - 1 - x->started;
+        const int b = dt__bucket_at(x, x->started);
         if (!dt__event_reached(&x->control->bucket[b].ready, x->all_done)) break;
         dt__floats_give(x, x->bucket[b].at);
     }
-    for (; s->up.posted < x->chunks && stream_has_room(&s->up); s->up.posted++) {
-        const struct dt__chunk *chunk = &x->chunk[s->up.posted];
+    for (; s->up < x->chunks && s->up - x->summed < DT__STREAM_CHUNKS; s->up++) {
+        struct dt__chunk *chunk = &x->chunk[s->up];
         const size_t begin = chunk->at.begin;
         if (chunk->bucket < x->spec.buckets - x->started) break;
         DT_MPI(MPI_Ireduce(s->mine + begin, s->sum ? s->sum + begin : NULL,
-                           (int)(chunk->at.end - begin), MPI_FLOAT, MPI_SUM, 0, s->up.comm,
-                           stream_at(&s->up, s->up.posted)));
+                           (int)(chunk->at.end - begin), MPI_FLOAT, MPI_SUM, 0, x->firsts.comm,
+                           dt__request_add(&x->requests, &chunk->left)));
     }
-    while (stream_came(&s->up))
-        continue;
-    return x->started + s->up.posted + s->up.done != before;
+    while (x->summed < s->up && !x->chunk[x->summed].left)
+        x->summed++;
+    return x->started + s->up + x->summed != before;
 }
 
 /* The bank, which has all sums: the norm of the gradient. */
@@ -119,46 +79,44 @@ static void make_norm(struct dt_exchange *x)
 }
 
 /* The bank updates and sends the chunks that are summed (with the norm: all, once all are summed);
- * the other ranks receive them. The bank does not wait for the agreement on what ranks ask for,
- * whose message is queued behind megabytes of gradients: a step that turns out to have failed ends
- * the run, and its weights are never saved. */
+ * the other ranks receive them. Sums and weights have a communicator each, for an order of calls of
+ * their own. The bank does not wait for the agreement on what ranks ask for, whose message is
+ * queued behind megabytes of gradients: a step that turns out to have failed ends the run, and its
+ * weights are never saved. */
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = s->down.posted + s->down.done;
-    int may = s->sum ? s->up.done : x->chunks;
-    if (s->sum && x->spec.norm && s->up.done < x->chunks) may = 0;
-    if (s->sum && x->spec.norm && may && !s->down.posted) make_norm(x);
-    for (; s->down.posted < may && stream_has_room(&s->down); s->down.posted++) {
-        const struct dt__chunk *chunk = &x->chunk[s->down.posted];
+    const int before = s->down + x->taken;
+    int may = x->summed;
+    if (s->sum && x->spec.norm && x->summed < x->chunks) may = 0;
+    if (s->sum && x->spec.norm && may && !s->down) make_norm(x);
+    for (; s->down < may && s->down - x->taken < DT__STREAM_CHUNKS; s->down++) {
+        struct dt__chunk *chunk = &x->chunk[s->down];
         const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
         float *weights = x->vectors[0] + begin;
         if (s->sum)
             x->spec.update(x->spec.arg, &x->info, begin, n, s->sum + begin, x->vectors, weights);
-        DT_MPI(MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, s->down.comm,
-                          stream_at(&s->down, s->down.posted)));
+        DT_MPI(MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, x->all.comm,
+                          dt__request_add(&x->requests, &chunk->left)));
     }
-    while (stream_came(&s->down))
-        dt__event_post(&x->control->bucket[x->chunk[s->down.done - 1].bucket].updated, 1);
-    return s->down.posted + s->down.done != before;
+    for (; x->taken < s->down && !x->chunk[x->taken].left; x->taken++)
+        dt__event_post(&x->control->bucket[x->chunk[x->taken].bucket].updated, 1);
+    return s->down + x->taken != before;
 }
 
 static bool reduce_advance(struct dt_exchange *x)
 {
-    bool moved = advance_up(x);
-    moved |= dt__asks_advance(x);
+    const bool moved = advance_up(x);
     return advance_down(x) || moved;
 }
 
 static bool reduce_done(const struct dt_exchange *x)
 {
-    return x->reduce->up.done == x->chunks && x->reduce->down.done == x->chunks;
+    return x->taken == x->chunks;
 }
 
 const struct dt__way dt__way_reduce = {
     .prepare = reduce_prepare,
-    .connect = reduce_connect,
-    .disconnect = reduce_disconnect,
     .begin = reduce_begin,
     .advance = reduce_advance,
     .done = reduce_done,

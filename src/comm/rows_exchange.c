@@ -9,8 +9,8 @@
  *   answer    the weights of these inputs, range by range, right to where they are read
  *
  * A message is cut into chunks of DT__CHUNK floats: from some size on MPI would first ask the
- * receiver whether it is ready. The first one begins with the length, which tells the receiver how
- * many others there are. As the rows of this step travel with the inputs of the next one, a step
+ * receiver whether it is ready. The first one begins with the length, by which the receiver asks
+ * for the others. As the rows of this step travel with the inputs of the next one, a step
  * waits for two latencies, as it does for dense floats. A round at a span's begin or in an
  * evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
@@ -30,8 +30,9 @@ struct link {
     struct message *message;
     size_t capacity; /* of it, in bytes */
     /* At the owner: */
-    bool known;               /* the first chunk has arrived */
-    int missing;              /* chunks that have not */
+    size_t asked;             /* bytes of it that have been asked for, */
+    int left;                 /* chunks of these that have not come */
+    bool whole;               /* none is wanting */
     struct dt_touched inputs; /* whose weights the node wants */
     float *answer;
 };
@@ -41,17 +42,13 @@ struct dt__rows_exchange {
     int outs, ins;
 
     /* The round under way. */
-    MPI_Request *request;
-    struct link **link_of; /* (requests) the link whose rows arrive; NULL: any other message */
-    int *index;            /* (requests) those that one call has found complete */
-    int requests;
     uint32_t round;     /* rounds begun */
     uint32_t posted;    /* of these, those that this agent has counted in control->pulled */
     uint32_t ended;     /* of these, those that this rank's next read waits for */
     bool step;          /* there are rows to sum */
     bool sent, updated; /* this node's rows; this agent's own rows */
     int missing;        /* nodes whose rows have not all arrived */
-    int left;           /* requests that have not completed */
+    int left;           /* other messages that are under way */
 };
 
 enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
@@ -71,8 +68,8 @@ static void message_map(struct dt_exchange *x, struct link *link)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Allocates room for a link's largest message and answer, and counts their requests. */
-static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requests)
+/* Allocates room for a link's largest message and answer. */
+static dt_status add_link(struct dt_exchange *x, struct link *link)
 {
     const size_t inputs =
         dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
@@ -93,8 +90,6 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
                 sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
-    *requests +=
-        3 + (link->capacity + answer * sizeof(float)) / CHUNK_BYTES + (size_t)x->spec.row_ranges;
     if (link->node != x->node)
         DT_TRY(dt__keep(&x->kept, answer, sizeof(float), "rows", &link->answer));
     return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->message);
@@ -102,7 +97,6 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
 {
-    size_t requests = 0;
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
     DT_TRY(dt__keep(&x->kept, (size_t)x->owners, sizeof *e->out, "rows", &e->out));
@@ -113,44 +107,42 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
         if (x->node_at[rank] == x->node || owner % x->agents != x->agent) continue;
         struct link *link = &e->out[e->outs++];
         *link = (struct link){.node = x->node, .owner = owner, .rank = rank};
-        DT_TRY(add_link(x, link, &requests));
+        DT_TRY(add_link(x, link));
     }
     for (int node = 0; node < x->nodes; node++) {
         if (node == x->node) continue;
         struct link *link = &e->in[e->ins++];
         *link = (struct link){
             .node = node, .owner = x->owner, .rank = dt__agent_rank(x, node, x->owner)};
-        DT_TRY(add_link(x, link, &requests));
+        DT_TRY(add_link(x, link));
     }
-    if (requests > INT32_MAX)
-        return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", requests);
-    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->link_of, "rows", &e->link_of));
-    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->index, "rows", &e->index));
-    DT_TRY(dt__keep(&x->kept, requests, sizeof *e->request, "rows", &e->request));
     return dt__rows_own_tables(x);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* Sends n bytes to a rank, or receives them, in chunks. from: the link whose rows arrive, or NULL.
- * Returns the number of chunks. */
-static int post_chunks(struct dt_exchange *x, void *bytes, size_t n, bool send, int rank, int tag,
-                       struct link *from)
+/* Sends n bytes to who is at the other end, chunk by chunk, or receives them: the node sends rows,
+ * the owner weights. */
+static void move_chunks(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
+                        size_t n, int *left)
 {
-    struct dt__rows_exchange *e = x->rows_exchange;
-    const int before = e->requests;
+    const bool sends = (link->node == x->node) == (tag == DT__TAG_ROWS);
     for (size_t at = 0, some; at < n; at += some) {
         unsigned char *chunk = (unsigned char *)bytes + at;
         some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
-        e->link_of[e->requests] = from;
-        MPI_Request *request = &e->request[e->requests++];
-        if (send)
-            DT_MPI(MPI_Isend(chunk, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
+        if (sends)
+            dt__message_send(&x->requests, left, chunk, some, link->rank, tag);
         else
-            DT_MPI(MPI_Irecv(chunk, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
+            dt__message_receive(&x->requests, left, chunk, some, link->rank, tag);
     }
-    e->left += e->requests - before;
-    return e->requests - before;
+}
+
+/* At the owner: asks for so many bytes of the message, from its begin on. */
+static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
+{
+    move_chunks(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
+                bytes - link->asked, &link->left);
+    link->asked = bytes;
 }
 
 void dt__rows_begin(struct dt_exchange *x, bool step)
@@ -159,13 +151,12 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
     e->round++;
     e->step = step;
     e->sent = e->updated = false;
-    e->requests = e->left = 0;
     e->missing = e->ins;
     for (int l = 0; l < e->ins; l++) {
         struct link *link = &e->in[l];
-        const size_t first = link->capacity < CHUNK_BYTES ? link->capacity : CHUNK_BYTES;
-        link->known = false;
-        link->missing = post_chunks(x, link->message, first, false, link->rank, DT__TAG_ROWS, link);
+        link->whole = false;
+        link->asked = 0;
+        ask_rows(x, link, link->capacity < CHUNK_BYTES ? link->capacity : CHUNK_BYTES);
     }
 }
 
@@ -185,11 +176,13 @@ static void send_rows(struct dt_exchange *x, struct link *link)
     memcpy(count + 1, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
     link->message->length =
         (uint64_t)((unsigned char *)(count + 1 + *count) - (unsigned char *)link->message);
-    post_chunks(x, link->message, link->message->length, true, link->rank, DT__TAG_ROWS, NULL);
+    move_chunks(x, link, DT__TAG_ROWS, link->message, link->message->length,
+                &x->rows_exchange->left);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
         float *place = dt__rows_pulled_at(x, i, inputs, &floats);
-        post_chunks(x, place, floats * sizeof *place, false, link->rank, DT__TAG_WEIGHTS, NULL);
+        move_chunks(x, link, DT__TAG_ROW_WEIGHTS, place, floats * sizeof *place,
+                    &x->rows_exchange->left);
     }
 }
 
@@ -200,7 +193,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const size_t floats =
             dt__rows_read_weights(x, i, link->inputs.row, *link->inputs.count, at);
-        post_chunks(x, at, floats * sizeof *at, true, link->rank, DT__TAG_WEIGHTS, NULL);
+        move_chunks(x, link, DT__TAG_ROW_WEIGHTS, at, floats * sizeof *at, &x->rows_exchange->left);
         at += floats;
     }
 }
@@ -217,17 +210,15 @@ static void answer_own_node(struct dt_exchange *x)
     }
 }
 
-/* A chunk of a node's rows has arrived; the first one tells how many others there are. */
-static void chunk_arrived(struct dt_exchange *x, struct link *link)
+/* All chunks have come that were asked for; the first one tells how many others there are. */
+static void take_rows(struct dt_exchange *x, struct link *link)
 {
-    const size_t length = link->message->length;
-    link->missing--;
-    if (!link->known && length > CHUNK_BYTES)
-        link->missing += post_chunks(x, (unsigned char *)link->message + CHUNK_BYTES,
-                                     length - CHUNK_BYTES, false, link->rank, DT__TAG_ROWS, link);
-    link->known = true;
-    if (link->missing) return;
+    if (link->asked < link->message->length) {
+        ask_rows(x, link, link->message->length);
+        return;
+    }
     message_map(x, link);
+    link->whole = true;
     x->rows_exchange->missing--;
 }
 
@@ -249,7 +240,6 @@ bool dt__rows_advance(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     bool moved = false;
-    int ended = 0;
     const double start = dt_clock_secs();
     if (!e->sent && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
         dt__rows_merge_needs(x);
@@ -258,11 +248,8 @@ bool dt__rows_advance(struct dt_exchange *x)
         moved = e->sent = true;
         x->times.reduce += dt_clock_secs() - start;
     }
-    if (e->left)
-        DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
-    for (int i = 0; i < ended; i++, e->left--)
-        if (e->link_of[e->index[i]]) chunk_arrived(x, e->link_of[e->index[i]]);
-    moved |= ended > 0;
+    for (int l = 0; l < e->ins; l++)
+        if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);
     if (!e->updated && dt__rows_summed(x) && (!e->step || x->norm == DT__NORM_KNOWN)) {
         update_rows(x);
         moved = true;

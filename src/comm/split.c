@@ -3,7 +3,6 @@
  * other nodes lack goes straight from worker to worker, without waiting for one another's order. */
 #include "dtrain/split.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "comm/exchange.h"
@@ -34,13 +33,12 @@ struct dt_split {
     struct dt_exchange *x;
     struct dt_split_spec spec;
     struct dt_split_layer *layer; /* (layers), copied */
-    MPI_Comm comm;
-    struct place *worker; /* (world->workers) */
-    int self;             /* -1: none of them */
-    int *owner;           /* (parts) a worker */
-    struct sum *sum;      /* (sums) in the order of the parts: of this node the workers' */
-    int *sum_at;          /* (parts) the one that begins with this part */
-    struct sum *give;     /* (gives) the same of nodes alone: what they send to others */
+    struct place *worker;         /* (world->workers) */
+    int self;                     /* -1: none of them */
+    int *owner;                   /* (parts) a worker */
+    struct sum *sum;              /* (sums) in the order of the parts: of this node the workers' */
+    int *sum_at;                  /* (parts) the one that begins with this part */
+    struct sum *give;             /* (gives) the same of nodes alone: what they send to others */
     int sums, gives;
 
     struct dt__shared shared;
@@ -51,8 +49,7 @@ struct dt_split {
 
     int *row;    /* (R + 1) where rows of a replica begin, in this step */
     float *send; /* (this node's gives, max_rows, widest input) for other nodes */
-    MPI_Request *request;
-    int requests;
+    int left;    /* messages under way */
 };
 
 /* ---- who has what --------------------------------------------------------------------------- */
@@ -136,21 +133,6 @@ static void deal_memory(struct dt_split *s, struct dt__room *room)
         s->sum[i].data = dt__room_take(room, rows * widest_sum(s), sizeof(float));
 }
 
-/* Messages of this worker in one exchange, at most: its rows to or from a helper on each node or a
- * subtree of each, and those of each worker that it helps, of so many subtrees of this node (own);
- * or, of each part that it owns, each worker's rows. */
-static size_t most_requests(const struct dt_split *s, size_t own)
-{
-    const struct place *self = s->self >= 0 ? &s->worker[s->self] : NULL;
-    const size_t workers = (size_t)s->x->world->workers, nodes = (size_t)s->x->nodes;
-    const size_t parts = self ? (size_t)(self->part_end - self->part) : 0;
-    size_t blocks = 1;
-    for (int l = 0; l < s->spec.layers; l++)
-        if (dt_split_blocks(s->layer[l].nin) > blocks) blocks = dt_split_blocks(s->layer[l].nin);
-    return (nodes + (size_t)s->gives + (1 + own) * workers) * (blocks + 1) + (size_t)s->spec.parts +
-           parts * workers;
-}
-
 static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
 {
     const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
@@ -177,11 +159,10 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     size_t own = 0; /* subtrees of this node's */
     dt_status status = dt_alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
-        *s = (struct dt_split){.x = x, .comm = MPI_COMM_NULL, .self = x->world->worker};
+        *s = (struct dt_split){.x = x, .self = x->world->worker};
         status = allocate(s, spec);
     }
     DT_GUARD(dt_ranks_agree(&x->all, status));
-    DT_MPI(MPI_Comm_dup(x->all.comm, &s->comm));
     list_workers(s);
     list_sums(s);
     deal_memory(s, &room);
@@ -193,11 +174,8 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     deal_memory(s, &room);
     for (int g = 0; g < s->gives && x->nodes > 1; g++)
         own += s->give[g].node == x->node;
-    status =
-        dt__keep(&s->kept, most_requests(s, own), sizeof(MPI_Request), "requests", &s->request);
-    if (!status)
-        status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
-                          "sums of split layers", &s->send);
+    status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
+                      "sums of split layers", &s->send);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     *out = s;
 done:
@@ -208,7 +186,6 @@ done:
 void dt_split_destroy(struct dt_split *s)
 {
     if (!s) return;
-    if (s->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->comm));
     dt__shared_free(&s->shared);
     dt__kept_free(&s->kept);
     dt_free(s);
@@ -314,30 +291,19 @@ float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block
  * post in the same order. */
 static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
-    MPI_Request *request = &s->request[s->requests];
-    if (!n || (from != s->self && to != s->self)) return;
-    if (n > INT_MAX) {
-        (void)dt_fail(DT_EUSAGE,
-                      "%zu floats in a message of a split layer, expected at most %d: a "
-                      "smaller train.batch, or a larger run.parts",
-                      n, INT_MAX);
-        dt_world_abort(s->x->world, DT_EUSAGE);
-    }
+    struct dt__requests *requests = &s->x->requests;
     if (from == s->self)
-        DT_MPI(MPI_Isend(floats, (int)n, MPI_FLOAT, s->worker[to].rank, 0, s->comm, request));
-    else
-        DT_MPI(MPI_Irecv(floats, (int)n, MPI_FLOAT, s->worker[from].rank, 0, s->comm, request));
-    s->requests++;
+        dt__message_send(requests, &s->left, floats, n * sizeof(float), s->worker[to].rank,
+                         DT__TAG_SPLIT);
+    else if (to == s->self)
+        dt__message_receive(requests, &s->left, floats, n * sizeof(float), s->worker[from].rank,
+                            DT__TAG_SPLIT);
 }
 
 static bool messages_done(struct dt_exchange *x, void *arg)
 {
-    struct dt_split *s = arg;
-    int done;
     (void)x;
-    DT_MPI(MPI_Testall(s->requests, s->request, &done, MPI_STATUSES_IGNORE));
-    if (done) s->requests = 0;
-    return done;
+    return !((const struct dt_split *)arg)->left;
 }
 
 /* All messages have come and gone; gradients of other layers get on meanwhile. */

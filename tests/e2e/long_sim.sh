@@ -45,13 +45,13 @@ planted() {
     mkdir -p "$tmp/copy/build" "$tmp/copy/tests"
     cp -a "$root/Makefile" "$root/src" "$root/include" "$root/scripts" "$tmp/copy"
     cp -a "$root/build/sim" "$tmp/copy/build/sim"
-    sed -i "$2" "$tmp/copy/src/comm/step.c"
-    ! cmp -s "$root/src/comm/step.c" "$tmp/copy/src/comm/step.c" || fail "$1: no such line"
+    sed -i "$2" "$tmp/copy/src/comm/step.c" "$tmp/copy/src/comm/requests.c"
+    ! diff -rq "$root/src/comm" "$tmp/copy/src/comm" >"$tmp/diff" || fail "$1: no such line"
     make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail "$1: make sim"; }
     # shellcheck disable=SC2086
     (cd "$tmp/copy" && ! SIM_PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
         >"$tmp/$1" 2>&1 || fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
-planted race 's/if (--chunk->missing > 0) return;/if (--chunk->missing != 1) return;/' 'ends otherwise'
-planted deadlock 's/m->done += count;/m->done++;/' 'sim: deadlock'
+planted race 's/if (chunk->left) break;/if (chunk->left > 1) break;/' 'ends otherwise'
+planted deadlock 's/--\*r->left\[i\];/*r->left[i] -= ended < 3;/' 'sim: deadlock'

@@ -29,7 +29,7 @@ struct fake_memory { /* an owner's */
     struct fake_answer { /* to each worker */
         bool expected;
         int left; /* words under way */
-        struct dt__head *head;
+        struct dt__answer *sent, *come; /* the owner's, the worker's */
         void *body;
     } answer[FAKE_ACTORS];
 };
@@ -48,8 +48,9 @@ struct fake_copy { /* a word under way */
     unsigned char *to;
     const unsigned char *from; /* NULL: `sent`, for the sender may have changed it since */
     unsigned char sent[8];
-    int actor; /* -1: of an answer, ... */
-    int *left; /* ... or of a put, of which so much is still to come, or to leave */
+    int actor; /* -1: of an answer */
+    int *left; /* of which so much is still to come, or to leave */
+    struct fake_answer *answer; /* NULL: of a put */
     size_t bytes;
 };
 struct fake_op { /* on a control word, begun */
@@ -57,7 +58,7 @@ struct fake_op { /* on a control word, begun */
     uint64_t *word;
     enum dt__op op;
     uint64_t value, *before;
-    int actor;
+    int *left, actor;
 };
 struct fake {
     uint64_t random; /* state */
@@ -74,7 +75,6 @@ struct fake {
     struct fake_copy pending[FAKE_PENDING];
     struct fake_op op[FAKE_PENDING];
     int pendings, ops;
-    int puts[FAKE_ACTORS][2]; /* words of each actor's sets that have not left */
     char failure[200];
     struct fake_memory memory[FAKE_ACTORS];
     _Alignas(64) unsigned char stack[FAKE_ACTORS][FAKE_STACK];
@@ -134,12 +134,12 @@ static void fake_land(struct fake *fake, int i)
 {
     const struct fake_copy *copy = &fake->pending[i];
     memcpy(copy->to, copy->from ? copy->from : copy->sent, copy->bytes);
-    if (copy->left) --*copy->left;
+    if (copy->left && --*copy->left == 0 && copy->answer) copy->answer->sent->left = copy->answer->come->left = 0;
     fake->pending[i] = fake->pending[--fake->pendings];
 }
 
 static void fake_launch(struct fake *fake, int actor, void *to, const void *from, size_t length,
-                        int *left)
+                        int *left, struct fake_answer *answer)
 {
     for (size_t at = 0; at < length; at += 8) {
         if (fake->pendings == FAKE_PENDING) fake_land(fake, 0);
@@ -149,37 +149,38 @@ static void fake_launch(struct fake *fake, int actor, void *to, const void *from
                                .from = (const unsigned char *)from + at,
                                .actor = actor,
                                .left = left,
+                               .answer = answer,
                                .bytes = length - at < 8 ? length - at : 8};
     }
 }
 
 /* What has left is a copy, which lands when it will. */
-static void fake_put(struct dt__onesided *remote, int set, size_t offset, const void *bytes,
+static void fake_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                      size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
     fake_yield(fake);
-    fake_launch(fake, port->actor, port->memory->public + offset, bytes, length,
-                &fake->puts[port->actor][set]);
+    fake_launch(fake, port->actor, port->memory->public + offset, bytes, length, left, NULL);
     fake_yield(fake);
 }
 
-static bool fake_put_done(struct dt__onesided *remote, int set)
+/* All of a count of this actor's has left, now and then: its bytes may change. */
+static void fake_progress(struct dt__onesided *remote)
 {
     struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
-    int *puts = &fake->puts[port->actor][set];
-    if (*puts && fake_random(fake, 2)) return false;
-    for (int i = 0; i < fake->pendings; i++) {
+    if (!fake->pendings) return;
+    const struct fake_copy *some = &fake->pending[fake_random(fake, (uint64_t)fake->pendings)];
+    int *left = some->actor == port->actor ? some->left : NULL;
+    for (int i = 0; i < fake->pendings && left; i++) {
         struct fake_copy *copy = &fake->pending[i];
-        if (copy->left != puts) continue;
+        if (copy->left != left) continue;
         memcpy(copy->sent, copy->from, copy->bytes);
         copy->from = NULL;
         copy->left = NULL;
     }
-    *puts = 0;
-    return true;
+    if (left) *left = 0;
 }
 
 /* Operations of one actor at one memory keep their order. */
@@ -189,6 +190,7 @@ static void fake_land_op(struct fake *fake, int i)
         if (fake->op[k].memory == fake->op[i].memory && fake->op[k].actor == fake->op[i].actor) i = k;
     const struct fake_op op = fake->op[i];
     if (op.before) *op.before = *op.word;
+    if (op.left) --*op.left;
     if (op.op != DT__NO_OP) *op.word = op.value + (op.op == DT__SUM ? *op.word : 0);
     memmove(&fake->op[i], &fake->op[i + 1], (size_t)(--fake->ops - i) * sizeof op);
 }
@@ -215,37 +217,27 @@ static void fake_sync(struct dt__onesided *remote)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void fake_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
-                      const void *body, size_t length)
+static void fake_send(struct dt__onesided *remote, int worker, struct dt__answer *answer, const void *body,
+                      size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
-    struct fake_answer *answer = &port->memory->answer[worker];
-    if (!answer->expected || answer->left) fake_fail(port->fake, "an answer to nobody");
-    fake_launch(port->fake, -1, answer->body, body, length, &answer->left);
-    fake_launch(port->fake, -1, answer->head, head, sizeof *head, &answer->left);
-    answer->expected = false;
+    struct fake_answer *way = &port->memory->answer[worker];
+    if (!way->expected || way->left) fake_fail(port->fake, "an answer to nobody");
+    way->sent = answer;
+    answer->left = 1;
+    fake_launch(port->fake, -1, way->body, body, length, &way->left, way);
+    fake_launch(port->fake, -1, &way->come->head, &answer->head, sizeof answer->head, &way->left, way);
+    way->expected = false;
     fake_yield(port->fake);
 }
 
-static bool fake_sent(struct dt__onesided *remote, int worker)
-{
-    return ((struct fake_port *)remote)->memory->answer[worker].left == 0;
-}
-
-static void fake_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
-                        size_t length)
+static void fake_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
     memset(body, 0xEE, length); /* what is read before it has come is garbage */
+    answer->left = 1;
     port->memory->answer[port->actor - 1] =
-        (struct fake_answer){.expected = true, .head = head, .body = body};
-}
-
-static bool fake_come(struct dt__onesided *remote)
-{
-    struct fake_port *port = (struct fake_port *)remote;
-    const struct fake_answer *answer = &port->memory->answer[port->actor - 1];
-    return !answer->expected && !answer->left;
+        (struct fake_answer){.expected = true, .come = answer, .body = body};
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
@@ -268,22 +260,15 @@ static uint64_t fake_fetch_op(struct dt__onesided *remote, int word, enum dt__op
 }
 
 static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
-                       uint64_t *before)
+                       uint64_t *before, int *left)
 {
     struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
     if (before) *before = fake_random(fake, 8);
+    if (left) ++*left;
     fake->op[fake->ops++] = (struct fake_op){
-        port->memory, &port->memory->word[word % FAKE_WORDS], op, value, before, port->actor};
+        port->memory, &port->memory->word[word % FAKE_WORDS], op, value, before, left, port->actor};
     fake_linger(fake);
-}
-
-static bool fake_begun(struct dt__onesided *remote)
-{
-    struct fake_port *port = (struct fake_port *)remote;
-    for (int i = 0; i < port->fake->ops; i++)
-        if (port->fake->op[i].before && port->fake->op[i].actor == port->actor) return false;
-    return true;
 }
 
 /* Where memory is shared, no news is a sleep without end. */
@@ -298,11 +283,6 @@ static void fake_pause(struct dt__onesided *remote, const char *what)
     port->fake->looked[port->actor] = *news;
 }
 
-static void fake_progress(struct dt__onesided *remote)
-{
-    (void)remote;
-}
-
 static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 {
     ((struct fake_port *)remote)->fake->news[whom]++;
@@ -315,13 +295,9 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
 {
     static const struct dt__onesided_ops ops = {
         .put = fake_put,
-        .put_done = fake_put_done,
         .begin = fake_begin,
-        .begun = fake_begun,
         .send = fake_send,
-        .sent = fake_sent,
         .expect = fake_expect,
-        .come = fake_come,
         .fetch_op = fake_fetch_op,
         .sync = fake_sync,
         .pause = fake_pause,

@@ -232,9 +232,9 @@ static int actor_of(struct dt__onesided *remote)
     return ((struct fake_port *)remote)->actor;
 }
 
-static bool faulty_put_done(struct dt__onesided *remote, int set)
+static void faulty_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes, size_t length)
 {
-    return fault == EARLY_BELL || fake_put_done(remote, set);
+    fake_put(remote, fault == EARLY_BELL ? NULL : left, offset, bytes, length);
 }
 
 static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
@@ -244,9 +244,10 @@ static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_n
     return fault == TORN ? head->checksum : dt__slot_checksum(slice, note, gradient, seen);
 }
 
-static bool faulty_come(struct dt__onesided *remote)
+static void faulty_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
 {
-    return fault == EARLY_ANSWER || fake_come(remote);
+    fake_expect(remote, answer, body, length);
+    if (fault == EARLY_ANSWER) answer->left = 0;
 }
 
 static uint64_t doorbells(const struct dt__onesided *remote, int worker)
@@ -311,9 +312,9 @@ static void wrap_operations(struct fake *fake)
 {
     static struct dt__onesided_ops ops;
     ops = *fake->port[0][0].remote.ops;
-    ops.put_done = faulty_put_done;
+    ops.put = faulty_put;
     ops.fetch_op = faulty_fetch_op;
-    ops.come = faulty_come;
+    ops.expect = faulty_expect;
     memset(did, 0, sizeof did);
     for (int m = 0; m < fake->memories; m++)
         for (int i = 0; i < fake->actors; i++)
@@ -456,7 +457,7 @@ static void end_span(struct dt_async *async)
 
 static uint64_t version_of(const struct dt_async *worker, int slice)
 {
-    return worker->shared ? worker->read->version : worker->slice[slice].head.version;
+    return worker->shared ? worker->read->version : worker->slice[slice].answer.head.version;
 }
 
 static void worker_body(void)

@@ -1,0 +1,66 @@
+/* The list of requests that are under way. */
+#include "comm/requests.h"
+
+#include "base/limits.h"
+#include "comm/world.h"
+
+MPI_Request *dt__request_add(struct dt__requests *r, int *left)
+{
+    size_t room[] = {r->room, r->room, r->room}, need = (size_t)r->count + 1;
+    dt_status status = dt_grow(&r->request, &room[0], need, sizeof *r->request, "requests");
+    if (!status) status = dt_grow(&r->left, &room[1], need, sizeof *r->left, "requests");
+    if (!status) status = dt_grow(&r->index, &room[2], need, sizeof *r->index, "requests");
+    if (status) dt_world_abort(r->world, status);
+    r->room = room[0];
+    r->left[r->count] = left;
+    ++*left;
+    return &r->request[r->count++];
+}
+
+bool dt__requests_advance(struct dt__requests *r)
+{
+    const int before = r->count;
+    int ended;
+    if (!r->count) return false;
+    DT_MPI(MPI_Testsome(r->count, r->request, &ended, r->index, MPI_STATUSES_IGNORE));
+    r->count = 0;
+    for (int i = 0; i < before; i++) {
+        if (r->request[i] == MPI_REQUEST_NULL) {
+            --*r->left[i];
+            continue;
+        }
+        r->request[r->count] = r->request[i];
+        r->left[r->count++] = r->left[i];
+    }
+    return r->count != before;
+}
+
+void dt__requests_free(struct dt__requests *r)
+{
+    dt_free(r->request);
+    dt_free(r->left);
+    dt_free(r->index);
+    *r = (struct dt__requests){.comm = MPI_COMM_NULL};
+}
+
+/* Counts are int. */
+static int part_at(size_t length, size_t at)
+{
+    return (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+}
+
+void dt__message_send(struct dt__requests *r, int *left, const void *bytes, size_t length, int rank,
+                      int tag)
+{
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
+        DT_MPI(MPI_Isend((const char *)bytes + at, part_at(length, at), MPI_BYTE, rank, tag,
+                         r->comm, dt__request_add(r, left)));
+}
+
+void dt__message_receive(struct dt__requests *r, int *left, void *bytes, size_t length, int rank,
+                         int tag)
+{
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
+        DT_MPI(MPI_Irecv((char *)bytes + at, part_at(length, at), MPI_BYTE, rank, tag, r->comm,
+                         dt__request_add(r, left)));
+}
