@@ -45,8 +45,8 @@ dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n
 
 struct dt_report; /* RUN_DIR/metrics.jsonl and the progress line on stderr */
 
-/* Opens for appending; a torn last line is cut off. total_steps: for the time left. */
-dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out);
+/* Opens for appending; a torn last line is cut off. */
+dt_status dt_report_open(const char *run_dir, struct dt_report **out);
 dt_status
 dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 
@@ -79,8 +79,8 @@ dt_status dt_record_line(struct dt_report *report, const char *json);
 /* Training's state, shown as one self-updating line on a terminal (at most 5 a second), or as a
  * plain line at most every 10 seconds elsewhere. */
 struct dt_progress {
-    uint64_t step;
-    double epoch, loss, samples_per_sec;
+    uint64_t step, last_step;
+    double epoch, loss, lr, samples_per_sec, wall_secs;
     double secs_left; /* NaN: not known */
     char best[48];    /* "  best accuracy 0.97" so far; "": nothing was measured */
 };
@@ -88,17 +88,11 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
 
 /* ---- status --------------------------------------------------------------------------------- */
 
-struct dt_run_status {
-    struct dt_progress progress;
-    uint64_t last_step;
-    double lr, wall_secs;
-    int nranks;
-    const struct dt_rank_status *ranks; /* (nranks) */
-};
-/* True every two seconds: then dt_run_status_write rewrites RUN_DIR/status.json. A failure is
- * warned of once; dt_report_close removes the file. */
+/* True every two seconds: then dt_run_status_write rewrites RUN_DIR/status.json, with what each of
+ * (nranks) ranks does. A failure is warned of once; dt_report_close removes the file. */
 bool dt_run_status_due(struct dt_report *report);
-void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status);
+void dt_run_status_write(struct dt_report *report, const struct dt_progress *progress, int nranks,
+                         const struct dt_rank_status *ranks);
 
 /* ---- trace ---------------------------------------------------------------------------------- */
 

@@ -28,8 +28,8 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
          speed[80] = ""; /* none is known at first */
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
-    if (report->total_steps > 0)
-        snprintf(total, sizeof total, "/%llu", (unsigned long long)report->total_steps);
+    if (progress->last_step > 0)
+        snprintf(total, sizeof total, "/%llu", (unsigned long long)progress->last_step);
     if (s >= 3600)
         snprintf(left, sizeof left, "%llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
     else if (secs >= 0 && secs < 1e9)
@@ -57,9 +57,11 @@ bool dt_run_status_due(struct dt_report *report)
     return true;
 }
 
-static dt_status format_status(struct dt_json *json, const struct dt_run_status *status,
-                               struct dt_text *text)
+static dt_status format_status(struct dt_report *report, const struct dt_progress *progress,
+                               int nranks, const struct dt_rank_status *ranks)
 {
+    struct dt_json *json = &report->status_json;
+    struct dt_text *text = &report->status_text;
     char host[65] = "";
     gethostname(host, sizeof host - 1);
     dt_text_clear(text);
@@ -67,19 +69,18 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
     dt_json_int(json, "time_unix", dt_clock_unix());
     dt_json_text(json, "host", host);
     dt_json_int(json, "pid", getpid());
-    dt_json_int(json, "step", (int64_t)status->progress.step);
-    dt_json_int(json, "last_step", (int64_t)status->last_step);
-    dt_json_real(json, "epoch", status->progress.epoch);
-    dt_json_real(json, "loss", status->progress.loss);
-    dt_json_real(json, "lr", status->lr);
-    dt_json_real(json, "samples_per_sec", status->progress.samples_per_sec);
-    dt_json_real(json, "wall_secs", status->wall_secs);
-    dt_json_real(json, "secs_left", status->progress.secs_left);
+    dt_json_int(json, "step", (int64_t)progress->step);
+    dt_json_int(json, "last_step", (int64_t)progress->last_step);
+    dt_json_real(json, "epoch", progress->epoch);
+    dt_json_real(json, "loss", progress->loss);
+    dt_json_real(json, "lr", progress->lr);
+    dt_json_real(json, "samples_per_sec", progress->samples_per_sec);
+    dt_json_real(json, "wall_secs", progress->wall_secs);
+    dt_json_real(json, "secs_left", progress->secs_left);
     DT_TRY(dt_json_end(json));
     json->text.data[json->text.length - 1] = '\0'; /* the ranks go before the closing brace */
     dt_text_add(text, "%s,\"ranks\":[\n", json->text.data);
-    for (int i = 0; i < status->nranks; i++) {
-        const struct dt_rank_status *rank = &status->ranks[i];
+    for (const struct dt_rank_status *rank = ranks; rank < ranks + nranks; rank++) {
         dt_json_begin(json);
         dt_json_int(json, "rank", rank->rank);
         dt_json_text(json, "host", rank->host);
@@ -111,12 +112,12 @@ dt_status dt__report_place(const struct dt_text *text, const char *made, const c
     return status;
 }
 
-void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status)
+void dt_run_status_write(struct dt_report *report, const struct dt_progress *progress, int nranks,
+                         const struct dt_rank_status *ranks)
 {
-    struct dt_text *text = &report->status_text;
     if (report->status_fails) return;
-    if (format_status(&report->status_json, status, text) ||
-        dt__report_place(text, report->status_made, report->status_path)) {
+    if (format_status(report, progress, nranks, ranks) ||
+        dt__report_place(&report->status_text, report->status_made, report->status_path)) {
         report->status_fails = true;
         dt_warn("%s; dtrain top sees the records alone", dt_error_text());
     }

@@ -54,11 +54,11 @@ dt_status dt_report_append(const char *run_dir, const char *line)
     return status;
 }
 
-dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out)
+dt_status dt_report_open(const char *run_dir, struct dt_report **out)
 {
     struct dt_report *report;
     DT_TRY(dt_alloc(1, sizeof *report, "report", &report));
-    *report = (struct dt_report){.fd = -1, .total_steps = total_steps, .shown_at = -1};
+    *report = (struct dt_report){.fd = -1, .shown_at = -1};
     report->terminal = dt_log_is_terminal();
     dt_status status = dt_format(&report->path, "%s/metrics.jsonl", run_dir);
     if (!status) status = dt_format(&report->status_path, "%s/status.json", run_dir);

@@ -30,7 +30,6 @@ struct dt_report {
     void *listener_arg;
     struct dt__tensorboard *tensorboard; /* NULL: none */
     struct dt__prometheus *prometheus;
-    uint64_t total_steps;
     bool terminal;
     double shown_at; /* clock of the last progress shown; -1: none yet */
 

@@ -270,9 +270,13 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
     const bool trained = state->loss_rows > 0;
     const double secs = state->train_secs - (trained ? bank->log_train_secs : 0);
     const double rows = trained ? state->loss_rows - bank->log_rows_before : (double)state->samples;
-    struct dt_progress progress = {.step = job->step,
-                                   .epoch = epoch_at(bank, state->samples),
-                                   .samples_per_sec = secs > 0 ? rows / secs : 0};
+    struct dt_progress progress = {
+        .step = job->step,
+        .last_step = job->last_step,
+        .epoch = epoch_at(bank, state->samples),
+        .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
+        .samples_per_sec = secs > 0 ? rows / secs : 0,
+        .wall_secs = dt__wall_secs(bank)};
     for (int r = 0; r < job->replicas; r++)
         progress.loss += state->loss_sums[r];
     progress.loss = trained ? progress.loss / state->loss_rows : (double)NAN;
@@ -315,14 +319,7 @@ void dt__show_progress(struct dt_bank *bank)
         if (secs > 0 && rank->samples)
             rank->samples_per_sec = (double)(rank->samples - before) / secs;
     }
-    const struct dt_run_status status = {
-        .progress = progress,
-        .last_step = job->last_step,
-        .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
-        .wall_secs = dt__wall_secs(bank),
-        .nranks = size,
-        .ranks = bank->ranks};
-    dt_run_status_write(bank->report, &status);
+    dt_run_status_write(bank->report, &progress, size, bank->ranks);
 }
 
 void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
@@ -351,7 +348,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     dt__advise_loss(bank);
     struct dt_json *record = dt_record_begin(bank->report, "train");
     record_progress(record, bank, progress.loss, progress.samples_per_sec);
-    dt_json_real(record, "lr", dt_schedule_lr(&job->schedule, job->step - 1));
+    dt_json_real(record, "lr", progress.lr);
     if (job->mode == DT_MODE_ASYNC) {
         dt_json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
         dt_json_int(record, "staleness_max", (int64_t)staleness->max);

@@ -229,7 +229,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     bank->dir_made = false;
     DT_TRY(dt_file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
                          strlen(bank->state.config), NULL, NULL));
-    DT_TRY(dt_report_open(dir, job->last_step, &bank->report));
+    DT_TRY(dt_report_open(dir, &bank->report));
     if (config->report.tensorboard) DT_TRY(dt_report_tensorboard(bank->report, dir));
     if (*prometheus) DT_TRY(dt_report_prometheus(bank->report, prometheus, dir));
     dt_report_listen(bank->report, bank->options->record, bank->options->arg);

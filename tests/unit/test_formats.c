@@ -14,7 +14,7 @@ static struct dt_report *report;
 static void set_up(void)
 {
     scratch_enter(scratch);
-    EXPECT_OK(dt_report_open(".", 100, &report));
+    EXPECT_OK(dt_report_open(".", &report));
 }
 
 static void write_train(int step, double loss)

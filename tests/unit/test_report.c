@@ -80,7 +80,7 @@ static void set_up(const char *content)
 {
     scratch_enter(scratch);
     if (content) EXPECT_OK(dt_file_write("metrics.jsonl", content, strlen(content), NULL, NULL));
-    EXPECT_OK(dt_report_open(".", 100, &report));
+    EXPECT_OK(dt_report_open(".", &report));
 }
 
 static void tear_down(void)
@@ -392,7 +392,7 @@ START_TEST(a_failed_last_sync_or_close_is_told)
     fsync_fails = true;
     EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot sync");
     fsync_fails = false;
-    EXPECT_OK(dt_report_open(".", 100, &report));
+    EXPECT_OK(dt_report_open(".", &report));
     close_fails = true;
     EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot close");
     close_fails = false;
@@ -402,7 +402,7 @@ END_TEST
 
 START_TEST(a_directory_that_is_not_there_is_an_error)
 {
-    EXPECT_FAIL(dt_report_open("/none/such", 1, &report), DT_EIO,
+    EXPECT_FAIL(dt_report_open("/none/such", &report), DT_EIO,
                 "/none/such/metrics.jsonl: cannot open: No such file");
     EXPECT_OK(dt_report_close(NULL));
 }
@@ -434,8 +434,8 @@ START_TEST(progress_is_sparse_in_a_file)
     unsetenv("OMPI_COMM_WORLD_RANK");
     scratch_enter(scratch);
     redirect_stderr();
-    EXPECT_OK(dt_report_open(".", 100, &report));
-    struct dt_progress progress = {1, 0.25, 0.5, 1234, 3723, "  best rmse 2"};
+    EXPECT_OK(dt_report_open(".", &report));
+    struct dt_progress progress = {1, 100, 0.25, 0.5, 0.1, 1234, 5, 3723, "  best rmse 2"};
     dt_progress_show(report, &progress, false);
     progress.step = 2;
     ahead = 9;
@@ -467,14 +467,14 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
 /* status.json stands as long as the report is open. Would catch a full disk that is told of every two seconds. */
 START_TEST(a_status_that_fails_is_told_once)
 {
-    const struct dt_run_status status = {.last_step = 100};
+    const struct dt_progress progress = {.last_step = 100};
     set_up(NULL);
     dt_log_set_sink(count_warnings, NULL);
-    dt_run_status_write(report, &status);
+    dt_run_status_write(report, &progress, 0, NULL);
     ck_assert_int_eq(access("status.json", F_OK), 0);
     disk_bytes = 0;
     for (int i = 0; i < 3; i++)
-        dt_run_status_write(report, &status);
+        dt_run_status_write(report, &progress, 0, NULL);
     dt_log_set_sink(NULL, NULL);
     disk_bytes = -1;
     ck_assert_int_eq(warnings, 1);
