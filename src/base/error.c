@@ -47,6 +47,17 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     return length;
 }
 
+void dt__text_print(FILE *out, const char *format, ...)
+{
+    char text[8192];
+    va_list args;
+    va_start(args, format);
+    const size_t length = dt__text_format(text, sizeof text, format, args);
+    va_end(args);
+    if (length && format[strlen(format) - 1] == '\n') text[length - 1] = '\n';
+    fputs(text, out);
+}
+
 /* ---- what may be meant ----------------------------------------------------------------------- */
 
 size_t dt__edit_distance(const char *a, const char *b)

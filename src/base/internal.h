@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dtrain/base.h"
@@ -17,6 +18,9 @@
  * control characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+/* Prints a line, or a part of one, likewise, but for a line's end that the format has as its last:
+ * of texts from files, a terminal obeys nothing. */
+void dt__text_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Letters to insert, delete or replace to get from one to the other (Levenshtein); of long texts
  * only the first bytes are looked at. */

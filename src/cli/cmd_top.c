@@ -131,12 +131,10 @@ static void models_print(const struct view *view)
     double value;
     const char *metric = view->run->metric;
     if (dt_history_best(view->run, &best, &value)) {
-        printf("best ");
-        cli_print_text(metric, 0);
-        printf(" %.6g at step %.0f", value,
-               dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
-        printf(", last %.6g at step %.0f\n", dt_history_last(view->run, DT_RECORD_EVAL, metric),
-               dt_history_last(view->run, DT_RECORD_EVAL, "step"));
+        dt__text_print(stdout, "best %s %.6g at step %.0f, last %.6g at step %.0f\n", metric, value,
+                       dt_history_real(view->run, DT_RECORD_EVAL, best, "step"),
+                       dt_history_last(view->run, DT_RECORD_EVAL, metric),
+                       dt_history_last(view->run, DT_RECORD_EVAL, "step"));
     }
     snprintf(path, sizeof path, "%s/ckpt/latest.h5", view->dir);
     if (stat(path, &info)) return;
@@ -186,10 +184,8 @@ static void ranks_print(const struct view *view)
             else
                 printf("  %*.*f", columns[c].width, columns[c].digits, columns[c].factor * value);
         }
-        if (phase) printf("  ");
-        cli_print_text(phase, 0);
-        if (phase && wait) printf(", waits for ");
-        if (phase) cli_print_text(wait, 0);
+        if (phase)
+            dt__text_print(stdout, "  %s%s%s", phase, wait ? ", waits for " : "", wait ? wait : "");
         putchar('\n');
     }
     if (shown < ranks) printf("and %zu more, which --once shows\n", ranks - shown);
@@ -204,8 +200,7 @@ static dt_status view_show(struct view *view)
         view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run);
     snprintf(lock, sizeof lock, "%s/lock", view->dir);
     if (status && !view->run && dt_path_exists(lock)) {
-        cli_print_text(view->dir, 0);
-        printf(": no records yet\n");
+        dt__text_print(stdout, "%s: no records yet\n", view->dir);
         return DT_OK;
     }
     DT_TRY(status);
@@ -213,12 +208,10 @@ static dt_status view_show(struct view *view)
     const bool beyond = dt_history_last(view->run, DT_RECORD_FINAL, "step") >
                         fmax(0, dt_history_last(view->run, DT_RECORD_TRAIN, "step"));
     view->reached = beyond ? DT_RECORD_FINAL : DT_RECORD_TRAIN;
-    cli_print_text(view->run->dir, 0);
-    printf(": ");
-    cli_print_text(view->run->status, 0);
+    dt__text_print(stdout, "%s: %s", view->run->dir, view->run->status);
     if (view->live) {
-        printf(" on ");
-        cli_print_text(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);
+        const char *host = dt_history_text(view->run, DT_RECORD_STATUS, 0, "host");
+        dt__text_print(stdout, " on %s", host ? host : "");
         const double seen = dt_history_last(view->run, DT_RECORD_STATUS, "time_unix");
         if (!isnan(seen)) printf(", seen %.0f s ago", fmax(0, (double)time(NULL) - seen));
     }

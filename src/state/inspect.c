@@ -8,40 +8,26 @@
 #include "base/internal.h"
 #include "state/directory.h"
 
-/* Texts come from a file: no control character reaches a terminal, but a line's end that the format
- * has as its last. */
-static void print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void print(FILE *out, const char *format, ...)
-{
-    char text[4096];
-    va_list args;
-    va_start(args, format);
-    const size_t length = dt__text_format(text, sizeof text, format, args);
-    va_end(args);
-    if (length && format[strlen(format) - 1] == '\n') text[length - 1] = '\n';
-    fprintf(out, "%s", text);
-}
-
 /* ---- what checkpoints and models share ------------------------------------------------------ */
 
 static void print_schema(const struct dt_schema *schema, FILE *out)
 {
     enum { MOST = 10 };
-    print(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
-          schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
-    if (schema->clip > 0) print(out, ", clipped at %g", schema->clip);
+    dt__text_print(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
+                   schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
+    if (schema->clip > 0) dt__text_print(out, ", clipped at %g", schema->clip);
     fputc('\n', out);
-    print(out, "%-14s%d", schema->targets ? "targets" : "classes",
-          schema->targets ? schema->targets : schema->classes);
+    dt__text_print(out, "%-14s%d", schema->targets ? "targets" : "classes",
+                   schema->targets ? schema->targets : schema->classes);
     if (schema->target_mean)
-        print(out, ", standardised for training: mean %g, deviation %g%s",
-              (double)schema->target_mean[0], (double)schema->target_std[0],
-              schema->targets > 1 ? " of the first" : "");
+        dt__text_print(out, ", standardised for training: mean %g, deviation %g%s",
+                       (double)schema->target_mean[0], (double)schema->target_std[0],
+                       schema->targets > 1 ? " of the first" : "");
     for (int i = 0; schema->label_names && i < schema->classes && i < MOST; i++)
-        print(out, "%s%s", i ? ", " : " (", schema->label_names[i]);
-    if (schema->label_names) print(out, "%s)", schema->classes > MOST ? ", ..." : "");
+        dt__text_print(out, "%s%s", i ? ", " : " (", schema->label_names[i]);
+    if (schema->label_names) dt__text_print(out, "%s)", schema->classes > MOST ? ", ..." : "");
     if (schema->label_names && schema->classes == 2)
-        print(out, ", positive: %s", schema->label_names[1]);
+        dt__text_print(out, ", positive: %s", schema->label_names[1]);
     fputc('\n', out);
 }
 
@@ -60,16 +46,17 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
             dt_config_word(DT_TASK_WORDS, from->desc.task, word));
     const char *quantiles = from->desc.quantiles;
     if (from->desc.loss)
-        print(out, "loss          %s%s%s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
-              quantiles ? " of " : "", quantiles ? quantiles : "");
+        dt__text_print(out, "loss          %s%s%s\n",
+                       dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
+                       quantiles ? " of " : "", quantiles ? quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
             dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);
     dt_free(table);
     print_schema(&from->schema, out);
     if (from->best.known)
-        print(out, "best by then  %s %g at step %" PRIu64 "\n", from->best.metric, from->best.value,
-              from->best.step);
+        dt__text_print(out, "best by then  %s %g at step %" PRIu64 "\n", from->best.metric,
+                       from->best.value, from->best.step);
     return DT_OK;
 }
 
@@ -81,12 +68,12 @@ static void print_history(const char *history, FILE *out)
          line += strcspn(line, "\n"), line += *line != 0) {
         json_t *change = json_loadb(line, strcspn(line, "\n"), 0, NULL), *value;
         const char *key;
-        print(out, "changed       at step %" JSON_INTEGER_FORMAT,
-              json_integer_value(json_object_get(change, "step")));
+        dt__text_print(out, "changed       at step %" JSON_INTEGER_FORMAT,
+                       json_integer_value(json_object_get(change, "step")));
         json_object_foreach(change, key, value)
         {
             if (json_is_string(value) && strcmp(key, "kind") != 0)
-                print(out, ", %s %s", key, json_string_value(value));
+                dt__text_print(out, ", %s %s", key, json_string_value(value));
         }
         fputc('\n', out);
         json_decref(change);
@@ -103,19 +90,20 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     at = at ? at + strlen(line) : "unknown";
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
-    print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
+    dt__text_print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
     for (int i = 0; i < from->nstate; i++)
-        print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
+        dt__text_print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
     fputc('\n', out);
     if (from->groups) {
-        print(out, "groups        %d, each with", from->groups);
+        dt__text_print(out, "groups        %d, each with", from->groups);
         for (int i = 0; i < from->group_nstate; i++)
-            print(out, " %s", from->group_state_name[i]);
-        print(out, "%s%s\n", from->group_nstate ? "" : " no state",
-              from->group_difference ? "; the weights do not know of their last round yet" : "");
+            dt__text_print(out, " %s", from->group_state_name[i]);
+        dt__text_print(out, "%s%s\n", from->group_nstate ? "" : " no state",
+                       from->group_difference ? "; the weights do not know of their last round yet"
+                                              : "");
     }
-    print(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s\n", from->samples,
-          from->wall_secs, from->kernel);
+    dt__text_print(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s\n", from->samples,
+                   from->wall_secs, from->kernel);
     print_history(from->history, out);
 }
 
@@ -144,7 +132,7 @@ static dt_status print_data(const char *path, FILE *out)
     fprintf(out, "%s: data\n", path);
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && shown < MOST; i++) {
         if (item->kind != DT__H5_ARRAY && item->kind != DT__H5_REFUSED) continue;
-        print(out, "%s%s  (", shown++ < MOST - 1 ? "  " : "  ... ", item->path);
+        dt__text_print(out, "%s%s  (", shown++ < MOST - 1 ? "  " : "  ... ", item->path);
         for (int d = 0; d < item->rank; d++)
             fprintf(out, "%s%" PRIu64, d ? ", " : "", item->dims[d]);
         if (item->kind == DT__H5_REFUSED)
