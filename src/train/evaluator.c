@@ -78,15 +78,13 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
     const double start = dt_clock_secs();
-    char *file = NULL;
     bool better;
     evaluator->evaluated = false;
     evaluator->step = step;
     evaluator_say(evaluator, &claim);
     dt_world_heartbeat(job->world, "load", step);
     dt_trace_phase(job->trace, DT_PHASE_LOAD, step);
-    dt_status status = dt_export_load(path.text, false, &model, &file);
-    dt_free(file);
+    dt_status status = dt__file_load(path.text, DT__WANT_MODEL, &model, NULL);
     if (status && evaluator->order.kind != FINISH) {
         if (dt_path_exists(path.text)) dt_warn("evaluation: %s", dt_error_text());
         return DT_OK;

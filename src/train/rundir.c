@@ -130,15 +130,11 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
     const struct dt__path path[] = {dt__step_path(job->ckpt_dir.text, step),
                                     dt__step_path(dir.text, step),
                                     dt__path("%s/../export/best/%llu/model.h5", dir.text, step)};
-    char *file;
     for (int i = 0; i < places && !out->params; i++) {
         if (!dt_path_exists(path[i].text)) continue;
-        if (dt_export_load(path[i].text, false, out, &file)) {
+        if (dt__file_load(path[i].text, DT__WANT_MODEL, out, NULL))
             dt_warn("%s", dt_error_text());
-            continue;
-        }
-        dt_free(file);
-        if (i > 0 && (out->best.step != best->step || out->best.value != best->value))
+        else if (i > 0 && (out->best.step != best->step || out->best.value != best->value))
             dt_checkpoint_free(out);
     }
 }
