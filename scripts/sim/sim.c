@@ -197,44 +197,33 @@ int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_St
     return code;
 }
 
-void __wrap_dt__message_send(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                             int to, int tag);
-void __wrap_dt__message_receive(struct dt__requests *requests, int *left, void *bytes, size_t length, int from,
-                                int tag);
+void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                              struct dt__envelope envelope);
 
-static void message_begin(struct dt__requests *requests, int *left, struct message message, int peer)
+void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                              struct dt__envelope envelope)
 {
     MPI_Group here, all;
-    int other;
-    if (!message.length) return;
-    struct message *begun = malloc(sizeof *begun);
-    if (!begun) abort();
-    MPI_Comm_size(requests->comm, &message.comm);
+    int other, comm_size;
+    if (!length) return;
+    struct message *message = malloc(sizeof *message);
+    if (!message) abort();
+    MPI_Comm_size(requests->comm, &comm_size);
     MPI_Comm_group(requests->comm, &here);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_translate_ranks(here, 1, &peer, all, &other);
+    MPI_Group_translate_ranks(here, 1, &envelope.rank, all, &other);
     MPI_Group_free(&all);
     MPI_Group_free(&here);
-    message.from = message.is_send ? rank : other;
-    message.to = message.is_send ? other : rank;
-    *begun = message;
-    *dt__request_add(requests, left) = (MPI_Request)((uintptr_t)begun | 1);
-    if (message.is_send) owe(begun);
-    links_start(begun);
-}
-
-void __wrap_dt__message_send(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                             int to, int tag)
-{
-    message_begin(requests, left,
-                  (struct message){.is_send = true, .tag = tag, .bytes = (void *)(uintptr_t)bytes, .length = length},
-                  to);
-}
-
-void __wrap_dt__message_receive(struct dt__requests *requests, int *left, void *bytes, size_t length, int from,
-                                int tag)
-{
-    message_begin(requests, left, (struct message){.tag = tag, .bytes = bytes, .length = length}, from);
+    *message = (struct message){.is_send = envelope.sends,
+                                .from = envelope.sends ? rank : other,
+                                .to = envelope.sends ? other : rank,
+                                .tag = envelope.tag,
+                                .comm = comm_size,
+                                .bytes = (void *)(uintptr_t)bytes,
+                                .length = length};
+    *dt__request_add(requests, left) = (MPI_Request)((uintptr_t)message | 1);
+    if (envelope.sends) owe(message);
+    links_start(message);
 }
 
 /* SMPI's collectives that do not block never end where a rank is alone. */

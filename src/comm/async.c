@@ -322,7 +322,7 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
         async->active[w] = async->spec.active[w] && (!alone || w == first);
     async->until = until;
     async->closed = false;
-    async->started = 0;
+    async->started = async->asked = 0;
     dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (!async->begun && !async->shared) windows_begin_with(async);
     async->begun = true;

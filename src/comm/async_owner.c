@@ -306,7 +306,7 @@ static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t re
     const struct dt__slots_peer *peer = &slice->state->peer[worker];
     const int64_t staleness = slice->async->spec.staleness;
     const bool leaves = request % 2;
-    if (request / 2 == peer->answered) return false;
+    if (request / 2 == peer->answers) return false;
     const bool in_time = staleness < 0 || peer->answers <= slice->state->floor ||
                          peer->answers - slice->state->floor <= (uint64_t)staleness;
     return leaves || (in_time && peer->answers <= peer->applied + 1);
@@ -320,12 +320,10 @@ static void slice_answer(struct dt__slice *slice)
         struct dt__slots_peer *peer = &slice->state->peer[w];
         struct dt__answer *answer = &slice->answers[w];
         if (answer->left) continue;
-        if (peer->pins) dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
-        peer->pins = false;
+        dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
         const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, w));
         if (request % 2) slice_retire(slice, w);
         if (!answer_is_due(slice, w, request)) continue;
-        peer->answered++;
         peer->answers++;
         answer->head = (struct dt__head){.version = state->step, .floor = state->floor};
         const float *body = dt__newest(slice);
@@ -336,7 +334,6 @@ static void slice_answer(struct dt__slice *slice)
             body = difference;
         } else {
             dt__replace(slice, dt__word(WORD_HAZARD, w), 1 + (uint64_t)state->current);
-            peer->pins = true;
         }
         slice->remote->ops->send(slice->remote, w, answer, body, slice->at.grad);
     }
@@ -365,7 +362,7 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
             struct dt__slots_peer *peer = &state->peer[w];
             peer->active = async->active[w];
             peer->applied = peer->answers = 0;
-            dt__replace(slice, dt__word(WORD_REQUEST, w), 2 * peer->answered);
+            dt__replace(slice, dt__word(WORD_REQUEST, w), 0);
             if (slice->copies)
                 memcpy(slice->copies + (size_t)w * slice->params, dt__newest(slice),
                        slice->at.vector);
@@ -385,7 +382,7 @@ static bool slice_is_busy(const struct dt__slice *slice)
 {
     bool busy = false;
     for (int w = 0; w < slice->async->workers && !slice->async->shared; w++) {
-        const uint64_t left = 2 * slice->state->peer[w].answered + 1;
+        const uint64_t left = 2 * slice->state->peer[w].answers + 1;
         busy |= slice->async->active[w] && dt__fetch(slice, dt__word(WORD_REQUEST, w)) != left;
         busy |= slice->answers[w].left;
     }

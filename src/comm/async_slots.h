@@ -57,7 +57,8 @@
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
  *   ACK[w]     of those, how many slots the owner has done with
  *   HAZARD[w]  1 + the buffer that worker w reads, or that is on its way there
- *   REQUEST[w] windows: 2 * how often worker w has asked for weights, + 1 if it has left the span
+ *   REQUEST[w] windows: 2 * how often in this span worker w has asked for weights, + 1 if it has
+ *              left
  *   state      the owner's, and its view of each worker
  *   update log    what has been applied: of slice 0, for the bank's accounts
  *   row log    of each range of touched rows, which rows were written
@@ -178,9 +179,7 @@ struct dt__slots_peer {
     uint64_t rung;     /* and how many it had put, over all spans */
     uint64_t served;   /* over all spans */
     uint64_t applied;  /* in this span */
-    uint64_t answered; /* reads of weights, over all spans, */
-    uint64_t answers;  /* and in this one: the clock of the next */
-    bool pins;         /* the last is under way out of a buffer */
+    uint64_t answers;  /* reads of weights, in this span: the clock of the next */
 };
 
 /* In the owner's memory, for whoever acts for it. */
@@ -251,7 +250,7 @@ struct dt_async {
     /* A worker's. */
     uint64_t sent;    /* over all spans */
     uint64_t started; /* in this span */
-    uint64_t asked;   /* reads of weights over windows, over all spans */
+    uint64_t asked;   /* reads of weights over windows, likewise */
     uint64_t gap;     /* clock gap of the gradient that was begun */
     uint64_t ticket;
     int put[DT__SLOTS], fetch; /* windows: under way of each gradient, of the ticket */

@@ -152,28 +152,30 @@ static void window_sync(struct dt__onesided *remote)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+static void move_answer(struct dt__requests *requests, struct dt__answer *answer, const void *body,
+                        size_t length, struct dt__envelope envelope)
+{
+    dt__message_begin(requests, &answer->left, &answer->head, sizeof answer->head, envelope);
+    for (size_t at = 0; at < length; at += PIECE)
+        dt__message_begin(requests, &answer->left, (const char *)body + at,
+                          part_at(at, length, PIECE), envelope);
+}
+
 static void window_send(struct dt__onesided *remote, int worker, struct dt__answer *answer,
                         const void *body, size_t length)
 {
     struct window *window = target_of(remote)->window;
     const int to = window->world->worker_rank + worker;
-    dt__message_send(&window->requests, &answer->left, &answer->head, sizeof answer->head, to,
-                     TAG_ANSWER);
-    for (size_t at = 0; at < length; at += PIECE)
-        dt__message_send(&window->requests, &answer->left, (const char *)body + at,
-                         part_at(at, length, PIECE), to, TAG_ANSWER);
+    move_answer(&window->requests, answer, body, length,
+                (struct dt__envelope){true, to, TAG_ANSWER});
 }
 
 static void window_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body,
                           size_t length)
 {
     const struct target *target = target_of(remote);
-    struct dt__requests *requests = &target->window->requests;
-    dt__message_receive(requests, &answer->left, &answer->head, sizeof answer->head, target->owner,
-                        TAG_ANSWER);
-    for (size_t at = 0; at < length; at += PIECE)
-        dt__message_receive(requests, &answer->left, (char *)body + at, part_at(at, length, PIECE),
-                            target->owner, TAG_ANSWER);
+    move_answer(&target->window->requests, answer, body, length,
+                (struct dt__envelope){false, target->owner, TAG_ANSWER});
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */

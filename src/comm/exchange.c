@@ -452,10 +452,10 @@ static bool advance_asks(struct dt_exchange *x)
     for (int64_t far = stride; far < x->nodes && far < DT__ASKS_RADIX * stride; far += stride) {
         const int to = (int)((x->node + far) % x->nodes);
         const int from = (int)((x->node + x->nodes - far) % x->nodes);
-        dt__message_send(&x->requests, &asks->left, &asks->out, sizeof asks->out,
-                         dt__agent_rank(x, to, 0), DT__TAG_ASKS);
-        dt__message_receive(&x->requests, &asks->left, &asks->in[asks->come++], sizeof *asks->in,
-                            dt__agent_rank(x, from, 0), DT__TAG_ASKS);
+        dt__message_begin(&x->requests, &asks->left, &asks->out, sizeof asks->out,
+                          (struct dt__envelope){true, dt__agent_rank(x, to, 0), DT__TAG_ASKS});
+        dt__message_begin(&x->requests, &asks->left, &asks->in[asks->come++], sizeof *asks->in,
+                          (struct dt__envelope){false, dt__agent_rank(x, from, 0), DT__TAG_ASKS});
     }
     asks->stride = asks->come ? stride * DT__ASKS_RADIX : 0;
     if (!asks->stride) publish_asks(x, asks->out);

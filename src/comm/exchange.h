@@ -53,7 +53,7 @@
  * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; tree.c
  * sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
  * plain MPI_Reduce and MPI_Bcast; rows.c touched rows; rows_exchange.c the same where they are
- * dealt to owners; wire.c rounding.
+ * dealt to owners; wire.c rounding; requests.c what is under way.
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -131,8 +131,7 @@ struct dt__chunk {
     bool is_tiled;     /* summed for the norm alone: its matrix is updated in tiles */
     int node, owner;   /* whose agent `owner` owns it ... */
     int agent;         /* ... and who acts for it in this node */
-    int place, places; /* its place in the slice, for who acts for it in other nodes */
-    int turn;          /* and by how many agents that is shifted, so that all have their turn */
+    int turn;          /* modulo their agents: who acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */

@@ -24,7 +24,7 @@ int dt__replicas_split(const struct dt_exchange *x, int a, int b)
 }
 
 /* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
- * one group. */
+ * one group. A node's need not stand in a row: ranks may go to hosts in turn. */
 static void find_subtrees(struct dt_exchange *x, int first, int end)
 {
     const int node = x->node_of[first], group = x->group_of[first];
@@ -32,33 +32,20 @@ static void find_subtrees(struct dt_exchange *x, int first, int end)
     while (r < end && x->node_of[r] == node && x->group_of[r] == group)
         r++;
     if (r == end) {
-        const bool whole = dt__is_group(x, first, end);
+        const bool whole = dt__is_group(x, first, end), own = node == x->node;
         x->group[group].node = whole ? node : -1;
         x->subtree_at[first] = x->subtrees;
         x->subtree[x->subtrees++] =
-            (struct dt__subtree){.first = first, .end = end, .node = node, .whole = whole};
+            (struct dt__subtree){first, end, node, whole, own ? x->own_wholes : x->others};
+        x->subtrees_of[node]++;
+        x->own_wholes += own && whole;
+        x->others += !own;
+        x->others_whole &= own || whole;
         return;
     }
     const int split = dt__replicas_split(x, first, end);
     find_subtrees(x, first, split);
     find_subtrees(x, split, end);
-}
-
-/* Numbers each node's subtrees, which need not stand in a row: ranks may go to hosts in turn. */
-static void number_subtrees(struct dt_exchange *x)
-{
-    x->others = x->own_wholes = 0;
-    x->others_whole = true;
-    memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
-    for (int s = 0; s < x->subtrees; s++) {
-        struct dt__subtree *subtree = &x->subtree[s];
-        const bool own = subtree->node == x->node;
-        x->subtrees_of[subtree->node]++;
-        subtree->place = own ? x->own_wholes : x->others;
-        x->own_wholes += own && subtree->whole;
-        x->others += !own;
-        x->others_whole &= own || subtree->whole;
-    }
 }
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
@@ -124,9 +111,10 @@ void dt__layout_replicas(struct dt_exchange *x)
         while (r < x->group[g + 1].first)
             x->group_of[r++] = g;
     }
-    x->subtrees = 0;
+    x->subtrees = x->others = x->own_wholes = 0;
+    x->others_whole = true;
+    memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
     find_subtrees(x, 0, replicas);
-    number_subtrees(x);
     cut_shares(x);
 }
 
@@ -230,17 +218,9 @@ struct dt__floats dt__norm_slice(const struct dt_exchange *x)
     return slice_of(x, (struct dt__floats){0, x->spec.params}, x->node, x->agent, &used);
 }
 
-/* Which agent of a node acts for a chunk that another node owns. */
-static int chunk_agent(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
-{
-    const int agents = dt__agents(x, node);
-    return (int)((int64_t)chunk->place * agents / chunk->places + chunk->turn) % agents;
-}
-
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
-    const int agent = node == chunk->node ? chunk->owner : chunk_agent(x, chunk, node);
-    return dt__agent_rank(x, node, agent);
+    return dt__agent_rank(x, node, node == chunk->node ? chunk->owner : chunk->turn);
 }
 
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
@@ -271,15 +251,13 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     at = dt__slice(at, nth, (int)count, x->spec.norm ? DT__TREE_BLOCK : x->grain);
     if (at.begin == at.end) return;
     const int wire = at.begin < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
-    const int turn = x->spec.norm ? 0 : number;
+    const int first = x->spec.norm ? 0 : number; /* all agents have their turn */
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
     *chunk = (struct dt__chunk){.bucket = bucket,
                                 .is_tiled = segment->kind == DT__TILED,
                                 .node = node,
-                                .owner = (index + turn) % dt__agents(x, node),
-                                .place = index * (int)count + nth,
-                                .places = used * (int)count,
-                                .turn = turn,
+                                .owner = (index + first) % dt__agents(x, node),
+                                .turn = owner + nth + number,
                                 .at = at,
                                 .wire = wire,
                                 .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
@@ -287,7 +265,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
                                 .acted_at = x->acted,
                                 .own_at = x->own};
     x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
-    chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
+    chunk->agent = node == x->node ? chunk->owner : chunk->turn % x->agents;
     if (chunk->agent != x->agent) return;
     const bool own = node == x->node;
     const int sums = own ? x->others : wire ? x->own_wholes : 0;

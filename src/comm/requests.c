@@ -43,24 +43,16 @@ void dt__requests_free(struct dt__requests *r)
     *r = (struct dt__requests){.comm = MPI_COMM_NULL};
 }
 
-/* Counts are int. */
-static int part_at(size_t length, size_t at)
+void dt__message_begin(struct dt__requests *r, int *left, const void *bytes, size_t length,
+                       struct dt__envelope to)
 {
-    return (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
-}
-
-void dt__message_send(struct dt__requests *r, int *left, const void *bytes, size_t length, int rank,
-                      int tag)
-{
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Isend((const char *)bytes + at, part_at(length, at), MPI_BYTE, rank, tag,
-                         r->comm, dt__request_add(r, left)));
-}
-
-void dt__message_receive(struct dt__requests *r, int *left, void *bytes, size_t length, int rank,
-                         int tag)
-{
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Irecv((char *)bytes + at, part_at(length, at), MPI_BYTE, rank, tag, r->comm,
-                         dt__request_add(r, left)));
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        const int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+        char *part = (char *)(uintptr_t)bytes + at;
+        MPI_Request *request = dt__request_add(r, left);
+        if (to.sends)
+            DT_MPI(MPI_Isend(part, n, MPI_BYTE, to.rank, to.tag, r->comm, request));
+        else
+            DT_MPI(MPI_Irecv(part, n, MPI_BYTE, to.rank, to.tag, r->comm, request));
+    }
 }

@@ -1,4 +1,4 @@
-/* Requests of MPI that are under way: all that one rank waits for, in a list that one call looks at.
+/* Requests of MPI that are under way: all that a rank waits for, in a list that one call looks at.
  *
  * Each request belongs to a count of the caller's, which rises as it is added and falls as it is
  * done. So whoever waits for several looks at a number: a chunk for the sums of all nodes, a round
@@ -28,11 +28,14 @@ bool dt__requests_advance(struct dt__requests *requests);
 /* None is under way. */
 void dt__requests_free(struct dt__requests *requests);
 
-/* A message to a rank, or from it: of any length, none if that is 0. Those of one tag between two
- * ranks keep their order. */
-void dt__message_send(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                      int rank, int tag);
-void dt__message_receive(struct dt__requests *requests, int *left, void *bytes, size_t length,
-                         int rank, int tag);
+/* Which way a message goes, whom to or whom from, and what it is. */
+struct dt__envelope {
+    bool sends;
+    int rank, tag;
+};
+/* Begins one: of any length, none if that is 0. Those of one tag between two ranks keep their
+ * order. What is sent is only read. */
+void dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                       struct dt__envelope envelope);
 
 #endif

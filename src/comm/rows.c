@@ -54,16 +54,16 @@ struct dt__rows {
     size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
     struct dt_touched edge; /* (edges) blocks of the norm of which several agents have a part */
     uint32_t edges;
-    struct dt_touched *needs; /* (workers of this node) the inputs that each will read next */
+    struct dt_touched *needs; /* (workers of this node) the inputs that each will read next, */
+    struct leaf *reader;      /* (likewise) as lists to merge */
     struct dt_touched pulled; /* all of these merged: the inputs whose weights this node has */
     uint32_t pulled_count;
-    uint32_t *spare; /* (as pulled.row) the next merge of lists goes here */
-    float **table;   /* (ranges, vectors) the rows that this agent owns */
+    float **table; /* (ranges, vectors) the rows that this agent owns */
 
     /* The merge under way. */
     const struct leaves *leaves;
-    struct cursor *cursor; /* (R) those that are not at their ends */
-    struct cursor *match;  /* (R) those that were at the row at hand */
+    struct cursor *cursor; /* (lists) those that are not at their ends */
+    struct cursor *match;  /* (lists) those that were at the row at hand */
     int cursors, matches;
 
     size_t block;  /* floats in `sum`: a block, or the widest row */
@@ -116,8 +116,9 @@ dt_status dt__rows_create(struct dt_exchange *x)
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
-    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->cursor, "touched rows", &rows->cursor));
-    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->match, "touched rows", &rows->match));
+    const size_t lists = replicas + (size_t)x->world->workers; /* at least as many as are merged */
+    DT_TRY(dt__keep(&x->kept, lists, sizeof *rows->cursor, "touched rows", &rows->cursor));
+    DT_TRY(dt__keep(&x->kept, lists, sizeof *rows->match, "touched rows", &rows->match));
     DT_TRY(dt__keep(&x->kept, rows->block, sizeof *rows->row, "touched rows", &rows->row));
     return dt__keep(&x->kept, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
@@ -198,8 +199,9 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
     DT_TRY(
         dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
-    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->spare));
-    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->spare, "touched rows", &rows->pulled.row));
+    DT_TRY(
+        dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->reader, "touched rows", &rows->reader));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->pulled.row, "touched rows", &rows->pulled.row));
     rows->edge.count = &rows->edges;
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
@@ -250,8 +252,10 @@ void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
 
 void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 {
-    for (int w = 0; w < x->workers; w++)
+    for (int w = 0; w < x->workers; w++) {
         x->rows->needs[w] = list_take(room, x->spec.most_inputs);
+        x->rows->reader[w].list = &x->rows->needs[w];
+    }
 }
 
 const struct dt_touched *dt_exchange_needs(const struct dt_exchange *x)
@@ -485,29 +489,15 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsi
     return (unsigned char *)(floats + (is_rounded ? (sums + 1) / 2 : sums));
 }
 
-/* Merges two rising lists, *list and *more, into *spare, which then changes places with
- * list->row. */
-static void lists_merge(struct dt_touched *list, const struct dt_touched *more, uint32_t **spare)
-{
-    uint32_t *out = *spare, count = 0, a = 0, b = 0;
-    while (a < *list->count || b < *more->count) {
-        const uint32_t first = a < *list->count ? list->row[a] : UINT32_MAX;
-        const uint32_t second = b < *more->count ? more->row[b] : UINT32_MAX;
-        out[count++] = first < second ? first : second;
-        a += first <= second;
-        b += second <= first;
-    }
-    *spare = list->row;
-    list->row = out;
-    *list->count = count;
-}
-
 void dt__rows_merge_needs(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    rows->pulled_count = 0;
-    for (int w = 0; w < x->workers; w++)
-        lists_merge(&rows->pulled, &rows->needs[w], &rows->spare);
+    const struct leaves leaves = {.leaf = rows->reader, .count = x->workers};
+    uint32_t *count = rows->pulled.count;
+    *count = 0;
+    merge_begin(rows, &leaves, 0, (struct dt__indices){0, UINT32_MAX});
+    while (merge_next(rows, &rows->pulled.row[*count]))
+        ++*count;
 }
 
 struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner)

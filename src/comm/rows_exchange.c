@@ -130,10 +130,8 @@ static void move_chunks(struct dt_exchange *x, const struct link *link, int tag,
     for (size_t at = 0, some; at < n; at += some) {
         unsigned char *chunk = (unsigned char *)bytes + at;
         some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
-        if (sends)
-            dt__message_send(&x->requests, left, chunk, some, link->rank, tag);
-        else
-            dt__message_receive(&x->requests, left, chunk, some, link->rank, tag);
+        dt__message_begin(&x->requests, left, chunk, some,
+                          (struct dt__envelope){sends, link->rank, tag});
     }
 }
 

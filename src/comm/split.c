@@ -291,13 +291,11 @@ float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block
  * post in the same order. */
 static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
-    struct dt__requests *requests = &s->x->requests;
-    if (from == s->self)
-        dt__message_send(requests, &s->left, floats, n * sizeof(float), s->worker[to].rank,
-                         DT__TAG_SPLIT);
-    else if (to == s->self)
-        dt__message_receive(requests, &s->left, floats, n * sizeof(float), s->worker[from].rank,
-                            DT__TAG_SPLIT);
+    const bool sends = from == s->self;
+    const int rank = s->worker[sends ? to : from].rank;
+    if (sends || to == s->self)
+        dt__message_begin(&s->x->requests, &s->left, floats, n * sizeof(float),
+                          (struct dt__envelope){sends, rank, DT__TAG_SPLIT});
 }
 
 static bool messages_done(struct dt_exchange *x, void *arg)

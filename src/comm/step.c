@@ -39,21 +39,22 @@ static void move_sums(struct dt_exchange *x, struct dt__chunk *chunk)
     for (int s = 0; s < x->subtrees; s++) {
         const struct dt__subtree *subtree = &x->subtree[s];
         if (own == (subtree->node == x->node)) continue;
-        void *sum = dt__sum_at(x, chunk, s);
-        const size_t bytes = dt__sum_bytes(chunk, subtree->whole);
-        if (own)
-            dt__message_receive(&x->requests, &chunk->left, sum, bytes,
-                                dt__chunk_rank(x, chunk, subtree->node), DT__TAG_SUMS);
-        else
-            dt__message_send(&x->requests, &x->sends, sum, bytes,
-                             dt__chunk_rank(x, chunk, chunk->node), DT__TAG_SUMS);
+        const int rank = dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node);
+        dt__message_begin(&x->requests, own ? &chunk->left : &x->sends, dt__sum_at(x, chunk, s),
+                          dt__sum_bytes(chunk, subtree->whole),
+                          (struct dt__envelope){!own, rank, DT__TAG_SUMS});
     }
 }
 
-/* Its new weights, or, with a rounded wire, the update of them. */
-static void *chunk_weights(const struct dt_exchange *x, const struct dt__chunk *chunk)
+/* Its new weights, or, with a rounded wire, the update of them: an own chunk's to a node, else from
+ * its owner. */
+static void move_weights(struct dt_exchange *x, struct dt__chunk *chunk, int node)
 {
-    return chunk->wire ? (void *)(x->bytes + chunk->update) : x->vectors[0] + chunk->at.begin;
+    const bool own = chunk->node == x->node;
+    const void *weights = x->vectors[0] + chunk->at.begin;
+    if (chunk->wire) weights = x->bytes + chunk->update;
+    dt__message_begin(&x->requests, own ? &x->sends : &chunk->left, weights, chunk->bytes,
+                      (struct dt__envelope){own, dt__chunk_rank(x, chunk, node), DT__TAG_WEIGHTS});
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -78,8 +79,7 @@ static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
     x->times.update += dt_clock_secs() - start;
     dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     for (int i = 1; i < x->nodes; i++)
-        dt__message_send(&x->requests, &x->sends, chunk_weights(x, chunk), chunk->bytes,
-                         dt__chunk_rank(x, chunk, (x->node + i) % x->nodes), DT__TAG_WEIGHTS);
+        move_weights(x, chunk, (x->node + i) % x->nodes);
 }
 
 /* This agent's rows and tiles of a bucket. */
@@ -150,8 +150,7 @@ static void start_bucket(struct dt_exchange *x, int b)
         dt__chunk_give(x, chunk);
         x->times.reduce += dt_clock_secs() - start;
         move_sums(x, chunk);
-        dt__message_receive(&x->requests, &chunk->left, chunk_weights(x, chunk), chunk->bytes,
-                            dt__chunk_rank(x, chunk, chunk->node), DT__TAG_WEIGHTS);
+        move_weights(x, chunk, chunk->node);
     }
     advance_sums(x);
     if (x->nodes == 1 && !x->spec.norm) update_shares(x, b);

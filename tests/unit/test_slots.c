@@ -683,7 +683,7 @@ static void run_span(uint64_t updates, bool closes)
     for (int i = 0; i <= scene.workers; i++) {
         scene.end[i].until = scene.until;
         scene.end[i].closed = false;
-        scene.end[i].started = 0;
+        scene.end[i].started = scene.end[i].asked = 0;
         if (i == 0 || !scene.end[i].shared) fake_start(fake, i, open_body);
     }
     fake_run(fake);
