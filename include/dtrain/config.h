@@ -174,7 +174,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "train eval predict shard inspect", "CSV: whether the first row names the columns")          \
     X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
       "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
-      "the end. regress and multilabel: one or more, comma-separated")                             \
+      "the end. regress and multilabel: one or more, comma-separated; \\, is a comma of a name")   \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard inspect",               \
       "CSV: columns to leave out: names or numbers, as for data.label, comma-separated")           \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train inspect",                                  \

@@ -206,17 +206,19 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
     if (dt__header_has(header, text, out, &twice)) return DT_OK;
-    const char *near = NULL; /* the column whose name is nearest */
+    const char *near = NULL; /* the column whose name is nearest, or was cut at its comma */
     size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
     for (size_t i = cells->count; i-- > 0;) {
-        const size_t distance = dt__edit_distance(text, cells->items[i]);
+        const char *name = cells->items[i];
+        const bool cut = !strncmp(name, text, strlen(text)) && name[strlen(text)] == ',';
+        const size_t distance = cut ? 0 : dt__edit_distance(text, name);
         if (distance > least) continue;
         least = distance;
-        near = cells->items[i];
+        near = name;
     }
     if (near)
-        return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; did you mean '%.60s'?", key,
-                       text, near);
+        return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; did you mean '%.60s'?%s", key,
+                       text, near, strchr(near, ',') ? " \\, stands for a comma of a name" : "");
     return dt_fail(DT_EMISMATCH,
                    "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key, text,
                    cells->items[0], count > 1 ? ", '" : "", count > 1 ? cells->items[1] : "",
@@ -408,7 +410,7 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     DT_TRY(dt__columns_init(columns, config, header->features));
     const dt_status status = header->names ? header_distinct(header) : DT_OK;
     if (status)
-        return dt_fail(status, "%s: rename one; data.ignore leaves columns out by their numbers",
+        return dt_fail(status, "%s: rename one, or leave out both: data.ignore takes their numbers",
                        dt_error_text());
     DT_TRY(dt__header_mark_categories(header, config, true));
     for (size_t i = 0; i < header->cells.count; i++) {
@@ -422,21 +424,29 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     return DT_OK;
 }
 
-/* The first header says what weight and labels are called, those in their order. */
+/* The first header says what weight and labels are called, those in their order. Several of which
+ * one has no name stay where they are: a list has no place for it. */
 static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
 {
     char **label = &survey->source->schema.label_column;
     const bool first = header->names && !survey->known && !*label;
     struct dt_text labels = {0};
+    bool listed = true;
     for (size_t i = 0; i < header->nwants && header->names; i++) {
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
         if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
             DT_TRY(dt_strdup(name, &survey->weight_column));
-        if (want->role <= DT__ROLE_LABEL && first)
-            dt_text_add(&labels, "%s%s", labels.length ? "," : "", name);
+        if (want->role > DT__ROLE_LABEL || !first) continue;
+        if (header->labels > 1)
+            dt__list_add(&labels, name);
+        else
+            dt_text_add(&labels, "%s", name);
+        listed &= *name || header->labels == 1;
     }
-    return first ? dt_text_end(&labels, label) : DT_OK;
+    if (first && listed) return dt_text_end(&labels, label);
+    dt_text_free(&labels);
+    return DT_OK;
 }
 
 /* Names the columns, once, that the data before has not and that no key lists. */

@@ -107,7 +107,7 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
     if (file && strlen(text) != length)
         DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
     rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* behind a byte order mark */
-    for (const char *name; (name = strsep(&rest, file ? "\n" : ","));) {
+    for (const char *name; (name = file ? strsep(&rest, "\n") : dt__list_next(&rest));) {
         length = strcspn(name, "\r");
         dt__text_trim(&name, &length);
         if (!length && !rest && file) break; /* behind the last line's end */

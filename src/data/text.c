@@ -292,16 +292,41 @@ void dt__names_sort(char **names, size_t count)
     if (count) qsort(names, count, sizeof *names, order_by_bytes);
 }
 
+char *dt__list_next(char **rest)
+{
+    char *const part = *rest, *from = part, *to = part;
+    if (!part) return NULL;
+    while (*from && *from != ',') {
+        from += from[0] == '\\' && from[1] == ',';
+        *to++ = *from++;
+    }
+    *rest = *from ? from + 1 : NULL;
+    *to = '\0';
+    return part;
+}
+
+void dt__list_add(struct dt_text *list, const char *name)
+{
+    if (list->length) dt_text_append(list, ",", 1);
+    for (; *name; name++) {
+        if (*name == ',') dt_text_append(list, "\\", 1);
+        dt_text_append(list, name, 1);
+    }
+}
+
 dt_status dt__names_split(const char *text, struct dt__names *out)
 {
-    while (*text) {
-        size_t length = strcspn(text, ","), next = length + (text[length] == ',');
-        const char *part = text;
+    char *copy, *rest;
+    dt_status status = DT_OK;
+    DT_TRY(dt_strdup(text, &copy));
+    rest = copy;
+    for (const char *part; !status && (part = dt__list_next(&rest));) {
+        size_t length = strlen(part);
         dt__text_trim(&part, &length);
-        if (length) DT_TRY(dt__names_add(out, part, length));
-        text += next;
+        if (length) status = dt__names_add(out, part, length);
     }
-    return DT_OK;
+    dt_free(copy);
+    return status;
 }
 
 /* ---- dictionaries ---------------------------------------------------------------------------- */

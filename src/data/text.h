@@ -106,7 +106,12 @@ uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed);
 /* Sorts bytewise. */
 void dt__names_sort(char **names, size_t count);
 
-/* Splits a comma-separated list; blanks around the parts are cut, empty parts left out. */
+/* Lists are comma-separated; \, is a comma of a name. Cuts off the next part of one, in place.
+ * NULL: there is none. */
+char *dt__list_next(char **rest);
+/* Puts a name at the end of a list, which keeps its failure. */
+void dt__list_add(struct dt_text *list, const char *name);
+/* Splits a list; blanks around the parts are cut, empty parts left out. */
 dt_status dt__names_split(const char *text, struct dt__names *out);
 
 /* Expands a comma-separated list: each glob into its files sorted bytewise, all else as it stands.

@@ -210,6 +210,40 @@ START_TEST(targets_may_be_several)
 }
 END_TEST
 
+/* Would catch a model of such targets that cannot be measured. */
+START_TEST(targets_may_have_odd_names)
+{
+    static const struct {
+        const char *files[2], *label, *column;
+    } cases[] = {
+        {{"x,p,\"y, kg\"\n9,1,8\n6,3,5\n", "\"y, kg\",x,p\n8,9,1\n5,6,3\n"}, "data.label=y\\, kg,x", "y\\, kg,x"},
+        {{"x,p,\"y, kg\"\n9,1,8\n6,3,5\n", "\"y, kg\",p,x\n8,1,9\n5,3,6\n"}, "data.label=2,0", "y\\, kg,x"},
+        {{"x,p,\n9,1,8\n6,3,5\n", "x,p,\n9,1,8\n6,3,5\n"}, "data.label=2,0", NULL},
+    };
+    set("data.train=a.csv"), set("model.task=regress"), set("data.normalize_target=no");
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        const float want[2][3] = {{8, 9, 1}, {5, 6, 3}};
+        struct dt_source *eval;
+        put_text("a.csv", cases[k].files[0]), put_text("b.csv", cases[k].files[1]);
+        set(cases[k].label), set("data.eval=b.csv");
+        struct dt_source *source = survey();
+        const char *column = dt_source_schema(source)->label_column;
+        ck_assert_msg(!column == !cases[k].column && (!column || !strcmp(column, cases[k].column)),
+                      "case %zu: '%s'", k, column ? column : "none");
+        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+        struct dt_table *table = open_table(eval);
+        for (uint64_t r = 0; r < 2; r++) {
+            struct dt_batch row = read_row(table, r);
+            ck_assert_mem_eq(row.target, want[r], 2 * sizeof(float));
+            ck_assert_mem_eq(row.x, want[r] + 2, sizeof(float));
+        }
+        dt_table_destroy(table);
+        dt_source_destroy(eval);
+        dt_source_destroy(source);
+    }
+}
+END_TEST
+
 /* A file of names may begin with a byte order mark, and is text; blanks around a name are none of it. */
 START_TEST(names_of_classes_are_text)
 {
@@ -227,6 +261,12 @@ START_TEST(names_of_classes_are_text)
     ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
     ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
     dt_source_destroy(source);
+    put_text("a.csv", "1,2,dog\n3,4,\"cat, big\"\n");
+    set("data.class_names=dog,cat\\, big");
+    source = survey();
+    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "cat, big");
+    dt_source_destroy(source);
+    put_text("a.csv", "1,2,dog\n3,4,cat\n");
     set("data.class_names=names");
     put_bytes("names", "cat\ndog\n\0bird\n", 14);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.class_names=names: a byte of zero in the file");
@@ -501,7 +541,7 @@ START_TEST(columns_without_a_name_are_told)
 {
     put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
     set("data.train=a.csv"), set("data.label=y");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:1: columns 0 and 2 are both named '': rename one; data.ignore leaves columns out by");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:1: columns 0 and 2 are both named '': rename one, or leave out both: data.ignore takes their numbers");
     set("data.ignore=2");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
     set("data.ignore=0,2");
@@ -642,6 +682,7 @@ static const struct {
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
     {"Age,age,y\n1,2,0\n", "data.label: no column is named 'ages'; did you mean 'age'?", "data.label=ages"},
+    {"a,\"age, years\",y\n1,2,0\n", "no column is named 'age'; did you mean 'age, years'? \\, stands for a comma of a name", "data.label=age"},
     {"Age,age,y\n1,2,0\n", "no column is named 'x'; the first row begins 'Age', 'age'", "data.label=x"},
     {"p,y\n1,0\nx,1\n", "a.csv:3: column 'p': 'x' is not a number. Or, if the column holds names and no amounts: data.categories=p",
      NULL},
@@ -934,7 +975,7 @@ END_TEST
 DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
            {text_labels_are_sorted, 1}, {many_classes_are_declared, 1},
            {names_of_classes_are_text, 1},
-           {number_labels_are_classes, 1}, {targets_may_be_several, 1},
+           {number_labels_are_classes, 1}, {targets_may_be_several, 1}, {targets_may_have_odd_names, 1},
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1}, {texts_that_training_never_saw_are_told, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
