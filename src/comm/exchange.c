@@ -467,7 +467,9 @@ static bool exchange_advance(struct dt_exchange *x)
 {
     bool moved = dt__requests_advance(&x->requests);
     moved |= x->way->advance(x);
-    return (x->nodes > 1 && x->agent == 0 && advance_asks(x)) || moved;
+    if (x->nodes > 1 && x->agent == 0) moved |= advance_asks(x);
+    x->open &= !dt__event_reached(&x->control->agreed, x->tick) || !x->way->done(x);
+    return moved;
 }
 
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
@@ -479,13 +481,14 @@ void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uin
     x->times.wait += dt_clock_secs() - since;
 }
 
-void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange *x, void *arg),
-                         void *arg, const char *what)
+void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what)
 {
     const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
     struct dt__wait wait = {.world = x->world, .what = what};
-    while (!done(x, arg)) {
-        if (exchange_advance(x))
+    for (;;) {
+        const bool moved = exchange_advance(x);
+        if (!*left) break;
+        if (moved)
             dt__wait_progress(&wait);
         else if (x->nodes > 1)
             dt__wait_pause(&wait);
@@ -501,6 +504,7 @@ void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
 {
     x->all_done = ++x->tick * (uint32_t)x->workers;
     x->started = x->summed = x->taken = 0;
+    x->open = 1;
     x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
     x->info = (struct dt_update_info){.step = step};
     dt_world_heartbeat(x->world, "gradient", step);
@@ -526,16 +530,10 @@ void dt_exchange_advance(struct dt_exchange *x)
     if (x->nodes > 1) exchange_advance(x);
 }
 
-static bool step_is_done(struct dt_exchange *x, void *arg)
-{
-    (void)arg;
-    return dt__event_reached(&x->control->agreed, x->tick) && x->way->done(x);
-}
-
 /* Does what is left of the step. Returns what all ask for. */
 static int finish_step(struct dt_exchange *x)
 {
-    dt__exchange_finish(x, step_is_done, NULL, "the other hosts");
+    dt__exchange_finish(x, &x->open, "the other hosts");
     if (x->rows_exchange) dt__rows_end(x);
     const int asked = x->control->agreed_ask[x->tick & 1];
     x->steps += !(asked & DT_ASK_VOID);

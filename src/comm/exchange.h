@@ -276,6 +276,7 @@ struct dt_exchange {
      * whose new weights are, if not */
     int summed, taken;
     int sends; /* under way */
+    int open;  /* 1: something is left of it; 0: it is done, and all know what is asked for */
     enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_SENT, DT__NORM_KNOWN } norm;
     int norm_left;  /* it is being summed over the nodes */
     uint32_t spans; /* synchronization points held */
@@ -385,9 +386,8 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 /* For an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
                        const char *what);
-/* Does what can be done, again and again, until `done`, which is asked each time. The time, but for
- * sums and updates, counts as the network's, or on one node as waited. */
-void dt__exchange_finish(struct dt_exchange *x, bool (*done)(struct dt_exchange *x, void *arg),
-                         void *arg, const char *what);
+/* Does what can be done, again and again, until *left is 0. The time, but for sums and updates,
+ * counts as the network's, or on one node as waited. */
+void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what);
 
 #endif

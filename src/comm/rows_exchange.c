@@ -43,12 +43,12 @@ struct dt__rows_exchange {
 
     /* The round under way. */
     uint32_t round;     /* rounds begun */
-    uint32_t posted;    /* of these, those that this agent has counted in control->pulled */
     uint32_t ended;     /* of these, those that this rank's next read waits for */
     bool step;          /* there are rows to sum */
     bool sent, updated; /* this node's rows; this agent's own rows */
     int missing;        /* nodes whose rows have not all arrived */
     int left;           /* other messages that are under way */
+    int open; /* 1: something is left of it; 0: it is done, and counted in control->pulled */
 };
 
 enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
@@ -149,6 +149,7 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
     e->round++;
     e->step = step;
     e->sent = e->updated = false;
+    e->open = 1;
     e->missing = e->ins;
     for (int l = 0; l < e->ins; l++) {
         struct link *link = &e->in[l];
@@ -252,9 +253,9 @@ bool dt__rows_advance(struct dt_exchange *x)
         update_rows(x);
         moved = true;
     }
-    if (dt__rows_done(x) && e->posted != e->round) {
+    if (e->open && e->updated && !e->left) {
         dt__event_post(&x->control->pulled, 1);
-        e->posted = e->round;
+        e->open = 0;
     }
     return moved;
 }
@@ -266,7 +267,7 @@ bool dt__rows_summed(const struct dt_exchange *x)
 
 bool dt__rows_done(const struct dt_exchange *x)
 {
-    return x->rows_exchange->updated && !x->rows_exchange->left;
+    return !x->rows_exchange->open;
 }
 
 void dt__rows_end(struct dt_exchange *x)
@@ -280,18 +281,12 @@ void dt__rows_await(struct dt_exchange *x)
                       "rows");
 }
 
-static bool round_is_done(struct dt_exchange *x, void *arg)
-{
-    (void)arg;
-    return dt__rows_done(x);
-}
-
 void dt_exchange_pull(struct dt_exchange *x)
 {
     if (!x->rows_exchange) return;
     dt__rows_begin(x, false);
     if (x->workers) dt__event_post(&x->control->listed, 1);
-    dt__exchange_finish(x, round_is_done, NULL, "rows of the other hosts");
+    dt__exchange_finish(x, &x->rows_exchange->open, "rows of the other hosts");
     dt__rows_end(x);
     dt__rows_await(x);
 }
