@@ -89,7 +89,7 @@ $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPEN
 # Texts that are part of the program: src/base/embed.h.
 $(BUILD)/src/report/page.o: src/report/page.html
 $(BUILD)/src/config/describe.o: src/config/manual.roff
-$(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt manual.roff completion.bash completion.zsh)
+$(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt commands.txt manual.roff completion.bash completion.zsh)
 
 compile = $(CC)
 $(BUILD)/%.o: %.c Makefile

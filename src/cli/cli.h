@@ -1,7 +1,7 @@
-/* cli: the program. A command is a file cmd_NAME.c and a row of the table in commands.c; main.c
- * finds it and makes an exit code of its status. What commands share: arguments.c (what their
- * arguments say), help.c (help, manual and completions from the tables), hosts.c (of launch: the
- * hosts of a job). */
+/* cli: the program. A command is a file cmd_NAME.c, a row of the table in commands.c and a section
+ * of commands.txt, which says what it does; main.c finds it and makes an exit code of its status.
+ * What commands share: arguments.c (what their arguments say), help.c (help, manual and completions
+ * from the tables), hosts.c (of launch: the hosts of a job). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -20,7 +20,6 @@ struct command {
     bool collective;     /* of all ranks: writes its errors itself, once, and takes stops */
     const char *usage;   /* its arguments */
     const char *summary; /* one line */
-    const char *details; /* paragraphs of plain text between empty lines, for help and manual */
 };
 
 extern const struct command commands[]; /* the first is what is run if none is named */

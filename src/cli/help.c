@@ -11,6 +11,7 @@
 #include "hdf5/write.h"
 
 DT__EMBED(cli_help, "src/cli/help.txt");
+DT__EMBED(cli_commands, "src/cli/commands.txt");
 DT__EMBED(cli_manual, "src/cli/manual.roff");
 DT__EMBED(cli_bash, "src/cli/completion.bash");
 DT__EMBED(cli_zsh, "src/cli/completion.zsh");
@@ -29,30 +30,24 @@ void cli_print_help(FILE *out)
     dt__template_print(out, cli_help, marks);
 }
 
-/* Details are paragraphs, which empty lines part, in lines of at most 80 characters. */
+/* What commands.txt says of a command: paragraphs between empty lines. */
+enum { DETAILS = 1 << 14 };
+static const char *details_of(const struct command *command, char text[DETAILS])
+{
+    char mark[32];
+    snprintf(mark, sizeof mark, "\n= %s\n", command->name);
+    const char *begin = strstr(cli_commands, mark);
+    begin = begin ? begin + strlen(mark) : "";
+    const char *next = strstr(begin, "\n= ");
+    snprintf(text, DETAILS, "%.*s", (int)(next ? (size_t)(next - begin) : strlen(begin)), begin);
+    return text;
+}
+
 void cli_print_command_help(FILE *out, const struct command *command)
 {
+    char details[DETAILS];
     fprintf(out, "dtrain %s %s\n\n%s.\n", command->name, command->usage, command->summary);
-    if (!*command->details) return;
-    fprintf(out, "\n");
-    int column = 0;
-    for (const char *text = command->details; *text;) {
-        if (!strncmp(text, "\n\n", 2)) {
-            fprintf(out, "\n\n");
-            column = 0;
-        }
-        text += strspn(text, " \n");
-        const int length = (int)strcspn(text, " \n");
-        if (!length) break;
-        if (column && column + 1 + length > 80) {
-            fprintf(out, "\n");
-            column = 0;
-        }
-        fprintf(out, "%s%.*s", column ? " " : "", length, text);
-        column += (column > 0) + length;
-        text += length;
-    }
-    fprintf(out, "\n");
+    fprintf(out, "\n%s", details_of(command, details));
 }
 
 void cli_print_version(FILE *out)
@@ -79,11 +74,12 @@ static void print_usages(FILE *out)
 
 static void print_commands(FILE *out)
 {
+    char details[DETAILS];
     for (size_t i = 0; i < commands_count; i++) {
         fprintf(out, ".TP\n.B %s\n", commands[i].name);
         dt__roff_text(out, commands[i].summary);
-        if (*commands[i].details) fprintf(out, ".IP\n");
-        dt__roff_text(out, commands[i].details);
+        fprintf(out, ".IP\n");
+        dt__roff_text(out, details_of(&commands[i], details));
     }
 }
 

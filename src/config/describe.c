@@ -169,7 +169,7 @@ void dt__roff_text(FILE *out, const char *text)
             fprintf(out, "\n.IP\n");
             text++;
         } else if (*text == '\n') {
-            fprintf(out, " ");
+            fprintf(out, "%s", text[1] ? " " : "");
         } else {
             fprintf(out, "%s%c", strchr("\\-", *text) ? "\\" : "", *text == '\\' ? 'e' : *text);
         }

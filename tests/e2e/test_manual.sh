@@ -22,6 +22,14 @@ if command -v man >/dev/null; then
     grep -qE '^ *train.overlap=yes +f \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (f) goes with async (a)'
     grep -qE '^ *eval.dedicated=yes +[a-z] \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator does not go with async'
 fi
+# Each command is explained, in lines of at most 80 characters.
+"$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' >"$tmp/commands"
+check_ge commands "$(wc -l <"$tmp/commands")" 14
+while read -r command; do
+    "$dtrain" help "$command" | sed 1,4d >"$tmp/help"
+    [ -s "$tmp/help" ] || fail "help $command explains nothing"
+    check_le "widest line of help $command" "$(wc -L <"$tmp/help")" 80
+done <"$tmp/commands"
 # Letters stand under their columns: the row behind the last setting begins where its marks do.
 letters() { grep -nE '^ {20,}a b c' "$tmp/dtrain-config.5" | tail -n 1; }
 check_eq 'columns of the combinations' "$(letters | sed 's/^[0-9]*://; s/a .*//' | tr -d '\n' | wc -c)" 33
