@@ -110,21 +110,19 @@ bool dt__header_has_no_numbers(const struct dt__header *header)
     return true;
 }
 
-bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice)
+uint64_t dt__header_has(const struct dt__header *header, const char *text, size_t *first)
 {
     uint32_t number;
-    if (!dt__dict_find(&header->index, text, strlen(text), &number)) return false;
+    if (!dt__dict_find(&header->index, text, strlen(text), &number)) return 0;
     *first = header->first[number];
-    *twice = header->index.entries[number].count > 1;
-    return true;
+    return header->index.entries[number].count;
 }
 
 /* DT_EFORMAT: two columns, not both of them ignored, have one name. */
 static dt_status header_distinct(const struct dt__header *header)
 {
     for (size_t i = 0, first; i < header->cells.count; i++) {
-        bool twice;
-        if (!dt__header_has(header, header->cells.items[i], &first, &twice) || first == i ||
+        if (!dt__header_has(header, header->cells.items[i], &first) || first == i ||
             (header->roles[i] == DT__ROLE_IGNORE && header->roles[first] == DT__ROLE_IGNORE))
             continue;
         return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, i,
@@ -191,10 +189,9 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     const struct dt__names *cells = &header->cells;
     const long long count = (long long)cells->count;
     long long number = 0;
-    bool twice;
     if (by_place) {
         text_is_integer(text, &number);
-        if (number >= count && dt__header_has(header, text, out, &twice))
+        if (number >= count && dt__header_has(header, text, out))
             return dt_fail(DT_EMISMATCH,
                            "%s=%s: there are %lld columns; column %zu has this name: expected %zu",
                            key, text, count, *out, *out);
@@ -205,7 +202,7 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     }
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
-    if (dt__header_has(header, text, out, &twice)) return DT_OK;
+    if (dt__header_has(header, text, out)) return DT_OK;
     const char *near = NULL; /* the column whose name is nearest, or was cut at its comma */
     size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
     for (size_t i = cells->count; i-- > 0;) {
@@ -293,7 +290,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
-    bool named = false, unlabelled = false, twice;
+    bool named = false, unlabelled = false;
     size_t cell;
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
@@ -306,7 +303,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     for (size_t i = 0; i < header->nwants; i++) {
         const struct dt__want *want = &header->wants[i];
         if (want->by_place) continue;
-        const bool found = dt__header_has(header, want->text, &cell, &twice);
+        const bool found = dt__header_has(header, want->text, &cell);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
         if (!found) list_add(&missing, lacking++, want->text);
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;

@@ -62,8 +62,8 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
  * they must be there. DT_EMISMATCH. */
 dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_config *config,
                                      bool insist);
-/* The first cell with a text; *twice: it is not the only one. False: there is none. */
-bool dt__header_has(const struct dt__header *header, const char *text, size_t *first, bool *twice);
+/* How many cells have a text, and the first of them. */
+uint64_t dt__header_has(const struct dt__header *header, const char *text, size_t *first);
 /* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one
  * has them; else by the configuration. The first file of the training data makes the columns.
  * DT_EMISMATCH: unlike the files before. */

@@ -64,10 +64,9 @@ static dt_status csv_find_kept(struct dt_rows *rows)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *name = rows->keep.items[k];
-        bool twice;
-        if (!dt__header_has(&rows->header, name, &rows->keep_at[k], &twice))
-            return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'", name);
-        if (twice)
+        const uint64_t cells = dt__header_has(&rows->header, name, &rows->keep_at[k]);
+        if (!cells) return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'", name);
+        if (cells > 1)
             return dt_fail(DT_EMISMATCH, "predict.keep: several columns are named '%s'", name);
     }
     return DT_OK;

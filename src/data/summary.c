@@ -317,12 +317,11 @@ static bool print_column(const struct table *table, const struct summary *column
     const struct dt__header *header = &table->header;
     const char *name = column->name;
     size_t first = column->at, other;
-    bool twice;
     char number[24];
     snprintf(number, sizeof number, "%zu", column->at);
-    dt__header_has(header, header->cells.items[column->at], &first, &twice);
+    dt__header_has(header, header->cells.items[column->at], &first);
     const bool from_the_end = header->names && (dt__text_is_number(name, strlen(name)) ||
-                                                dt__header_has(header, number, &other, &twice));
+                                                dt__header_has(header, number, &other));
     const bool named =
         *name && first == column->at && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES;
     if (from_the_end)

@@ -53,15 +53,12 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
 /* Whether rows of both shapes have their values in the same places: but for dimensions of 1. */
 static bool shapes_agree(const int *a, const int *b)
 {
-    const int *const end_a = a + 3, *const end_b = b + 3;
-    for (;; a++, b++) {
-        while (a < end_a && *a == 1)
-            a++;
-        while (b < end_b && *b == 1)
-            b++;
-        if (a == end_a || b == end_b) return a == end_a && b == end_b;
-        if (*a != *b) return false;
+    int sizes[2][3] = {{0}}, count[2] = {0};
+    for (int i = 0; i < 6; i++) {
+        const int size = i < 3 ? a[i] : b[i - 3];
+        if (size != 1) sizes[i / 3][count[i / 3]++] = size;
     }
+    return !memcmp(sizes[0], sizes[1], sizeof sizes[0]);
 }
 
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims)

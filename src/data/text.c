@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <glob.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -198,44 +199,28 @@ static const char *text_unit(const char *text, size_t length)
     return NULL;
 }
 
-/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
+/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front; 13:25, 1:25 PM, 13:25:59:
+ * an hour, and two digits of minutes. */
 static bool text_is_date(const char *text, size_t length)
 {
-    size_t i = 0, groups = 0;
-    char between = 0;
-    while (groups < 3) {
-        size_t begin = i;
-        while (i < length && isdigit((unsigned char)text[i]))
-            i++;
-        if (i == begin || i - begin > 4) return false;
-        if (++groups == 3) break;
-        if (i == length || !strchr("-/.", text[i]) || (between && text[i] != between)) return false;
-        between = text[i++];
-    }
-    return i == length || text[i] == ' ' || text[i] == 'T';
-}
-
-/* 13:25, 1:25 PM, 13:25:59: an hour, and two digits of minutes. */
-static bool text_is_time(const char *text, size_t length)
-{
-    const size_t colon = length > 1 && text[1] == ':' ? 1 : 2;
-    if (length < colon + 3 || text[colon] != ':') return false;
-    for (size_t i = 0; i < colon + 3; i++)
-        if (i != colon && !isdigit((unsigned char)text[i])) return false;
-    const bool hour = colon == 1 || text[0] < '2' || (text[0] == '2' && text[1] < '4');
-    return hour && text[colon + 1] < '6' &&
-           (length == colon + 3 || text[colon + 3] == ':' || text[colon + 3] == ' ');
+    char copy[32] = "", one[2], other[2];
+    int hour, read = 0;
+    if (!length || !isdigit((unsigned char)*text)) return false;
+    memcpy(copy, text, length < sizeof copy ? length : sizeof copy - 1);
+    if (sscanf(copy, "%*4[0-9]%1[-/.]%*4[0-9]%1[-/.]%*4[0-9]%n", one, other, &read) == 2 && read)
+        return *one == *other && strchr(" T", copy[read]);
+    return sscanf(copy, "%2d:%1[0-5]%*1[0-9]%n", &hour, one, &read) == 2 && read && hour < 24 &&
+           strchr(": ", copy[read]);
 }
 
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
-    const bool unit = text_unit(text, length) != NULL;
+    const bool date = text_is_date(text, length); /* with points it may be 1.250.500, too */
+    const bool unit = (!date || memchr(text, '.', length)) && text_unit(text, length);
     if (length < DT__SHOWN && memchr(text, ',', length) &&
         text_is_grouped(text, length, NO_MARK, ',', true))
         return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
-    if (unit) return DT__TEXT_UNIT;
-    return text_is_date(text, length) || text_is_time(text, length) ? DT__TEXT_DATE
-                                                                    : DT__TEXT_PLAIN;
+    return unit ? DT__TEXT_UNIT : date ? DT__TEXT_DATE : DT__TEXT_PLAIN;
 }
 
 dt_status dt__number_read(const char *text, size_t length, float *out)
