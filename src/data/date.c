@@ -42,13 +42,10 @@ static bool days_of(int year, int month, int day, double *out)
 static bool time_read(const char *text, int *secs)
 {
     int hour, minute, second = 0, read;
-    if (sscanf(text, "%2d:%2d%n", &hour, &minute, &read) < 2) return false;
+    if (sscanf(text, "%2d:%2d%n:%2d%n%*1[.]%n%*[0-9]%n", &hour, &minute, &read, &second, &read,
+               &read, &read) < 2)
+        return false;
     text += read;
-    if (*text == ':') {
-        if (sscanf(text, ":%2d%n", &second, &read) < 1 || second < 0 || second > 60) return false;
-        text += read;
-        if (*text == '.') text += 1 + strspn(text + 1, "0123456789");
-    }
     text += *text == ' ';
     const char letter = (char)(*text | 32);
     const bool half = (letter == 'a' || letter == 'p') && (text[1] | 32) == 'm';
@@ -60,7 +57,7 @@ static bool time_read(const char *text, int *secs)
     if (text[zone] && !(offset && strspn(text + 1, ":0123456789") == strlen(text + 1)))
         return false;
     *secs = (hour * 60 + minute) * 60 + (second < 60 ? second : 59);
-    return hour >= 0 && hour < 24 && minute >= 0 && minute < 60;
+    return hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second <= 60;
 }
 
 struct date {
