@@ -100,18 +100,14 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
         *out = value;
         return DT__NUMBER_GOOD;
     }
-    /* strtod takes more than decimal numbers: only their characters get there. */
-    size_t sign = length && strchr("+-", *text), digits = 0;
+    const size_t sign = length && strchr("+-", *text);
     if (text_is_word(words, text + sign, length - sign)) return DT__NUMBER_NOT_FINITE;
-    for (size_t i = 0; i < length; i++) {
-        if (isdigit((unsigned char)text[i]))
-            digits++;
-        else if (!text[i] || !strchr("+-.eE", text[i]))
-            return DT__NUMBER_BAD;
-    }
-    if (!digits || length >= LONGEST) return DT__NUMBER_BAD;
+    if (length >= LONGEST) return DT__NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = 0;
+    /* strtod takes more than decimal numbers: only their characters get there. */
+    if (strspn(copy, "0123456789+-.eE") != length || !strpbrk(copy, "0123456789"))
+        return DT__NUMBER_BAD;
     value = dt_real_read(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
     if (!isfinite((float)value)) return DT__NUMBER_NOT_FINITE;
