@@ -11,25 +11,7 @@
 #include "data/labels.h"
 #include "data/source.h"
 
-/* ---- rows ----------------------------------------------------------------------------------- */
-
-dt_status dt__row_add_entry(struct dt__row *row, uint32_t index, float value)
-{
-    size_t count = row->entries + 1;
-    DT_TRY(dt_grow(&row->index, &row->index_room, count, sizeof *row->index, "row"));
-    DT_TRY(dt_grow(&row->value, &row->value_room, count, sizeof *row->value, "row"));
-    row->index[row->entries] = index;
-    row->value[row->entries++] = value;
-    return DT_OK;
-}
-
-void dt__row_free(struct dt__row *row)
-{
-    dt_free(row->x);
-    dt_free(row->index);
-    dt_free(row->value);
-    *row = (struct dt__row){0};
-}
+/* ---- blocks --------------------------------------------------------------------------------- */
 
 bool dt__floats_are_bytes(const float *x, size_t n)
 {
@@ -38,13 +20,22 @@ bool dt__floats_are_bytes(const float *x, size_t n)
     return true;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* Room for `count` entries in all. */
+static dt_status block_reserve(struct dt__block *block, size_t count, bool values)
+{
+    size_t room = block->room;
+    DT_TRY(dt_grow(&block->index, &room, count, sizeof *block->index, "entries of data"));
+    if (values)
+        DT_TRY(
+            dt_grow(&block->value, &block->room, count, sizeof *block->value, "entries of data"));
+    block->room = room;
+    return DT_OK;
+}
 
 dt_status dt__block_alloc(const struct dt__layout *layout, size_t rows, uint64_t entries,
                           struct dt__block *out)
 {
     struct dt__block block = {.capacity = rows};
-    const size_t room = (size_t)entries + 1;
     dt_status status;
     DT_GUARD(dt_alloc(rows, dt__layout_x(layout), "rows of data", &block.x));
     DT_GUARD(dt_alloc(rows, dt__layout_y(layout), "labels of data", &block.y));
@@ -52,11 +43,7 @@ dt_status dt__block_alloc(const struct dt__layout *layout, size_t rows, uint64_t
         DT_GUARD(dt_alloc(rows, sizeof *block.weight, "weights of data", &block.weight));
     if (dt__layout_is_sparse(layout)) {
         DT_GUARD(dt_alloc(rows + 1, sizeof *block.offsets, "rows of data", &block.offsets));
-        DT_GUARD(
-            dt_grow(&block.index, &block.index_room, room, sizeof *block.index, "entries of data"));
-        if (layout->values)
-            DT_GUARD(dt_grow(&block.value, &block.value_room, room, sizeof *block.value,
-                             "entries of data"));
+        DT_GUARD(block_reserve(&block, (size_t)entries + 1, layout->values));
     }
     *out = block;
     return DT_OK;
@@ -85,55 +72,33 @@ void dt__block_add(const struct dt__layout *layout, struct dt__block *block, siz
     block->rows += count;
 }
 
-static dt_status block_add_entries(struct dt__block *block, const uint32_t *index,
-                                   const float *value, size_t count)
+unsigned char *dt__block_add_zeros(const struct dt__layout *layout, struct dt__block *block)
 {
-    size_t at = (size_t)block->offsets[block->rows], end = at + count;
-    block->offsets[block->rows + 1] = end;
-    if (count == 0) return DT_OK;
-    DT_TRY(dt_grow(&block->index, &block->index_room, end, sizeof *index, "entries of data"));
-    memcpy(block->index + at, index, count * sizeof *index);
-    if (block->value) {
-        DT_TRY(dt_grow(&block->value, &block->value_room, end, sizeof *value, "entries of data"));
-        memcpy(block->value + at, value, count * sizeof *value);
-    }
+    dt__block_add(layout, block, 1);
+    return memset(dt__block_x(layout, block, block->rows - 1), 0, dt__layout_x(layout));
+}
+
+dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float value)
+{
+    if (!block->offsets) return dt_fail(DT_EBUG, "a row has no such feature as %u", index);
+    const size_t at = (size_t)block->offsets[block->rows]++;
+    if (at >= block->room) DT_TRY(block_reserve(block, at + 1, block->value != NULL));
+    block->index[at] = index;
+    if (block->value) block->value[at] = value;
     return DT_OK;
 }
 
+/* Into the row behind the last. */
 static dt_status block_copy_entries(struct dt__block *block, const struct dt__block *from,
                                     uint64_t row)
 {
-    const size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
-    return block_add_entries(block, from->index + at, from->value ? from->value + at : NULL, count);
-}
-
-dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *block,
-                            const struct dt__row *row)
-{
-    /* The dense part as the layout has it; for bytes every value must be one. */
-    unsigned char *out = dt__block_x(layout, block, block->rows);
-    size_t n = (size_t)layout->dense;
-    if (row->capacity > n)
-        return dt_fail(DT_EBUG, "a row of %zu numbers where %zu are read", row->capacity, n);
-    if (layout->bytes) {
-        for (size_t i = 0; i < n; i++)
-            out[i] = i < row->capacity ? (unsigned char)row->x[i] : 0;
-    } else {
-        if (row->capacity) memcpy(out, row->x, row->capacity * sizeof *row->x);
-        memset(out + row->capacity * sizeof *row->x, 0, (n - row->capacity) * sizeof *row->x);
-    }
-    for (size_t i = 0; i < row->entries && !dt__layout_is_sparse(layout); i++) {
-        if (layout->bytes)
-            out[row->index[i]] = (unsigned char)row->value[i];
-        else
-            memcpy(out + row->index[i] * sizeof(float), &row->value[i], sizeof(float));
-    }
-    unsigned char *y = dt__block_y(layout, block, block->rows);
-    memcpy(y, &row->y, sizeof row->y);
-    if (row->more) memcpy(y + sizeof row->y, row->more, dt__layout_y(layout) - sizeof row->y);
-    if (layout->weights) block->weight[block->rows] = row->weight;
-    if (block->offsets) DT_TRY(block_add_entries(block, row->index, row->value, row->entries));
-    block->rows++;
+    const size_t first = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - first;
+    const size_t at = (size_t)block->offsets[block->rows];
+    block->offsets[block->rows + 1] = at + count;
+    if (!count) return DT_OK;
+    DT_TRY(block_reserve(block, at + count, block->value != NULL));
+    memcpy(block->index + at, from->index + first, count * sizeof *block->index);
+    if (block->value) memcpy(block->value + at, from->value + first, count * sizeof *block->value);
     return DT_OK;
 }
 
@@ -416,23 +381,18 @@ static void entries_normalize(const struct dt_schema *schema, size_t n, const ui
     if (schema->clip > 0) clip_floats(n, (float)schema->clip, value);
 }
 
-void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
+void dt__row_normalize(const struct dt_schema *schema, struct dt__block *row, float *x,
                        uint32_t *index, float *value)
 {
-    if (index) {
-        row_of_floats(schema, (size_t)schema->dense, row->x, x);
-        for (size_t i = 0; i < row->entries; i++) {
-            index[i] = row->index[i];
-            value[i] = row->value[i];
-        }
-        entries_normalize(schema, row->entries, index, value);
-        return;
+    const size_t dense = (size_t)schema->dense, rest = (size_t)schema->features - dense;
+    const size_t entries = row->offsets ? (size_t)row->offsets[1] : 0;
+    row_of_floats(schema, dense, (const float *)(const void *)row->x, x);
+    entries_normalize(schema, entries, row->index, row->value);
+    if (!index) memset(x + dense, 0, rest * sizeof *x);
+    for (size_t i = 0; i < entries; i++) {
+        if (!index) x[row->index[i]] = row->value[i];
+        if (index) index[i] = row->index[i], value[i] = row->value[i];
     }
-    for (size_t i = 0; i < row->entries; i++)
-        row->x[row->index[i]] = row->value[i];
-    row_of_floats(schema, (size_t)schema->features, row->x, x);
-    for (size_t i = 0; i < row->entries; i++)
-        row->x[row->index[i]] = 0;
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 #ifndef DATA_BLOCK_H
 #define DATA_BLOCK_H
 
+#include <string.h>
+
 #include "dtrain/data.h"
 
 struct dt__layout {
@@ -17,6 +19,13 @@ struct dt__layout {
     bool values;  /* entries have values; else each is 1 */
     bool weights; /* rows have weights */
 };
+
+/* Of rows whose values are all floats. */
+static inline struct dt__layout dt__layout_of(const struct dt_schema *schema)
+{
+    return (struct dt__layout){
+        .features = schema->features, .dense = schema->dense, .values = true};
+}
 
 static inline bool dt__layout_is_sparse(const struct dt__layout *layout)
 {
@@ -45,23 +54,6 @@ static inline size_t dt__layout_entry(const struct dt__layout *layout)
     return sizeof(uint32_t) + (layout->values ? sizeof(float) : 0);
 }
 
-/* One row as a text reader makes it: all in floats. */
-struct dt__row {
-    float *x;        /* (dense part of the features) */
-    size_t capacity; /* floats in x */
-    uint32_t *index; /* (entries), rising */
-    float *value;
-    size_t entries, index_room, value_room;
-    union {
-        int32_t label;
-        float target;
-    } y;
-    const uint32_t *more; /* (targets - 1), floats as words; NULL: none */
-    float weight;
-};
-dt_status dt__row_add_entry(struct dt__row *row, uint32_t index, float value);
-void dt__row_free(struct dt__row *row);
-
 /* Rows one behind the other. */
 struct dt__block {
     size_t rows, capacity;
@@ -70,7 +62,7 @@ struct dt__block {
     uint64_t *offsets;    /* (capacity + 1) entries of row r: [offsets[r], offsets[r + 1]) */
     uint32_t *index;      /* NULL without a sparse part; grows */
     float *value;         /* NULL where all are 1 */
-    size_t index_room, value_room;
+    size_t room;          /* of these two */
 };
 
 /* Room for `rows` rows, and at first for `entries` entries; free with dt__block_free. */
@@ -91,13 +83,28 @@ static inline unsigned char *dt__block_y(const struct dt__layout *layout,
 }
 
 /* Adds rows at the end, for which there must be room: `count` rows without entries, of weight 1,
- * whose x and y the caller writes; a parsed row, whose entries go to x where the layout has no
- * sparse part; a row of another block of the same layout. DT_EMEMORY. */
+ * whose x and y the caller writes; one whose features are 0 until they are put there, and gives its
+ * x; a row of another block of the same layout. DT_EMEMORY. */
 void dt__block_add(const struct dt__layout *layout, struct dt__block *block, size_t count);
-dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *block,
-                            const struct dt__row *row);
+unsigned char *dt__block_add_zeros(const struct dt__layout *layout, struct dt__block *block);
 dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *block,
                              const struct dt__block *from, size_t row);
+
+/* An entry of the last row, behind those that it has. DT_EMEMORY. */
+dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float value);
+/* A feature of the last row, whose x this is, wherever the layout has it; of bytes the value is
+ * one. Those of the sparse part come in their order. DT_EMEMORY. */
+static inline dt_status dt__block_put(const struct dt__layout *layout, struct dt__block *block,
+                                      unsigned char *x, size_t feature, float value)
+{
+    if (feature >= (size_t)layout->dense)
+        return value == 0 ? DT_OK : dt__block_add_entry(block, (uint32_t)feature, value);
+    if (layout->bytes)
+        x[feature] = (unsigned char)value;
+    else
+        memcpy(x + feature * sizeof value, &value, sizeof value);
+    return DT_OK;
+}
 
 /* Whether every value is an integer in 0..255 (and no negative zero). */
 bool dt__floats_are_bytes(const float *x, size_t n);
@@ -184,10 +191,9 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
                             const uint64_t *slots, size_t at, size_t count);
 void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct dt_batch *out);
 
-/* A raw row as the network takes it: all features into x; or with `index` the dense ones, and the
- * entries, which are scaled and never moved, as in training. Without it row->x has room for all
- * features, of which those of entries are 0 before and after. */
-void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
+/* The only row of a block, of dt__layout_of, as the network takes it: all features into x; or with
+ * `index` the dense ones, and the entries, which are scaled and never moved, as in training. */
+void dt__row_normalize(const struct dt_schema *schema, struct dt__block *row, float *x,
                        uint32_t *index, float *value);
 
 #endif

@@ -238,35 +238,33 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
 }
 
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                        struct dt__row *row)
+                        const struct dt__layout *layout, struct dt__block *out)
 {
-    const size_t n = (size_t)columns->numbers;
     (void)count; /* further targets stand behind the columns */
-    row->entries = 0;
-    row->weight = 1;
-    if (row->capacity < n) {
-        DT_TRY(dt_alloc(n, sizeof *row->x, "row of text", &row->x));
-        row->capacity = n;
-    }
-    if (n && columns->missing == DT_MISSING_FLAG) memset(row->x, 0, n * sizeof *row->x);
-    if (n && !columns->items) memcpy(row->x, words, n * sizeof *row->x);
-    for (size_t c = 0; columns->items && c < columns->count; c++) {
-        const struct dt__column *column = &columns->items[c];
-        const bool missing = words[c] == DT__MISSING;
-        if (column->kind == DT_COLUMN_CATEGORY) {
+    unsigned char *const x = dt__block_add_zeros(layout, out);
+    const struct dt__column *const items = columns->items;
+    for (size_t c = 0, n = columns->count; c < n; c++) { /* once: x may be anything */
+        const struct dt__column *column = items ? &items[c] : NULL;
+        const size_t feature = column ? (size_t)column->first : c;
+        const bool missing = column && words[c] == DT__MISSING;
+        float value;
+        memcpy(&value, &words[c], sizeof value);
+        if (missing) value = column->fill;
+        if (missing && column->flag) DT_TRY(dt__block_put(layout, out, x, (size_t)column->flag, 1));
+        if (column && column->kind == DT_COLUMN_CATEGORY) {
             const uint32_t code = missing       ? column->blank
                                   : column->map ? column->map[words[c]]
                                                 : words[c];
-            DT_TRY(dt__row_add_entry(row, (uint32_t)column->first + code, 1));
-            continue;
+            DT_TRY(dt__block_put(layout, out, x, feature + code, 1));
+        } else if (!column || column->kind != DT_COLUMN_DATE) {
+            DT_TRY(dt__block_put(layout, out, x, feature, value));
+        } else {
+            float *const numbers = (float *)(void *)x + feature;
+            if (missing)
+                dt__dates_put_mean(&column->dates, (double)value, numbers);
+            else
+                dt__dates_put(&column->dates, words[c], numbers);
         }
-        float *const x = &row->x[column->first];
-        const bool date = column->kind == DT_COLUMN_DATE;
-        if (missing && column->flag) row->x[column->flag] = 1;
-        if (date && missing) dt__dates_put_mean(&column->dates, (double)column->fill, x);
-        if (date && !missing) dt__dates_put(&column->dates, words[c], x);
-        if (!date && missing) *x = column->fill;
-        if (!date && !missing) memcpy(x, &words[c], sizeof *x);
     }
     return DT_OK;
 }

@@ -17,9 +17,9 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
  * not a number, missing where data.missing=error, a date. */
 dt_status dt__cell_word(struct dt__columns *columns, size_t column, const char *text, size_t length,
                         uint32_t *out);
-/* Of settled columns: the row that `count` words say, one a column first. */
+/* Of settled columns: adds the row that `count` words say, one a column first. */
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                        struct dt__row *row);
+                        const struct dt__layout *layout, struct dt__block *out);
 
 /* Parses one record by parser->header's roles into words, label and weight. Columns in messages
  * count from 0, as in data.label. DT_EFORMAT: too few or too many cells, or a cell is wrong. */

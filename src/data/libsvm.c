@@ -81,14 +81,14 @@ static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t le
 }
 
 static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                            struct dt__row *row)
+                            const struct dt__layout *layout, struct dt__block *out)
 {
     (void)columns;
-    row->entries = 0;
+    unsigned char *x = dt__block_add_zeros(layout, out);
     for (size_t i = 0; i < count; i += 2) {
         float value;
         memcpy(&value, &words[i + 1], sizeof value);
-        DT_TRY(dt__row_add_entry(row, words[i], value));
+        DT_TRY(dt__block_put(layout, out, x, words[i], value));
     }
     return DT_OK;
 }

@@ -19,7 +19,8 @@ struct dt_rows {
     struct dt__columns columns;        /* of the schema */
     struct dt__header header;          /* CSV */
     struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
-    struct dt__row row;
+    struct dt__layout layout;
+    struct dt__block row; /* the last one */
     struct dt__json_rows json;
     uint32_t *words; /* (columns) of a row of JSON */
     /* what is left of the last line, from `instance` on; at NULL: nothing */
@@ -117,7 +118,8 @@ static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
     const dt_status status = dt__json_row(&rows->json, json, dt__json_next(json), rows->words);
     if (kept) kept_forget(rows);
     if (status || kept) return status ? status : kept;
-    return dt__table_row(&rows->columns, rows->words, rows->columns.count, &rows->row);
+    return dt__table_row(&rows->columns, rows->words, rows->columns.count, &rows->layout,
+                         &rows->row);
 }
 
 static dt_status json_next_instance(struct dt_rows *rows)
@@ -204,9 +206,9 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* By the first line that tells: no blank one or comment, as LIBSVM has them, and no number alone. Above
- * rows of CSV a comment may be the header. A number alone may be a whole row of CSV where the model
- * takes one column: then who waits for its answer would not go on, and nobody waits for a line. */
+/* By the first line that tells: no blank one or comment, as LIBSVM has them, and no number alone.
+ * Above rows of CSV a comment may be the header. Where the model takes one column, a number alone
+ * may be a row of CSV: whoever sent it may wait for its answer, and is not asked for more. */
 static dt_status grammar_tell(struct dt_rows *rows)
 {
     enum { MOST_NUMBERS = 1000 };
@@ -243,12 +245,11 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
         return dt_fail(DT_EUSAGE, "%s: expected rows of CSV, JSON or LIBSVM, not of %s", name,
                        dt__formats[format]->name);
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
-    *rows = (struct dt_rows){.config = config, .schema = schema};
+    *rows = (struct dt_rows){.config = config, .schema = schema, .layout = dt__layout_of(schema)};
     rows->parser =
         (struct dt__parser){.columns = &rows->columns, .features = (uint32_t)schema->features};
     lines = &rows->lines;
-    rows->row.capacity = (size_t)schema->features;
-    DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
+    DT_GUARD(dt__block_alloc(&rows->layout, 1, 0, &rows->row));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__stream_refuse(name, (const unsigned char *)lines->data, lines->end));
     if (format == DT_FORMAT_AUTO)
@@ -280,7 +281,7 @@ void dt_rows_close(struct dt_rows *rows)
     dt__json_rows_free(&rows->json);
     dt_free(rows->words);
     dt__columns_free(&rows->columns);
-    dt__row_free(&rows->row);
+    dt__block_free(&rows->row);
     dt_free(rows->parser.words);
     dt__header_free(&rows->header);
     kept_forget(rows);
@@ -308,6 +309,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     char *record = NULL;
     size_t length = 0;
     kept_forget(rows);
+    rows->row.rows = 0;
     if (rows->instances.at) return json_next_instance(rows);
     for (bool header = true; header;) {
         dt_status status = DT_OK;
@@ -343,7 +345,8 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
                 rows->lines.line, rows->parser.features, rows->parser.widest);
         rows->said_beyond = true;
     }
-    return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->row);
+    return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->layout,
+                              &rows->row);
 }
 
 dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,

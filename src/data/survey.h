@@ -39,9 +39,9 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
 /* Takes over the columns of a table that a file of `read->features` features had them from, or
  * compares with those that are there. */
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
-/* shard.c: whether the files of data.train (lists[0]), or of data.eval (lists[1]), have all shards of
- * each set that `dtrain shard` has written, but for those of the other key; says if not. A set of
- * both keys is data.train's. DT_EIO: some have no name yet, for it was killed, or has not ended. */
+/* shard.c: whether the files of data.train (lists[0]), or of data.eval (lists[1]), have all shards
+ * of each set that `dtrain shard` has written, but for those of the other key; says if not. A set
+ * of both keys is data.train's. DT_EIO: some have no name yet: it was killed, or has not ended. */
 dt_status dt__shards_check(const struct dt__names lists[2], bool eval);
 /* Deviations from the mean beyond which a value is told of: some are common in counts and prices,
  * so many hardly. */

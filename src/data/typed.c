@@ -238,7 +238,6 @@ struct typed_reader {
     unsigned char *bytes; /* of them */
     size_t room, at;
     uint64_t next; /* the row at bytes + at; UINT64_MAX: none */
-    struct dt__row row;
 };
 
 dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
@@ -257,7 +256,6 @@ void dt__typed_reader_close(void *arg)
 {
     struct typed_reader *reader = arg;
     dt_free(reader->bytes);
-    dt__row_free(&reader->row);
     dt_free(reader);
 }
 
@@ -283,7 +281,7 @@ dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt
     const struct dt__grammar *grammar = dt__formats[reader->file->format]->grammar;
     const size_t targets = (size_t)source->layout.targets, more = targets > 1 ? targets - 1 : 0;
     const size_t mark = dt__find_last(&marks->row, reader->file->nmarks, sizeof *marks, row);
-    struct dt__row *const to = &reader->row;
+    const struct dt__layout *layout = &source->layout;
     if (row < reader->next || mark != reader->mark) DT_TRY(reader_enter(reader, mark));
     for (size_t length; reader->next < row + count; reader->next++, reader->at += length) {
         struct dt__typed_row typed;
@@ -294,15 +292,14 @@ dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt
         memcpy(&typed, bytes, sizeof typed);
         length = sizeof typed + typed.count * sizeof *words;
         if (reader->next < row) continue;
-        DT_TRY(grammar->row(&source->columns, words, typed.count, to));
+        DT_TRY(grammar->row(&source->columns, words, typed.count, layout, out));
         const int32_t code = typed.y.label;
-        to->weight = typed.weight;
-        to->more = more ? words + typed.count - more : NULL;
-        if (targets)
-            to->y.target = typed.y.target;
-        else /* the labels -1 and 1 are classes 0 and 1 */
-            to->y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
-        DT_TRY(dt__block_add_row(&source->layout, out, to));
+        if (!targets) /* the labels -1 and 1 are classes 0 and 1 */
+            typed.y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
+        unsigned char *y = dt__block_y(layout, out, out->rows - 1);
+        memcpy(y, &typed.y, sizeof typed.y);
+        memcpy(y + sizeof typed.y, words + typed.count - more, more * sizeof *words);
+        if (layout->weights) out->weight[out->rows - 1] = typed.weight;
     }
     return DT_OK;
 }

@@ -51,8 +51,8 @@ struct dt__block;
 struct dt__columns;
 struct dt__file;
 struct dt__header;
+struct dt__layout;
 struct dt__lines;
-struct dt__row;
 struct dt__survey;
 
 /* What turns the records of a file into typed rows. */
@@ -80,9 +80,9 @@ struct dt__grammar {
     bool quotes;                                   /* records may hold line ends between quotes */
     bool (*is_empty)(char *record, size_t length); /* is passed over; NULL: without a byte alone */
     dt_status (*parse)(struct dt__parser *parser, char *record, size_t length);
-    /* The numbers and entries of a typed row. */
+    /* Adds a typed row, all but y and weight. */
     dt_status (*row)(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                     struct dt__row *row);
+                     const struct dt__layout *layout, struct dt__block *out);
 };
 
 /* Parses all records from where `lines` stands: typed rows, marks, labels, entries, whether values

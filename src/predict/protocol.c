@@ -357,23 +357,26 @@ dt_status dt__request_inputs(const struct dt__request *request, size_t first, si
 {
     const struct dt__columns *columns = request->reader.columns;
     const size_t numbers = predictor->numbers, entries = predictor->entries;
-    struct dt__row row = {.capacity = numbers};
+    const struct dt_schema *schema = &predictor->file.schema;
+    const struct dt__layout layout = dt__layout_of(schema);
+    struct dt__block row = {0};
     dt_status status;
-    DT_GUARD(dt_alloc(numbers, sizeof *row.x, "row", &row.x));
+    DT_GUARD(dt__block_alloc(&layout, 1, 0, &row));
     for (size_t r = first; r < first + count; r++, at++) {
+        row.rows = 0;
         const uint32_t *words = request->words + r * columns->count;
         if (request->list_end > request->words) {
             for (size_t c = 0; c < columns->count; c++)
                 request->row[c] = request->lists[c][r];
             words = request->row;
         }
-        DT_GUARD(dt__table_row(columns, words, columns->count, &row));
-        dt__row_normalize(&predictor->file.schema, &row, to->x + at * numbers,
+        DT_GUARD(dt__table_row(columns, words, columns->count, &layout, &row));
+        dt__row_normalize(schema, &row, to->x + at * numbers,
                           entries ? to->index + at * entries : NULL,
                           entries ? to->value + at * entries : NULL);
     }
 done:
-    dt__row_free(&row);
+    dt__block_free(&row);
     return status;
 }
 

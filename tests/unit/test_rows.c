@@ -465,7 +465,7 @@ END_TEST
 
 START_TEST(rows_are_scaled_and_normalised)
 {
-    schema.scale = 2, schema.mean = mean, schema.inv_std = inv_std;
+    schema.scale = 2, schema.mean = mean, schema.inv_std = inv_std, schema.dense = 3;
     open_rows("[1,2,3]\n");
     expect_row(1, 1, 1, 6);
     expect_end();
