@@ -164,16 +164,18 @@ struct open_file {
 
 struct dt__cursor {
     const struct dt_source *source;
+    bool stops; /* on request */
     uint64_t now;
     struct open_file open[DT__OPEN_FILES];
     struct dt__block scratch; /* raw rows, where some rows are not of the part */
 };
 
-dt_status dt__cursor_open(const struct dt_source *source, struct dt__cursor **out)
+dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out)
 {
     struct dt__cursor *cursor;
     DT_TRY(dt_alloc(1, sizeof *cursor, "cursor", &cursor));
     cursor->source = source;
+    cursor->stops = stops;
     dt_status status = DT_OK;
     if (source->holdout.count)
         status = dt__block_alloc(&source->layout, DT__SIFTED_ROWS, 0, &cursor->scratch);
@@ -269,6 +271,8 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
 {
     const struct dt_source *source = cursor->source;
     const bool sifting = source->holdout.count != 0;
+    const uint64_t most =
+        sifting ? DT__SIFTED_ROWS : DT__LOAD_BYTES / dt__source_row_bytes(source) + 1;
     struct dt__block *to = sifting ? &cursor->scratch : out;
     if (!count) return DT_OK;
     if (out->rows + count > out->capacity) return dt_fail(DT_EBUG, "no room for rows of data");
@@ -279,8 +283,8 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
             source->files +
             dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);
         void *reader;
-        step = smaller(end - raw, file->raw + file->rows - raw);
-        if (sifting) step = smaller(step, DT__SIFTED_ROWS);
+        step = smaller(smaller(end - raw, file->raw + file->rows - raw), most);
+        if (cursor->stops) DT_TRY(dt_stop_check());
         if (sifting) to->rows = 0;
         DT_TRY(cursor_find_reader(cursor, file, &reader));
         DT_TRY(dt__formats[file->format]->read(reader, raw - file->raw, step, to));
@@ -289,19 +293,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         for (size_t i = 0; sifting && i < step; i++)
             if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
                 DT_TRY(dt__block_add_copy(&source->layout, out, to, i));
-    }
-    dt_work_progress();
-    return DT_OK;
-}
-
-dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
-                          struct dt__block *out)
-{
-    uint64_t piece = DT__LOAD_BYTES / dt__source_row_bytes(cursor->source) + 1;
-    for (uint64_t done = 0, rows; done < count; done += rows) {
-        rows = smaller(count - done, piece);
-        DT_TRY(dt_stop_check());
-        DT_TRY(dt__cursor_read(cursor, row + done, (size_t)rows, out));
+        dt_work_progress();
     }
     return DT_OK;
 }
@@ -311,11 +303,11 @@ dt_status dt__source_walk(const struct dt_source *source, size_t rows, uint64_t 
 {
     struct dt__block block = {0};
     struct dt__cursor *cursor;
-    DT_TRY(dt__cursor_open(source, &cursor));
+    DT_TRY(dt__cursor_open(source, true, &cursor));
     dt_status status = dt__block_alloc(&source->layout, rows, 0, &block);
     for (uint64_t at = 0; !status && at < source->rows; at += stride) {
         block.rows = 0;
-        status = dt__cursor_load(cursor, at, smaller(source->rows - at, rows), &block);
+        status = dt__cursor_read(cursor, at, smaller(source->rows - at, rows), &block);
         if (!status) status = visit(arg, &block);
     }
     dt__block_free(&block);

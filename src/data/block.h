@@ -152,16 +152,14 @@ dt_status dt__stream_refuse(const char *name, const unsigned char *head, size_t 
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Reads rows of a source wherever they lie; keeps the files open that it used last. */
+/* Reads rows of a source wherever they lie; keeps the files open that it used last. `stops`: where
+ * a stop is requested meanwhile, that is DT_STOPPED. */
 struct dt__cursor;
-dt_status dt__cursor_open(const struct dt_source *source, struct dt__cursor **out);
+dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out);
 void dt__cursor_close(struct dt__cursor *cursor);
 /* Adds rows [row, row + count) of the part to a block. DT_EMISMATCH: a file changed since the
  * survey. */
 dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
-                          struct dt__block *out);
-/* The same of many rows, piece by piece. DT_STOPPED: a stop was requested meanwhile. */
-dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
                           struct dt__block *out);
 
 /* What is done with a block of rows. */

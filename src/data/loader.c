@@ -86,10 +86,7 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
         uint64_t local = dt__order_row(&replica->fill_order, epoch, at, slot, &run);
         struct dt__row_segment segment = dt__shard_run(replica->shard, local);
         if (segment.count < run) run = segment.count;
-        if (loader->streams)
-            DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));
-        else
-            DT_TRY(dt__cursor_load(loader->cursor, segment.row, run, &window->rows));
+        DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));
     }
     return DT_OK;
 }
@@ -281,8 +278,8 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
         DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "pictures",
                           &loader->augment.picture));
     memcpy(loader->augment.shape, schema->shape, sizeof schema->shape);
-    DT_GUARD(dt__cursor_open(source, &loader->cursor));
     loader->streams = !loader_make_orders(loader, config, loaders);
+    DT_GUARD(dt__cursor_open(source, !loader->streams, &loader->cursor));
     for (int i = 0; i < count; i++)
         DT_GUARD(replica_begin(loader, i, step));
     if (loader->streams) {
@@ -349,9 +346,9 @@ dt_status dt_table_create(const struct dt_config *config, const struct dt_source
     DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
     DT_GUARD(
         dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
-    DT_GUARD(dt__cursor_open(source, &table->cursor));
+    DT_GUARD(dt__cursor_open(source, held, &table->cursor));
     if (held) {
-        DT_GUARD(dt__cursor_load(table->cursor, begin, rows, &table->rows));
+        DT_GUARD(dt__cursor_read(table->cursor, begin, rows, &table->rows));
         dt__cursor_close(table->cursor);
         table->cursor = NULL;
     }

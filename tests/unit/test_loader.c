@@ -464,7 +464,7 @@ START_TEST(files_stay_open)
     set("data.train=?.csv");
     struct dt_source *source = survey();
     EXPECT_OK(dt__block_alloc(&source->layout, 4 * LAST, 0, &block));
-    EXPECT_OK(dt__cursor_open(source, &cursor));
+    EXPECT_OK(dt__cursor_open(source, false, &cursor));
     for (int i = 0; i < LAST; i++)
         EXPECT_OK(dt__cursor_read(cursor, (uint64_t)i, 1, &block));
     for (int i = LAST; i-- > 0;)
