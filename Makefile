@@ -96,7 +96,7 @@ $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,cc  )$(compile) $(ALLFLAGS) -c -o $@ $<
 
-# Measuring programs; built with the tests, so that they do not fall behind the library.
+# Programs that measure; `make tests` builds them, so that they do not fall behind the library.
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard scripts/bench/*.c))
 $(UNIT): LDLIBS += $(shell pkg-config --libs check 2>/dev/null)
 $(UNIT) $(MPI) $(BENCH): %: %.o $(LIB)
@@ -104,24 +104,30 @@ $(UNIT) $(MPI) $(BENCH): %: %.o $(LIB)
 $(FUZZ): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(LIB)
 	$(call link,$(CC) -fsanitize=fuzzer)
 
-tests: $(BUILD)/dtrain $(UNIT) $(MPI) $(BENCH)
+programs: $(UNIT) $(MPI)
+tests: $(BUILD)/dtrain programs $(BENCH)
 fuzzers: $(FUZZ)
 
 # Each of these brings what it needs, then runs; the second make sees the libraries just installed.
-AGAIN = @scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) all tests WERROR=$(WERROR)
+AGAIN = @scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) WERROR=$(WERROR)
 JOBS  ?= $(shell nproc)
 
 demo:
 	@scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) dtrain
 	@scripts/demo.sh
 
+# From the inner loop to all tests; tests/run.sh says what a group is.
+quick:
+	$(AGAIN) programs
+	@BUILD=$(BUILD) tests/run.sh unit mpi
+
 check:
-	$(AGAIN)
-	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+	$(AGAIN) all programs
+	@BUILD=$(BUILD) tests/run.sh unit mpi core
 
 check-all:
-	$(AGAIN)
-	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+	$(AGAIN) all tests
+	@BUILD=$(BUILD) tests/run.sh unit mpi mpi_long core e2e
 	@BUILD=$(BUILD) tests/run.sh -j $(JOBS) long
 	@$(MAKE) --no-print-directory fuzz
 
@@ -154,14 +160,14 @@ asan ubsan:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE="$(SANITIZE)" \
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
 	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit
-	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
+	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi mpi_long
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 ALONE=1 tests/run.sh -k '^e2e/random' e2e
 
 # All sizes of src/base/limits.h at their least.
 tiny: export CPPFLAGS += -DDT_TINY
 tiny:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ tests
-	@BUILD=build/$@ tests/run.sh unit mpi e2e
+	@BUILD=build/$@ tests/run.sh unit mpi mpi_long core e2e
 
 # SECS: of each fuzzer.
 fuzz: dtrain
@@ -192,7 +198,7 @@ valgrind:
 
 coverage:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE=--coverage CFLAGS='-O1 -g' tests
-	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit e2e || true
+	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit core e2e || true
 	@gcov -n $$(find build/$@/src -name '*.gcda') | awk -F"[':%]" '/^File .src/ {f = $$2} \
 	  /^Lines/ && f {print $$2 "%\t" f; f = ""}' | sort -n
 
@@ -256,7 +262,7 @@ clean:
 help:
 	@echo 'make             build dtrain and libdtrain.a (ARCH= WERROR=0 BUILD=build)'
 	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
-	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
+	@echo 'make check       install what is missing, build, test each promise once; quick: without the program; check-all: all tests'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
 	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer and UBSan; ubsan: that alone; also valgrind, coverage'
@@ -269,7 +275,7 @@ help:
 	@echo 'make installcheck  tries what is installed; dist: the sources as a tarball with its checksum'
 	@echo 'make deb         Debian packages of the last commit, into build/deb'
 
-.PHONY: FORCE all tests fuzzers demo check check-all fuzz sim sim-program tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
+.PHONY: FORCE all programs tests fuzzers demo quick check check-all fuzz sim sim-program tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
 	man install uninstall installcheck dist deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ) $(BENCH:=.o)

@@ -1,12 +1,15 @@
 #!/bin/sh
 # Runs tests side by side and prints a line for each, then what tests lacked on this machine, and
 # "N passed, N failed, N skipped"; non-zero if one failed, or none ran.
-#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] unit|mpi|e2e|long|fuzz ...
-# unit  build/tests/unit/test_*      Check programs, no MPI
-# mpi   tests/mpi/testlist           programs under mpirun: name, ranks, seconds, expectation
-# e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
-# long  tests/e2e/long_*.sh          the same, minutes long
-# fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
+#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] unit|mpi|mpi_long|core|e2e|long|fuzz ...
+# unit      build/tests/unit/test_*  Check programs, no MPI
+# mpi       tests/mpi/testlist       programs under mpirun: name, ranks, seconds, expectation
+# mpi_long  the same file            its second section: more ranks, steps and transports
+# core      tests/e2e/core_*.sh      the whole program, each promise once; exit 77 skips with the last
+#                                    line as reason
+# e2e       tests/e2e/test_*.sh      the whole program, each promise in depth
+# long      tests/e2e/long_*.sh      the same, minutes long
+# fuzz      build/fuzz/fuzz_*        libFuzzer programs, SECS seconds each
 # JOBS: tests at a time; without it one a core, and one more. Beside them, three times as many as cores
 # (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link: a line
 # `# waits` in a script says so; and one unit test, which is a process alone. (Two cores of a Zen 4: 271 s;
@@ -25,7 +28,7 @@ export OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_mtl="${OMPI_MCA_mtl-^psm,psm2,ofi}" HWLOC_PLUGINS_PATH="${HWLOC_PLUGINS_PATH-/nonexistent}"
 # A build with MPICH: the tests' mpirun is Hydra, and Open MPI's settings break nothing.
 other_mpi='^#\|MPICH'
-if ldd "$BUILD/dtrain" 2>/dev/null | grep -q libmpich; then
+if ldd "$BUILD/dtrain" "$BUILD/tests/mpi/test_world" 2>/dev/null | grep -q libmpich; then
     export PATH="$PWD/tests/mpich:$PATH"
     other_mpi='^#\|  1 .*OMPI_MCA'
 fi
@@ -71,7 +74,7 @@ run_one() {
     printf '%-5s %-40s %s\n' $verdict "$name" "$line"
 }
 
-# list_X: a line a test, in the words that run_one takes.
+# list_X: a line a test, in the words that run_one takes. A name is GROUP/TEST.
 # A unit test computes on one thread: of two, one would spin at each barrier where another job has the
 # core that the other one needs.
 list_unit() {
@@ -80,19 +83,22 @@ list_unit() {
         echo "0 unit/${name%.c} env OMP_NUM_THREADS=1 timeout ${SECS:-300} $RUNNER $BUILD/${source%.c}"
     done
 }
+# list_mpi GROUP: the rows after its line `group GROUP`.
 list_mpi() {
-    grep -v "$other_mpi" tests/mpi/testlist | while read -r name ranks secs what args; do
-        echo "$secs $(echo "mpi/$name-np$ranks $args" | sed 's/ *$//; s/ /_/g') ends_as $what" \
-            "timeout -k 10 $((secs * PATIENCE + 30)) mpirun --timeout $((secs * PATIENCE))" \
-            "--oversubscribe -np $ranks $RUNNER $BUILD/tests/mpi/$name $args"
-    done
+    awk -v group="$1" '$1 == "group" {mine = $2 == group; next} NF && mine' tests/mpi/testlist |
+        grep -v "$other_mpi" | while read -r name ranks secs what args; do
+            echo "$secs $(echo "$1/$name-np$ranks $args" | sed 's/ *$//; s/ /_/g') ends_as $what" \
+                "timeout -k 10 $((secs * PATIENCE + 30)) mpirun --timeout $((secs * PATIENCE))" \
+                "--oversubscribe -np $ranks $RUNNER $BUILD/tests/mpi/$name $args"
+        done
 }
-# A line `# seconds: N` in a script is what it may take, 120 without.
+# list_scripts PREFIX GROUP: a line `# seconds: N` in a script is what it may take, 120 without.
 list_scripts() {
     for script in tests/e2e/"$1"_*.sh; do
+        [ -f "$script" ] || continue
         secs=$(sed -n 's/^# seconds: *//p' "$script")
-        name=${script##*/"$1"_}
-        echo "${secs:-120} e2e/${name%.sh} timeout -k 10 $((${secs:-120} * PATIENCE)) $script"
+        name=$2/${script##*/"$1"_}
+        echo "${secs:-120} ${name%.sh} timeout -k 10 $((${secs:-120} * PATIENCE)) $script"
     done
 }
 list_fuzz() {
@@ -117,9 +123,10 @@ side_by_side() {
 list() {
     for what; do
         case $what in
-        unit | mpi | fuzz) list_$what ;;
-        e2e) list_scripts test ;;
-        long) list_scripts long ;;
+        unit | fuzz) list_$what ;;
+        mpi | mpi_long) list_mpi $what ;;
+        core | long) list_scripts $what $what ;;
+        e2e) list_scripts test e2e ;;
         *) echo "tests/run.sh: $what?" >&2; return 2 ;;
         esac
     done

@@ -288,7 +288,7 @@ ROOMS = {
              " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
     "cli": "e2e/cli e2e/manual e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
 }
-LIMIT = {"unit": 20, "mpi": 60, "e2e": 180}  # seconds, on a quiet machine
+LIMIT = {"unit": 20, "mpi": 60, "mpi_long": 100, "core": 120, "e2e": 180}  # seconds, on a quiet machine
 CPU_LIMIT = 20  # seconds of one process: a loop without end ends there, however little of a core it gets
 
 
@@ -405,7 +405,7 @@ def main():
     options.add_argument("patch", nargs="*")
     given = options.parse_args()
     end = time.monotonic() + 60 * given.m
-    tests = subprocess.run(["tests/run.sh", "-l", "unit", "mpi", "e2e"], cwd=ROOT, env=ENVIRON,
+    tests = subprocess.run(["tests/run.sh", "-l", *LIMIT], cwd=ROOT, env=ENVIRON,
                            stdout=subprocess.PIPE, check=True).stdout.decode().split()
     texts = {str(f.relative_to(ROOT)): f.read_text() for f in sources()}
     places = [(name, number) for name, text in texts.items() if re.search(given.k, name)
