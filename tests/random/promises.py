@@ -1,5 +1,5 @@
-"""What is promised of every configuration (DESIGN: the same bits, the same digits, one line of error). Each promise is
-a function of a Case; it raises Failure. What timing decides is left out: the order of async's updates, and the step at
+"""What is promised of every configuration: the same bits, the same digits, one line of error. Each promise is a
+function of a Case; it raises Failure. What timing decides is left out: the order of async's updates, and the step at
 which an evaluator of its own stops a run."""
 import json
 import math

@@ -27,7 +27,7 @@ static void set(const char *assignment)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* DESIGN's table of keys names these defaults. */
+/* Users rely on these defaults: old configurations do not give these keys. */
 START_TEST(defaults_are_as_promised)
 {
     set_up();
