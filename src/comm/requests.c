@@ -23,6 +23,7 @@ bool dt__requests_advance(struct dt__requests *r)
     int ended;
     if (!r->count) return false;
     DT_MPI(MPI_Testsome(r->count, r->request, &ended, r->index, MPI_STATUSES_IGNORE));
+    if (ended <= 0) return false; /* or MPI_UNDEFINED */
     r->count = 0;
     for (int i = 0; i < before; i++) {
         if (r->request[i] == MPI_REQUEST_NULL) {
@@ -32,7 +33,7 @@ bool dt__requests_advance(struct dt__requests *r)
         r->request[r->count] = r->request[i];
         r->left[r->count++] = r->left[i];
     }
-    return r->count != before;
+    return true;
 }
 
 void dt__requests_free(struct dt__requests *r)
