@@ -327,6 +327,8 @@ struct dt_optimizer {
     int nstate;                /* vectors of P floats that are kept, 0 to 2 */
     const char *state_name[2]; /* as in the checkpoint: "momentum", "square", ... */
     int states, vector[2];     /* this rule's own states, and which of the vectors each is */
+    /* its rates fall by themselves: no schedule changes them, and a linear model starts at 0 */
+    bool own_rates;
 };
 enum { DT_MAX_STATE = 2 };
 /* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if

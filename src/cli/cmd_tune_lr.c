@@ -49,9 +49,10 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
 {
     const char *normalise =
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
-    /* The linear path's own rate, as a part of the other; ftrl's stays. */
-    const bool wide_rises = config->train.wide_optimizer != DT_WIDE(FTRL);
-    const double wide = wide_rises ? config->train.wide_lr / config->train.lr : 0;
+    struct dt_optimizer linear;
+    dt_optimizer_init(&linear, config, true);
+    /* The linear path's rate, as a fraction of the other; a rule with its own rates keeps its. */
+    const double wide = linear.own_rates ? 0 : config->train.wide_lr / config->train.lr;
     curve_draw(test);
     if (test->rises) {
         printf("the loss rises from the start: no rate to suggest\n");

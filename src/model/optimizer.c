@@ -194,7 +194,8 @@ static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr
 struct variant {
     const struct loops *loops;
     const char *state[DT_MAX_STATE]; /* names, NULL behind the last */
-    bool sparse; /* without weight decay, a gradient of 0 changes neither weight nor state */
+    /* a gradient of 0 changes neither weight nor state */
+    enum { SPARSE_NOT, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
 };
 
 static const struct row {
@@ -202,21 +203,25 @@ static const struct row {
     /* Sets factors other than scale, decay, rate, epsilon and keep1 = momentum. NULL: none. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
+    bool own_rates;
 } ROWS[] = {
-    [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
+    [DT_OPT_SGD] = {1e-8,
+                    NULL,
+                    {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+                    {&heavy_ball_loops, {"momentum"}, SPARSE_NOT}},
     [DT_OPT_NESTEROV] = {1e-8,
                          NULL,
-                         {&sgd_loops, {0}, true},
-                         {&nesterov_loops, {"momentum"}, false}},
-    [DT_OPT_ADAGRAD] = {1e-10, NULL, {&adagrad_loops, {"square"}, true}, {0}},
+                         {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+                         {&nesterov_loops, {"momentum"}, SPARSE_NOT}},
+    [DT_OPT_ADAGRAD] = {1e-10, NULL, {&adagrad_loops, {"square"}, SPARSE_WITHOUT_DECAY}, {0}},
     [DT_OPT_RMSPROP] = {1e-8,
                         rmsprop_factors,
-                        {&rmsprop_loops, {"square"}, false},
-                        {&rmsprop_momentum_loops, {"square", "momentum"}, false}},
-    [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, false}, {0}},
-    [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, false}, {0}},
-    [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, true}, {0}},
-    [DT_OPT_LAMB] = {1e-6, lamb_factors, {&lamb_loops, {"mean", "square"}, false}, {0}},
+                        {&rmsprop_loops, {"square"}, SPARSE_NOT},
+                        {&rmsprop_momentum_loops, {"square", "momentum"}, SPARSE_NOT}},
+    [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
+    [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
+    [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, SPARSE}, {0}, .own_rates = true},
+    [DT_OPT_LAMB] = {1e-6, lamb_factors, {&lamb_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
@@ -238,7 +243,8 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
                                        .alpha = config->train.alpha,
                                        .epsilon = epsilon < 0.0 ? ROWS[kind].epsilon : epsilon,
                                        .weight_decay = config->train.weight_decay,
-                                       .l1 = config->train.l1};
+                                       .l1 = config->train.l1,
+                                       .own_rates = ROWS[kind].own_rates};
     const struct variant *variant = variant_of(optimizer);
     for (int i = 0; i < DT_MAX_STATE && variant->state[i]; i++) {
         optimizer->state_name[optimizer->nstate++] = variant->state[i];
@@ -355,8 +361,8 @@ void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct 
 
 bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer)
 {
-    return variant_of(optimizer)->sparse &&
-           (optimizer->weight_decay == 0.0 || optimizer->kind == DT_OPT_FTRL);
+    const int sparse = variant_of(optimizer)->sparse;
+    return sparse == SPARSE || (sparse && optimizer->weight_decay == 0.0);
 }
 
 /* ---- schedules ------------------------------------------------------------------------------ */

@@ -283,7 +283,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     size_t taken = 0;
     dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
-    if (job->optimizer.kind == DT_OPT_FTRL && job->model->buckets == 1)
+    if (job->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
     if (!*from) return DT_OK;
     dt_status status = dt_export_load(from, false, &file, &path);

@@ -96,7 +96,9 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     char *dir = NULL;
     *out = (struct dt_lr_test){0};
     dt_status status = DT_OK;
-    if (bank && config->train.optimizer == DT_OPT_FTRL)
+    struct dt_optimizer usual, linear;
+    dt_optimizer_init(&usual, config, false);
+    if (bank && usual.own_rates)
         status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and "
                                     "cannot rise from step to step as this test needs it");
     if (bank && !status) /* before the rate is set here */
@@ -106,9 +108,10 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     if (bank && !status) status = dt_format(&dir, "run.dir=%s", scratch);
     if (dir) status = dt_config_set(config, dir);
     dt_free(dir);
-    /* The linear path's rate rises as well; ftrl's stays. */
+    /* The linear path's rate rises as well, unless its rule has its own rates. */
     const double lr = config->train.lr, wide = config->train.wide_lr;
-    if (config->train.wide_optimizer == DT_WIDE(FTRL))
+    dt_optimizer_init(&linear, config, true);
+    if (linear.own_rates)
         config->train.wide_lr = wide > 0 ? wide : lr;
     else if (lr > 0)
         config->train.wide_lr = wide * LOWEST / lr;

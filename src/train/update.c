@@ -157,11 +157,11 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
 }
 
-/* The linear path's own rate; ftrl's rates fall by themselves. */
+/* The linear path's learning rate. A schedule does not change a rule's own rates. */
 static double wide_lr(const struct dt_job *job, double lr)
 {
     const double base = job->config->train.lr, own = job->config->train.wide_lr;
-    if (job->wide.kind == DT_OPT_FTRL) return own > 0 ? own : base;
+    if (job->wide.own_rates) return own > 0 ? own : base;
     return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
 }
 
