@@ -48,7 +48,7 @@ for event in $(seq "${EVENTS:-4}"); do
     start=$(now)
     launch $name &
     job=$!
-    settle 60 grep -q '"kind":"train","step":'$step, "$tmp/$name/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
+    settle grep -q '"kind":"train","step":'$step, "$tmp/$name/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
     disturb $(((first + event) % 3))
     echo "event $event: $what at step $step"
     wait $job || { cat "$tmp/err"; fail "$what: the job ends with $?"; }

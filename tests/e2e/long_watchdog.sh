@@ -1,19 +1,20 @@
 #!/bin/sh
-# More of test_watchdog.sh and test_watchdog_hosts.sh: ranks stopped at meetings, an evaluator, and every
-# rank of four on three hosts, in sync and async.
-# seconds: 300
+# More of test_watchdog.sh and test_watchdog_hosts.sh: a survey and an evaluation that take longer than the
+# limit, ranks stopped at meetings, an evaluator, and every rank of four on three hosts, in sync and async.
+# seconds: 600
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/watchdog.sh"
 watchdog_data
 host=$(uname -n)
+long_work 2
 for rank in 0 2; do
     begin 3 meeting-$rank run.log_steps=1
     stalls meeting-$rank $rank "$host" ''
 done
 watched 3 survey $(slow_survey) 2>"$tmp/err" >"$tmp/out" &
-settle 20 test -f "$tmp/survey/lock" || { cat "$tmp/err"; fail 'no survey'; }
+settle test -f "$tmp/survey/lock" || { cat "$tmp/err"; fail 'no survey'; }
 sleep 2
 stalls survey 0 "$host" survey
 begin 4 evaluator eval.dedicated=yes run.checkpoint_steps=200
@@ -22,10 +23,11 @@ begin 3 async train.mode=async
 stalls async 2 "$host" ''
 
 hosts_up 3
+long_work 3
 for mode in sync async; do
     hosts_slots 1 2 1
     for rank in 0 1 2 3; do
-        case $rank in 0) host=1 slack=$bank_slack ;; 3) host=3 slack=4000 ;; *) host=2 slack=4000 ;; esac
+        case $rank in 0) host=1 ;; 3) host=3 ;; *) host=2 ;; esac
         begin 4 $mode-$rank train.mode=$mode run.replicas=3
         stalls $mode-$rank $rank "$(host_name $host)" ''
     done

@@ -6,7 +6,7 @@ serve() {
     "$dtrain" serve "$@" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
     server=$!
     at_exit "kill -9 $server 2>/dev/null"
-    settle 10 serving || fail "$(cat "$tmp/log")"
+    settle serving || fail "$(cat "$tmp/log")"
     port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 }
 ask() { # PATH [BODY]
@@ -48,12 +48,12 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
         check_eq 'wrong answers while versions change' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
     done
     newest() { [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]; }
-    settle 3 newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
+    settle newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
     check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
     mkdir "$tmp/run/export/best/999999"
     echo damaged >"$tmp/run/export/best/999999/model.h5"
     passed_over() { grep -q 'passed over' "$tmp/log"; }
-    settle 3 passed_over || fail 'a damaged version is not passed over'
+    settle passed_over || fail 'a damaged version is not passed over'
 
     timeout 300 /usr/bin/python3 tests/e2e/serve_client.py slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
     slow=$!
@@ -73,7 +73,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     timeout 300 /usr/bin/python3 tests/e2e/serve_client.py load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
     load=$!
     under_load() { [ "$(answered)" -gt $((before + 50)) ]; }
-    settle 20 under_load || fail 'no load'
+    settle under_load || fail 'no load'
     kill -TERM $server
     wait $server
     check_eq 'exit code' $? 0

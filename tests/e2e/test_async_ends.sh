@@ -8,7 +8,7 @@
 
 keys="$keys train.wire=q8 train.epochs=1000000"
 run stop &
-settle 30 grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || { cat "$tmp/out"; fail 'no train record'; }
+settle grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || { cat "$tmp/out"; fail 'no train record'; }
 kill -TERM "$(pid "$tmp/stop" dtrain 3)"
 wait $!
 check_eq 'exit of the stopped run' $? 75
@@ -25,13 +25,13 @@ check_le 'loss behind all that' "$(record "$tmp/stop" final loss)" 0.7
 no_dtrain() { [ -z "$(pid "$1" dtrain)" ]; }
 for rank in 0 3; do
     run killed-$rank run.checkpoint_steps=100 &
-    settle 30 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed-$rank/metrics.jsonl" || fail 'no checkpoint'
+    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed-$rank/metrics.jsonl" || fail 'no checkpoint'
     kill -9 "$(pid "$tmp/killed-$rank" dtrain $rank)"
     wait $!
     status=$?
     [ $status -ne 0 ] || fail "rank $rank is killed: exit 0"
     grep -q "rank $rank" "$tmp/out" || untold $status "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
-    settle 5 no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
+    settle no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
     at=$(readlink "$tmp/killed-$rank/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/')
     good killed-$rank train.max_steps=$((at + 300))
     accounts killed-$rank $((at + 300)) 4

@@ -82,7 +82,7 @@ apart='eval.dedicated=yes eval.steps=0 run.checkpoint_steps=20'
 good 4 apart $apart train.max_steps=40
 run 4 apart $apart data.eval="$tmp/shifted.csv" eval.start_delay_secs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
 goes_on() { [ "$(record "$tmp/apart" checkpoint step)" -ge 60 ]; }
-settle 20 goes_on || { cat "$tmp/err"; fail 'other rows: the run gets no farther'; }
+settle goes_on || { cat "$tmp/err"; fail 'other rows: the run gets no farther'; }
 kill -KILL "$(pid "$tmp/apart" dtrain 1)"
 wait $!
 at=$(readlink "$tmp/apart/ckpt/latest.h5" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
@@ -103,7 +103,7 @@ grep -q 'best rmse on the rows held out: .*, at step 100;' "$tmp/err" || { cat "
 # ---- records that are deleted ---------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
-settle 20 started || { cat "$tmp/err"; fail 'the run gets no farther'; }
+settle started || { cat "$tmp/err"; fail 'the run gets no farther'; }
 rm "$tmp/lost/metrics.jsonl"
 wait $! || { cat "$tmp/err"; fail 'deleted records end the run'; }
 grep -q 'warning:.*metrics.jsonl: was deleted' "$tmp/err" || fail 'not a word of deleted records'

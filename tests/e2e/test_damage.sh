@@ -26,7 +26,7 @@ one_error() {
     check_eq 'exit code' "$2" 1
     check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
     grep '^dtrain: error:' "$tmp/err" | grep -F "$1" || { cat "$tmp/err"; fail "the error lacks '$1'"; }
-    settle 3 gone || fail 'a process is left'
+    settle gone || fail 'a process is left'
 }
 
 # ---- damaged --------------------------------------------------------------------------------------
@@ -68,9 +68,9 @@ later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
 
 # During the run, for a while: no save that fails, and no record, ends it.
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.log_steps=5 &
-settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
+settle later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
-settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
+settle grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
 rm "$tmp/disk/filler"
 wait $! || { cat "$tmp/err"; fail 'a disk that was full for a while'; }
 grep '^dtrain: warning: checkpoint' "$tmp/err" | head -n 1
@@ -81,7 +81,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 # Until the end: what was saved before still loads. The error is the save's, not that of a record which waits.
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.log_steps=5 &
-settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
+settle later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
 one_error 'step-000000320.h5' $?
@@ -95,7 +95,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.06 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
     train.lr=0 &
-settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'no start'; }
+settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'no start'; }
 fill
 wait $!
 one_error 'No space' $?
@@ -105,7 +105,7 @@ rm "$tmp/disk/filler"
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.05 eval.dedicated=yes eval.start_delay_secs=3 export.best=yes \
     run.replicas=1 &
-settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
+settle later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
 one_error 'No space' $?

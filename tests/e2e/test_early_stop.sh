@@ -38,10 +38,10 @@ for rank in 0 1 2; do
         at=$(record "$tmp/killed" eval step)
         [ "$at" -ge $((40 << rank)) ] && [ "$at" -gt "${before:-0}" ]
     }
-    settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
+    settle farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
     kill -KILL "$(pid "$tmp/killed" dtrain $rank)" || fail 'the run ends before it is killed'
     wait $!
-    settle 5 gone || fail 'a process is left'
+    settle gone || fail 'a process is left'
 done
 good 3 killed
 same killed

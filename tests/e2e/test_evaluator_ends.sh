@@ -13,7 +13,7 @@ started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 100 ]; }
 begin() {
     name=$1
     run "$@" 2>"$tmp/err" &
-    settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
+    settle started || { cat "$tmp/err"; fail "$name does not start"; }
 }
 begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
 kill -USR1 "$(pid "$tmp/busy" mpirun)"
@@ -22,10 +22,8 @@ check_eq 'exit code behind USR1 to mpirun' $? 75
 last busy stopped
 begin slowest test.slow_rank=3 test.slow_secs=4 train.epochs=100000
 kill -USR1 "$(pid "$tmp/slowest" mpirun)"
-start=$(date +%s)
 wait $!
 check_eq 'exit code while an evaluation takes long' $? 75
-check_le 'seconds to a stop while an evaluation takes long' $(($(date +%s) - start)) 25
 check_eq 'evaluations given up' "x$(record "$tmp/slowest" eval step)" x
 good slowest train.max_steps="$(record "$tmp/slowest" final step)" train.epochs=100000
 last slowest completed
@@ -39,38 +37,37 @@ last term completed
 check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
 
 # ---- stopped early: the metric gets no better ------------------------------------------------------
-good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.02
+good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 train.epochs=100000 test.slow_rank=1 \
+    test.slow_secs=0.02
 last early early_stopped
-check_le 'step of the early stop' "$(record "$tmp/early" final step)" 799
-run early train.lr=0 eval.patience=3 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
+run early train.lr=0 eval.patience=3 train.epochs=100000 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
 
 # ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
-# broken WHAT TEXT SECS: the job ends with one error line that holds TEXT.
+# broken WHAT TEXT: the job ends by itself with one error line that holds TEXT.
 broken() {
-    start=$(now)
     wait $!
     status=$?
-    [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status: $1"
-    check_le "ms to the end: $1" "$(millis_since "$start")" "$(patience $(($3 * 1000)))"
+    [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status: $1"
+    by_itself $status
     [ -z "$2" ] || grep -q "^dtrain: error:.*$2" "$tmp/err" || { cat "$tmp/err"; fail "$1"; }
-    settle 2 gone || fail "a process is left: $1"
+    settle gone || fail "a process is left: $1"
 }
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
-broken 'a loss that is not finite' 'the loss of' 10
+broken 'a loss that is not finite' 'the loss of'
 begin killed test.slow_rank=1 test.slow_secs=0.03
-settle 10 grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" || fail 'status.json knows no evaluator'
+settle grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" || fail 'status.json knows no evaluator'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
-broken 'a killed evaluator' '' 10
+broken 'a killed evaluator' ''
 good killed
 last killed completed
 check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/whole")"
 over() { [ "$(record "$tmp/hangs" checkpoint step)" = 800 ]; }
-run hangs test.slow_rank=3 test.slow_secs=1 run.stall_secs=3 2>"$tmp/err" &
-settle 20 test -f "$tmp/hangs/lock" || { cat "$tmp/err"; fail 'it does not start'; }
+run hangs test.slow_rank=3 test.slow_secs=1 run.stall_secs=20 2>"$tmp/err" &
+settle test -f "$tmp/hangs/lock" || { cat "$tmp/err"; fail 'it does not start'; }
 evaluator=$(pid "$tmp/hangs" dtrain 3)
-settle 20 over || fail 'training does not end'
+settle over || fail 'training does not end'
 kill -STOP "$evaluator"
-broken 'a stopped evaluator' 'rank 3 on' 10
+broken 'a stopped evaluator' 'rank 3 on'
 # What a run has not told, it tells when it is started again.
 good hangs
 last hangs completed

@@ -42,11 +42,11 @@ for kill in 1 2; do
     run 3 killed test.slow_rank=1 test.slow_secs=0.03 2>"$tmp/err" &
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
     farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 60)) ]; }
-    settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
+    settle farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
     whole
     kill -KILL "$(pid "$tmp/killed" dtrain 0)" || fail 'the run ends before it is killed'
     wait $!
-    settle 5 gone || fail 'a process is left'
+    settle gone || fail 'a process is left'
     whole
 done
 good 3 killed
@@ -66,10 +66,10 @@ check_eq 'best behind the gap' "$(highest gap best)" "$at"
 # ---- a dedicated evaluator, killed and resumed where only worse ones follow ---------------------------
 measured() { [ "$(record "$tmp/apart" eval step)" -ge 560 ]; }
 run 4 apart eval.dedicated=yes train.epochs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
-settle 60 measured || { cat "$tmp/err"; fail 'the evaluator measures nothing'; }
+settle measured || { cat "$tmp/err"; fail 'the evaluator measures nothing'; }
 kill -KILL "$(pid "$tmp/apart" dtrain 3)" || fail 'the run ends before it is killed'
 wait $!
-settle 5 gone || fail 'a process is left'
+settle gone || fail 'a process is left'
 before=$(highest apart best)
 good 4 apart eval.dedicated=yes train.epochs=1000 train.max_steps=$(($(record "$tmp/apart" checkpoint step) + 100))
 best apart

@@ -30,11 +30,11 @@ stop_once() {
     shift
     "$dtrain" launch "$@" $common run.dir="$tmp/none" 2>"$tmp/err" &
     job=$!
-    settle 20 test -e "$there" || fail "$there is not made"
+    settle test -e "$there" || fail "$there is not made"
     kill -INT $job
     wait $job
 }
-begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
+begun() { settle grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
 errors() { grep -c '^dtrain: error:' "$1"; }
 
 # An mpirun that has lost all ranks that it started, and does not end, is ended, whatever way there is still to a host
@@ -92,14 +92,14 @@ printf '#!/bin/sh\ntouch "%s"\nsleep 1\n' "$tmp/asked" >"$tmp/slowly"
 chmod +x "$tmp/slowly"
 "$dtrain" launch --mca plm_rsh_agent "$tmp/slowly" --hostfile "$tmp/slow" -np 2 $common run.dir="$tmp/none" 2>"$tmp/slow.err" &
 slow=$!
-settle 20 test -e "$tmp/asked" || fail 'no host is asked'
+settle test -e "$tmp/asked" || fail 'no host is asked'
 kill -STOP $slow
 stopped_at=$(date +%s)
 PATH=$true_path
 launch quiet
 quiet=$job
 launch killed test.slow_secs=0.1 run.resume=never # what the job has saved itself is gone on with
-settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" || { cat "$dir.err"; fail 'no checkpoint'; }
+settle grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" || { cat "$dir.err"; fail 'no checkpoint'; }
 kill -KILL "$(pid "$dir" dtrain 1)" || fail 'the run ends before a rank is killed'
 killed=$job
 wait $quiet || { cat "$tmp/quiet.err"; fail 'undisturbed'; }
@@ -192,7 +192,7 @@ exit 127
 END
 restarts=1
 launch lacks
-settle 20 sh -c "! kill -0 $job" || fail 'what a job leaves behind is waited for'
+settle sh -c "! kill -0 $job" || fail 'what a job leaves behind is waited for'
 touch "$tmp/lacked"
 wait $job
 check_eq 'exit of ranks that cannot be run' $? 1
@@ -250,9 +250,9 @@ END
 FLOODS=$tmp/floods "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/flood" &
 job=$!
 while [ -n "$(head -c 4096)" ]; do :; done <"$tmp/flood" &
-settle 20 test -e "$tmp/floods" || fail 'no flood'
+settle test -e "$tmp/floods" || fail 'no flood'
 kill -INT $job
-settle 20 sh -c "! kill -0 $job" || { kill -KILL $job; fail 'a flood holds a signal back'; }
+settle sh -c "! kill -0 $job" || { kill -KILL $job; fail 'a flood holds a signal back'; }
 wait $job
 check_eq 'exit of a stop in a flood' $? 75
 PATH=$true_path

@@ -45,7 +45,7 @@ options='--grow 1'
 launch grown test.slow_secs=0.05 >"$tmp/out" 2>"$tmp/err" &
 job=$!
 options=
-settle 30 grep -q '"kind":"train","step":60' "$tmp/grown/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
+settle grep -q '"kind":"train","step":60' "$tmp/grown/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
 check_eq 'hosts before' "$(record "$tmp/grown" start hosts)" 2
 cp "$tmp/three" "$hostfile"
 wait $job || { cat "$tmp/err"; fail 'growing'; }
@@ -55,7 +55,7 @@ check_eq 'hosts behind' "$(record "$tmp/grown" start hosts)" 3
 
 launch lost test.slow_secs=0.03 >"$tmp/out" 2>"$tmp/err" &
 job=$!
-settle 30 grep -q '"kind":"train","step":60' "$tmp/lost/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
+settle grep -q '"kind":"train","step":60' "$tmp/lost/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
 on_host 3 ip link set eth0 down
 kill -KILL $(pid "$tmp/lost" dtrain 3)
 mv "$bed/$(host_name 3)" "$bed/$(host_name gone)" # no more to be reached; hosts_down ends it

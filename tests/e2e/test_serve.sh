@@ -67,14 +67,14 @@ wait $idle || fail 'an idle client'
 newer_than() { [ "$(grep -c 'in place of' "$tmp/log")" -gt "$1" ]; }
 train_table() { job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.lr=0.1 "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
 train_table train.epochs=9
-settle 10 newer_than 0 || fail 'a newer checkpoint is not taken up'
+settle newer_than 0 || fail 'a newer checkpoint is not taken up'
 rm -rf "$tmp/table"
 train_table train.epochs=9 run.seed=2
 check_answer() {
     answer=$(ask /v1/models/default:predict '{"instances":[[0.5,"green"]]}' | probabilities)
     [ -n "$answer" ] && [ "$answer" = "$(echo '[0.5,"green"]' | "$dtrain" predict "$tmp/table" 2>/dev/null | probabilities)" ]
 }
-settle 10 check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
+settle check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
 /usr/bin/python3 tests/e2e/serve_client.py stop "$port" $server '[0.5,"green"]' >"$tmp/said" || fail "a client: $(cat "$tmp/said")"
 ! grep '^wrong' "$tmp/said" || fail 'clients of a server that stops'
 wait $server || fail 'a stop'
@@ -148,10 +148,10 @@ descriptors=$(prlimit --pid $server --nofile --raw --noheadings -o SOFT)
 prlimit --pid $server --nofile=3:
 mv "$tmp/new.h5" "$tmp/model.h5"
 passed_over() { grep -q 'passed over' "$tmp/log"; }
-settle 10 passed_over || fail 'a file is read without descriptors'
-settle 10 grep -q 'tried again in 2 s' "$tmp/log" || fail 'each second anew'
+settle passed_over || fail 'a file is read without descriptors'
+settle grep -q 'tried again in 2 s' "$tmp/log" || fail 'each second anew'
 prlimit --pid $server --nofile="$descriptors":
-settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
+settle newer_than 0 || fail 'a file in the place of another is not taken up'
 check_eq 'warnings of a file that cannot be read' "$(grep -c 'passed over' "$tmp/log")" 1
 check_eq 'what v2 expects of numbers' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
     '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,2]}],"outputs"'
@@ -164,9 +164,9 @@ warned() { [ "$(grep -c 'passed over' "$tmp/log")" -gt 1 ]; }
 head -c 5000 "$tmp/linear/ckpt/latest.h5" >"$tmp/new.h5"
 touch -d 2020-01-01 "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
-settle 10 warned || fail 'half a file is not told of'
+settle warned || fail 'half a file is not told of'
 tail -c +5001 "$tmp/linear/ckpt/latest.h5" >>"$tmp/model.h5"
 touch -d 2020-01-01 "$tmp/model.h5"
-settle 10 newer_than 1 || fail 'the rest of a file is not taken up'
+settle newer_than 1 || fail 'the rest of a file is not taken up'
 kill -TERM $server
 wait $server || fail 'a stop'

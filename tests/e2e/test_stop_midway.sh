@@ -19,19 +19,17 @@ run() {
 good() { run "$@" || { cat "$tmp/err"; fail "$1"; }; }
 # aim NAME RANK|mpirun: at a process of the job in the background, as soon as it is there; its pid in $id.
 aim() {
-    settle 20 test -f "$tmp/$1/lock" || { cat "$tmp/err"; fail "$1 does not start"; }
+    settle test -f "$tmp/$1/lock" || { cat "$tmp/err"; fail "$1 does not start"; }
     case $2 in mpirun) id=$(pid "$tmp/$1" mpirun) ;; *) id=$(pid "$tmp/$1" dtrain "$2") ;; esac
 }
-# stops SIGNAL NAME: the job ends with 75 soon behind a signal to $id.
+# stops SIGNAL NAME: the job ends with 75 after a signal to $id.
 stops() {
-    start=$(now)
     kill -"$1" "$id"
     wait $!
     status=$?
     # Who is told twice leaves without MPI_Finalize, and Hydra kills the others: 9 by chance.
     [ "$mpi $2 $status" = 'mpich twice 9' ] || check_eq "exit code of $2" $status 75
-    check_le "ms behind $1" "$(millis_since "$start")" "$(patience 8000)"
-    settle 2 gone || fail "a process of $2 is left"
+    settle gone || fail "a process of $2 is left"
 }
 # evals DIR: step and metric of each evaluation; what was recorded twice counts once.
 evals() { sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" | sort -n -u; }
@@ -45,7 +43,7 @@ midway() {
     shift 5
     run "$name" $slow "$@" &
     aim "$name" "$whom"
-    settle 30 grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    settle grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" || fail "$name does not start"
     stops "$signal" "$name"
     check_eq 'its checkpoint' "$(record "$tmp/$name" checkpoint step)" "$step"
     check_eq 'status' "$(record "$tmp/$name" final status)" stopped
@@ -71,7 +69,7 @@ midway last 30 mpirun USR1 short train.max_steps=30
 # Async: stopped in an evaluation, the next start makes up for it.
 run async train.mode=async eval.patience=0 train.lr=0.01 test.slow_rank=1 test.slow_secs=0.02 &
 aim async mpirun
-settle 30 grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
+settle grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
 stops USR1 async
 good async train.mode=async eval.patience=0 train.lr=0.01
 check_eq 'evaluations of async' "$(evals async | wc -l)" "$(($(record "$tmp/async" final step) / 20))"
@@ -91,7 +89,7 @@ done
 rm -f "$tmp/err"
 run twice test.slow_rank=1 test.slow_secs=60 eval.steps=-1 eval.patience=0 &
 aim twice mpirun
-settle 20 grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
+settle grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
 sleep 0.5
 kill -USR1 "$id"
 sleep 7

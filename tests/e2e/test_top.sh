@@ -19,14 +19,14 @@ local=$!
 mpirun --oversubscribe -np 3 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=1e7 \
     run.checkpoint_steps=1000 run.log_steps=1000 eval.steps=1000 >"$tmp/out" 2>&1 &
 while [ -e "/proc/$local" ]; do sleep 0.3; cat "$tmp/local/status.json"; done >"$tmp/local.status" 2>/dev/null &
-settle 20 test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
+settle test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 [ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" || fail 'status.json is not JSON'
 for key in step epoch loss lr samples_per_sec wall_secs secs_left; do
     head -n 1 "$tmp/run/status.json" | grep -q "\"$key\":" || fail "status.json has no $key"
 done
 waiting() { sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ ([0-9]+ )?[0-9.]+ [0-9]+$'; }
 evaluated() { top; grep -q '^best accuracy' "$tmp/top" && [ "$(waiting)" -eq 2 ]; }
-settle 20 evaluated || { cat "$tmp/top"; fail 'neither an evaluation nor who waits'; }
+settle evaluated || { cat "$tmp/top"; fail 'neither an evaluation nor who waits'; }
 shows ': running on .*, seen .* s ago'
 shows '^step [0-9]* of 90000000 .* left$'
 shows '^best accuracy 0.9'
@@ -39,7 +39,7 @@ worker_rates() {
     top
     [ "$(sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+$')" -eq 2 ]
 }
-settle 15 worker_rates || { cat "$tmp/top"; fail 'workers do not say their samples a second'; }
+settle worker_rates || { cat "$tmp/top"; fail 'workers do not say their samples a second'; }
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
 shows '^rank  host'
 if command -v script >/dev/null; then
@@ -53,7 +53,7 @@ for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
 wait
 check_le 'samples a second with local steps' "$(tr ',}' '\n' <"$tmp/local.status" |
     sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 400
-settle 5 gone || fail 'the run goes on'
+settle gone || fail 'the run goes on'
 printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
 top
 shows ': interrupted'

@@ -57,11 +57,11 @@ limit=$((20 * PATIENCE)) # a hang is seen sooner
 job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.2 \
     2>"$tmp/err" &
 begun() { grep -q '"kind": *"train"' "$tmp"/tune-lr*/metrics.jsonl; }
-settle 20 begun || fail 'it does not start'
+settle begun || fail 'it does not start'
 kill -TERM "$(pid "$tmp/asked" dtrain 2)"
 wait $!
 check_eq 'exit code after TERM to one rank' $? 75
-settle 2 gone || fail 'a process is left'
+settle gone || fail 'a process is left'
 
 [ -z "$(ls -d "$tmp"/tune-lr* 2>/dev/null)" ] || fail 'a directory is left'
 check_eq 'the gauges' "$(cat "$tmp/live.prom")" 'of a run'

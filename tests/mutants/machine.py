@@ -271,22 +271,22 @@ class Seen:
 
 # Behind the tests that name what a file defines: those of its room, quick ones first.
 ROOMS = {
-    "base": "unit/file unit/memory unit/error unit/rng unit/number unit/lock e2e/cli e2e/wrong",
-    "config": "unit/config e2e/cli e2e/setting e2e/wrong",
+    "base": "unit/file unit/memory unit/error unit/rng unit/number unit/lock core/cli core/wrong",
+    "config": "unit/config core/cli e2e/setting core/wrong",
     "hdf5": "unit/hdf5 unit/checkpoint unit/golden unit/shard e2e/formats e2e/damage",
     "data": "unit/source unit/csv unit/hdf5 unit/sparse unit/rows unit/loader unit/formats unit/shard"
-            " e2e/csv e2e/tables e2e/formats e2e/sparse e2e/uneven",
+            " core/csv e2e/tables e2e/formats e2e/sparse e2e/uneven",
     "model": "unit/layers unit/network unit/gradient unit/optimizer unit/golden unit/bf16 unit/sparse"
              " unit/convolution e2e/layers e2e/bits e2e/precision",
     "comm": "unit/wire unit/slots mpi/test_gather-np3 mpi/test_runs-np3 mpi/test_world-np3 mpi/test_exchange-np3"
             " mpi/test_rows-np6 mpi/test_async-np2_shared_2000_1000 mpi/test_async-np4_rows_4000_10000"
             " mpi/test_async-np4_bf16_1000_1000 mpi/test_exchange-np5 e2e/watchdog e2e/evaluator e2e/async e2e/bits",
     "state": "unit/checkpoint unit/save unit/export unit/writer unit/golden e2e/best e2e/resume e2e/overlap e2e/export",
-    "report": "unit/report unit/history e2e/report e2e/compare e2e/top",
+    "report": "unit/report unit/history e2e/report core/compare e2e/top",
     "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve e2e/serve_wide",
     "train": "unit/train unit/gradient unit/lr_test mpi/test_runs-np3 e2e/curve e2e/resume e2e/eval e2e/early_stop"
-             " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
-    "cli": "e2e/cli e2e/manual e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
+             " e2e/best core/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
+    "cli": "core/cli e2e/manual e2e/setting e2e/predict e2e/eval e2e/report core/wrong",
 }
 LIMIT = {"unit": 20, "mpi": 60, "mpi_long": 100, "core": 120, "e2e": 180}  # seconds, on a quiet machine
 CPU_LIMIT = 20  # seconds of one process: a loop without end ends there, however little of a core it gets
@@ -304,7 +304,7 @@ def tests_of(path, known):
     room = ROOMS[path.split("/")[1]].split()
     names = ["unit/" + stem] + [n for n in best if n[0] == "u"] + [n for n in room if n[0] == "u"]
     names += [n for b in planted_tests(path) for n in known if re.match(re.escape(b) + "(-|$)", n)]
-    names += [n for n in known if n in (f"e2e/{stem}", f"e2e/{stem.split('_')[0]}")]
+    names += [n for n in known if re.fullmatch(f"(core|e2e)/({stem}|{stem.split('_')[0]})", n)]
     names += [n for b in best if b[0] == "m" for n in known if re.match(b + "-np[23]", n)] + room
     return [n for n in dict.fromkeys(names) if n in known]
 

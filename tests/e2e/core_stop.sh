@@ -16,7 +16,7 @@ run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
     run "$1" test.slow_rank=1 test.slow_secs=0.2 run.log_steps=5 2>"$tmp/err" &
-    settle 20 grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" || { cat "$tmp/err"; fail "$1 does not start"; }
+    settle grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" || { cat "$tmp/err"; fail "$1 does not start"; }
     ask "$1"
     wait $!
     check_eq "exit code of $1" $? 75

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Wrong input at three ranks: one error line that names file, line or key, the right exit code, an
-# end within 5 s, no process left, the run directory as it was.
+# Wrong input at three ranks: one error line that names file, line or key, the right exit code, an end
+# by itself, no process left, the run directory as it was. Would catch input that is taken in silence.
 # seconds: 240
 # waits
 . "$(dirname "$0")/lib.sh"
