@@ -21,6 +21,31 @@ int dt_status_exit_code(dt_status status)
     return (unsigned)status < sizeof CODES / sizeof *CODES ? CODES[status] : 1;
 }
 
+/* ---- causes ---------------------------------------------------------------------------------- */
+
+static const char *const CAUSES[] = {
+#define CAUSE_WORD(name, word) word,
+    DT__CAUSES(CAUSE_WORD)
+#undef CAUSE_WORD
+};
+
+const char *dt__cause_prefix(enum dt__cause cause, char buffer[16])
+{
+    snprintf(buffer, 16, "%s%s", CAUSES[cause], cause ? ": " : "");
+    return buffer;
+}
+
+enum dt__cause dt__cause_read(const char *message)
+{
+    const char *behind = strncmp(message, "[rank ", 6) ? NULL : strstr(message, "] ");
+    const char *word = behind ? behind + 2 : message;
+    const size_t length = strcspn(word, ":");
+    for (int cause = 1; word[length] && cause < (int)(sizeof CAUSES / sizeof *CAUSES); cause++)
+        if (strlen(CAUSES[cause]) == length && !strncmp(word, CAUSES[cause], length))
+            return (enum dt__cause)cause;
+    return DT__CAUSE_NONE;
+}
+
 /* ---- clean text ------------------------------------------------------------------------------ */
 
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)

@@ -37,6 +37,24 @@ void dt__point_end(locale_t before);
 /* Puts "PATH: " before the message of a failure that does not begin with it yet; gives `status`. */
 dt_status dt__fail_path(dt_status status, const char *path);
 
+/* Causes of a failure that a job may not meet when it is started again: X(name, word). The error
+ * line has the word before the message, and `dtrain launch` reads it. */
+#define DT__CAUSES(X)                                                                              \
+    X(DT__CAUSE_NONE, "")         /* any other failure */                                          \
+    X(DT__CAUSE_LOST, "lost")     /* a rank is gone */                                             \
+    X(DT__CAUSE_STALL, "stall")   /* ranks make no progress */                                     \
+    X(DT__CAUSE_MPI, "mpi")       /* a call of MPI failed */                                       \
+    X(DT__CAUSE_IN_USE, "in-use") /* another job holds the run directory */
+enum dt__cause {
+#define DT__CAUSE_NAME(name, word) name,
+    DT__CAUSES(DT__CAUSE_NAME)
+#undef DT__CAUSE_NAME
+};
+/* "stall: "; "" without a cause. */
+const char *dt__cause_prefix(enum dt__cause cause, char buffer[16]);
+/* The cause in the message of an error line: "[rank 3 on node7] stall: ...". */
+enum dt__cause dt__cause_read(const char *message);
+
 /* Until the end, this thread computes as threads of the library do: rounding to nearest, without
  * traps, denormals flushed; whatever the program has chosen, which it has again then. */
 void dt__floats_begin(fenv_t *out_before);

@@ -21,9 +21,9 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "cli/cli.h"
 #include "cli/hosts.h"
 #include "data/input.h"
@@ -200,16 +200,13 @@ static dt_status records_status(const char *run_dir)
  * may not meet it; DT_EUSAGE and DT_EIO: it would. */
 static dt_status job_status(const struct launch *launch, int code, const struct tail *tail)
 {
-    static const char *const signs[] = {" is gone: ", " no progress for ", "not heard from",
-                                        ": MPI_", " in use by another dtrain"};
     const bool silent = !tail->error[0], again = launch->starts > 1;
-    /* Only behind a start that was right it is the bank of that one which has the run in use; and
-     * what is wrong then is that the hosts that are left have too few ranks. */
-    const size_t count = sizeof signs / sizeof *signs - !again;
+    const enum dt__cause cause = dt__cause_read(tail->error);
+    /* "In use" and too few ranks may pass only after a start that was right: that start's bank may
+     * still hold the run, and the hosts that are left may be too few. */
     const int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
     bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* --timeout's */
-    for (size_t i = 0; i < count; i++)
-        may_pass |= strstr(tail->error, signs[i]) != NULL;
+    may_pass |= cause == DT__CAUSE_IN_USE ? again : cause != DT__CAUSE_NONE;
     dt_status status = may_pass ? DT_ECOMM : exit_code == 2 ? DT_EUSAGE : DT_EIO;
     if (exit_code == 0) status = records_status(launch->config.run.dir);
     if (exit_code == 75 || (exit_code && launch->asked && silent)) status = DT_STOPPED;
@@ -431,19 +428,23 @@ static long long saved_step(const struct launch *launch)
 /* One line, and one record behind those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
-    char word[DT_ERROR_MAX], at[32] = "with nothing saved yet", line[DT_ERROR_MAX + 256];
-    size_t n = 0;
-    for (const char *c = reason; *c && n < sizeof word - 1; c++)
-        if (*c >= ' ' && *c != '"' && *c != '\\') word[n++] = *c;
-    word[n] = '\0';
+    char at[32] = "with nothing saved yet";
+    struct dt_json json = {0};
     if (step >= 0) snprintf(at, sizeof at, "at step %lld", step);
-    dt_info("launch: %s %s: %s", event, at, word);
-    snprintf(line, sizeof line,
-             "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
-             "\"reason\":\"%s\",\"time_unix\":%lld}\n",
-             event, step, launch->starts, launch->hosts.from ? launch->hosts.answering : 1, word,
-             (long long)time(NULL));
-    if (dt_report_append(launch->config.run.dir, line)) dt_warn("launch: %s", dt_error_text());
+    dt_info("launch: %s %s: %s", event, at, reason);
+    dt_json_begin(&json);
+    dt_json_text(&json, "kind", "launch");
+    dt_json_text(&json, "event", event);
+    dt_json_int(&json, "step", step);
+    dt_json_int(&json, "start", launch->starts);
+    dt_json_int(&json, "hosts", launch->hosts.from ? launch->hosts.answering : 1);
+    dt_json_text(&json, "reason", reason);
+    dt_json_int(&json, "time_unix", dt_clock_unix());
+    dt_status status = dt_json_end(&json);
+    if (!status) status = dt_text_add(&json.text, "\n");
+    if (!status) status = dt_report_append(launch->config.run.dir, json.text.data);
+    if (status) dt_warn("launch: %s", dt_error_text());
+    dt_json_free(&json);
 }
 
 /* Whether a stop was asked for, of late or within some milliseconds, in which there is no job. */

@@ -10,14 +10,15 @@
 /* ---- the end of the job --------------------------------------------------------------------- */
 
 /* An abort may end the others at once (Hydra): who tells does so before. */
-void dt__world_die(int exit_code, const char *message)
+void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
 {
     const double TELL_SECS = 2;
-    char place[DT__PLACE];
+    char place[DT__PLACE], word[16];
     const bool tells = dt__error_claim(place);
     if (tells) {
         dt_log_progress(NULL);
-        fprintf(stderr, "dtrain: error: %s%s\n", place, message);
+        dt__cause_prefix(cause, word);
+        fprintf(stderr, "dtrain: error: %s%s%s\n", place, word, message);
         dt__error_told();
     }
     fflush(NULL);
@@ -36,7 +37,7 @@ bool dt_world_claim_error(struct dt_world *world)
 void dt_world_abort(struct dt_world *world, dt_status status)
 {
     (void)world;
-    dt__world_die(dt_status_exit_code(status), dt_error_text());
+    dt__world_die(dt_status_exit_code(status), DT__CAUSE_NONE, dt_error_text());
 }
 
 const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING])
@@ -52,7 +53,7 @@ void dt__mpi_check(int code, const char *call, const char *file, int line)
     if (code == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING], message[DT_ERROR_MAX];
     snprintf(message, sizeof message, "%s:%d: %s: %s", file, line, call, dt__mpi_text(code, text));
-    dt__world_die(1, message);
+    dt__world_die(1, DT__CAUSE_MPI, message);
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */

@@ -508,7 +508,7 @@ static void watchdog_look(struct dt_world *world)
         /* Another host may have ended the job: its ranks are asked to stop, then killed in turn. */
         if (dt_stop_requested()) dt_sleep_secs((double)KILLS_US * 1e-6);
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
-        dt__world_die(1, message);
+        dt__world_die(1, DT__CAUSE_LOST, message);
     }
     /* Who was stopped may have been woken by an abort. */
     const int64_t awake = now - watchdog->woke_us;
@@ -517,7 +517,7 @@ static void watchdog_look(struct dt_world *world)
     if (!names.length) return;
     snprintf(message, sizeof message, "no progress for %g s (run.stall_secs) at %s",
              (double)stall * 1e-6, names.data);
-    dt__world_die(1, message);
+    dt__world_die(1, DT__CAUSE_STALL, message);
 }
 
 static void *watchdog_run(void *arg)

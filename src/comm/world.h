@@ -14,6 +14,7 @@
 #include "base/kept.h"
 #include "base/limits.h"
 #include "comm/watchdog.h"
+#include "base/internal.h"
 #include "dtrain/comm.h"
 
 struct dt_ranks {
@@ -62,7 +63,9 @@ void dt__wait_progress(struct dt__wait *wait);
 /* The wait is over. */
 void dt__wait_done(struct dt__wait *wait);
 
-/* Prints the error line, with this rank's place before it, and ends the job. */
-void dt__world_die(int exit_code, const char *message) __attribute__((noreturn));
+/* Prints the error line, with this rank's place and the cause before the message, and ends the
+ * job. */
+void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
+    __attribute__((noreturn));
 
 #endif

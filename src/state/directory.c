@@ -236,7 +236,7 @@ static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
 dt_status dt_lock_take(const char *run_dir, int *out_fd)
 {
     const struct dt__path path = dt__path("%s/lock", run_dir);
-    char host[65] = "", text[DT_LOCK_HOLDER], state;
+    char host[65] = "", text[DT_LOCK_HOLDER], cause[16], state;
     dt_status status = DT_OK;
     struct stat held, there;
     int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -245,7 +245,8 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
         if (errno == EINTR) continue;
         if (errno == EWOULDBLOCK) {
             read_holder(fd, text);
-            DT_GUARD(dt_fail(DT_EIO, "%s: in use by another dtrain (%s)", run_dir,
+            DT_GUARD(dt_fail(DT_EIO, "%s%s: in use by another dtrain (%s)",
+                             dt__cause_prefix(DT__CAUSE_IN_USE, cause), run_dir,
                              *text ? text : "which one is unknown"));
         }
         dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",

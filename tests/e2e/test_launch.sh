@@ -173,16 +173,20 @@ as_mpirun "$tmp/holding" <<END
 echo x >>"$tmp/holds"
 case \$(wc -l <"$tmp/holds") in
 1) kill -KILL \$\$ ;;
-2) echo "[1,0]<stderr>:dtrain: error: runs/x: in use by another dtrain (pid 7 on node1)" >&2; exit 1 ;;
+2) echo '[1,0]<stderr>:dtrain: error: in-use: runs/"x": in use by another dtrain (pid 7 on node1)' >&2; exit 1 ;;
 3) echo 'dtrain: error: expected at least 3 processes' >&2; exit 2 ;;
 4) exit 110 ;;
 esac
 END
 restarts=3
+mkdir "$tmp/held"
+: >"$tmp/held/metrics.jsonl"
 launch held
 wait $job
 check_eq 'exit of an mpirun that comes to its limit' $? 1
 check_eq 'starts' "$(wc -l <"$tmp/holds")" 4
+grep -qF '"reason":"in-use: runs/\"x\": in use' "$tmp/held/metrics.jsonl" ||
+    { cat "$tmp/held/metrics.jsonl"; fail 'the record of a reason with quotes'; }
 check_eq 'what is said of it' "$(grep '^dtrain: error:.*110' "$dir.err")" \
     'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 110'
 # 127 is a rank's too, that lacks a library: mpirun was run. What it leaves behind, with stderr in hand, is not waited for.
@@ -201,7 +205,7 @@ check_eq 'what is said of them' "$(grep '^dtrain: error:' "$dir.err")" \
 check_eq 'starts of them' "$(grep -c 'launch: .* with nothing saved yet' "$dir.err")" 2
 # A job that fails while it stops is not said to be started again.
 as_mpirun "$tmp/failing" <<'END'
-trap 'echo "dtrain: error: rank 1 on node7 is gone: its connection closed" >&2; exit 1' USR1
+trap 'echo "dtrain: error: [rank 0 on node1] lost: rank 1 on node7 is gone: its connection closed" >&2; exit 1' USR1
 echo 'dtrain: starting' >&2
 sleep 0.5
 touch "$FAILS"

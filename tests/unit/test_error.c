@@ -1,4 +1,5 @@
 /* Status and error text, and the log's lines. */
+#include "base/internal.h"
 #include "unit/suite.h"
 
 /* ---- error text ----------------------------------------------------------------------------- */
@@ -180,7 +181,23 @@ START_TEST(a_sink_gets_the_lines)
 }
 END_TEST
 
-SUITE("error", statuses_have_their_exit_codes, fail_sets_the_message_and_returns_the_status,
+/* dtrain launch starts a job again after these. */
+START_TEST(a_cause_is_the_first_word_of_a_message)
+{
+    char word[16];
+    ck_assert_str_eq(dt__cause_prefix(DT__CAUSE_NONE, word), "");
+    ck_assert_str_eq(dt__cause_prefix(DT__CAUSE_IN_USE, word), "in-use: ");
+    ck_assert_int_eq(dt__cause_read("stall: no progress"), DT__CAUSE_STALL);
+    ck_assert_int_eq(dt__cause_read("[rank 3 on node7] mpi: a.c:5: MPI_Send"), DT__CAUSE_MPI);
+    ck_assert_int_eq(dt__cause_read("[rank 3 on node7] a.csv: lost: b"), DT__CAUSE_NONE);
+    ck_assert_int_eq(dt__cause_read("[rank 3 on node7] stalled: b"), DT__CAUSE_NONE);
+    ck_assert_int_eq(dt__cause_read("a.csv:3: lost [rank 1] lost: b"), DT__CAUSE_NONE);
+    ck_assert_int_eq(dt__cause_read("lost"), DT__CAUSE_NONE);
+    ck_assert_int_eq(dt__cause_read(""), DT__CAUSE_NONE);
+}
+END_TEST
+
+SUITE("error", a_cause_is_the_first_word_of_a_message, statuses_have_their_exit_codes, fail_sets_the_message_and_returns_the_status,
       fail_may_quote_the_message_before, control_characters_become_question_marks,
       long_messages_are_cut_between_characters, try_returns_what_failed, a_log_line_is_one_write,
       the_level_hides_all_but_errors, a_log_line_clears_the_progress_line, a_sink_gets_the_lines)
