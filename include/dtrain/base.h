@@ -158,6 +158,35 @@ void dt_text_clear(struct dt_text *text);
 dt_status dt_text_end(struct dt_text *text, char **out);
 void dt_text_free(struct dt_text *text);
 
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* One JSON object in one line, built field by field; start from zeros. The first failure is kept,
+ * and is what dt_json_end returns. Numbers are the shortest that read back; NaN and infinity are
+ * null. Strings are escaped; in one that is not UTF-8, each byte beyond ASCII becomes a text such
+ * as \xE9. */
+struct dt_json {
+    struct dt_text text;
+};
+void dt_json_begin(struct dt_json *json); /* a new object in the memory of the one before */
+void dt_json_int(struct dt_json *json, const char *key, int64_t value);
+void dt_json_real(struct dt_json *json, const char *key, double value);
+void dt_json_float(struct dt_json *json, const char *key, float value); /* as dt_json_floats */
+void dt_json_text(struct dt_json *json, const char *key, const char *value);
+void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n);
+void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n);
+void dt_json_reals(struct dt_json *json, const char *key, const double *values, size_t n);
+void dt_json_texts(struct dt_json *json, const char *key, char *const *values, size_t n);
+/* (classes, classes) counts, row by row. */
+void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int classes);
+/* Ends the object: the line is json->text.data, without newline. */
+dt_status dt_json_end(struct dt_json *json);
+void dt_json_free(struct dt_json *json);
+
+/* A value as JSON, added to any text. */
+dt_status dt_json_add_string(struct dt_text *text, const char *value);
+dt_status dt_json_add_float(struct dt_text *text, float value);
+dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n);
+
 /* ---- counter-based random numbers ----------------------------------------------------------- */
 
 /* Philox4x32-10: every number is a pure function of key and counter, so that no state exists that

@@ -1,11 +1,9 @@
 /* JSON objects, written value by value; jansson makes the texts, numbers are the shortest that read
  * back. */
-#include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/json.h"
 
-#include "report/report.h"
+#include <math.h>
+#include <string.h>
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -153,16 +151,6 @@ void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int clas
         add_counts(&json->text, confusion + i * n, n);
     }
     dt_text_add(&json->text, n ? "]" : "[]");
-}
-
-void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values)
-{
-    const char *name;
-    double value;
-    dt_json_int(json, "rows", (int64_t)values->rows);
-    for (int i = 0; dt_metric_at(i, values, &name, &value); i++) {
-        if (!isnan(value) || i == 0) dt_json_real(json, name, value); /* the loss, whatever it is */
-    }
 }
 
 dt_status dt_json_end(struct dt_json *json)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,16 @@ dt_status dt_report_close(struct dt_report *report)
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
+
+void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values)
+{
+    const char *name;
+    double value;
+    dt_json_int(json, "rows", (int64_t)values->rows);
+    for (int i = 0; dt_metric_at(i, values, &name, &value); i++) {
+        if (!isnan(value) || i == 0) dt_json_real(json, name, value); /* the loss, whatever it is */
+    }
+}
 
 struct dt_json *dt_record_begin(struct dt_report *report, const char *kind)
 {

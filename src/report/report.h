@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "dtrain/report.h"
 
 /* A record that has been written, taken apart for the other formats. */
@@ -45,14 +46,6 @@ void dt__run_status_remove(struct dt_report *report);
 /* Writes a file under the name `made` and renames it to `path`: who reads that sees it whole. It is
  * not synced. DT_EIO. */
 dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path);
-
-/* The text as a JSON string; in one that is not UTF-8 each byte beyond ASCII becomes a text such as
- * \xE9. NULL: no memory. */
-json_t *dt__json_string(const char *value);
-
-/* Adds a value of jansson's, with its flags (JSON_COMPACT and the like). False: no memory, no
- * value, or a text that is not UTF-8. */
-bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags);
 
 /* A message of protocol buffers under way; zeros: an empty one. */
 struct dt__message {
