@@ -181,7 +181,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
       "none")                                                                                      \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
-      "CSV: auto (comma, semicolon, tab or bar), tab, space or a character")                       \
+      "CSV: auto (comma, semicolon, tab, bar, or else blanks), tab, space or a character. space: " \
+      "a run of blanks or tabs is one separator, also at the start and end of a line")             \
     X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED,                           \
       "train eval predict shard", "CSV: rows without a label are an error, or are left out")       \
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \

@@ -1,7 +1,7 @@
 /* CSV: cells, what they say by their columns, rows and files. Separator and roles of columns:
  * header.c.
- * Source: RFC 4180, section 2; other separators, byte order marks, blank lines and blanks in front
- * of a quote are taken as well. */
+ * Source: RFC 4180, section 2; other separators, runs of blanks, byte order marks, blank lines and
+ * blanks in front of a quote are taken as well. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -16,11 +16,37 @@
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
+/* Whether a character ends a cell. The separator ' ' is a run of blanks and tabs. */
+static bool is_separator(char c, char separator)
+{
+    return c == separator || (c == '\t' && separator == ' ');
+}
+
+static char *separator_find(char *cell, char *end, char separator)
+{
+    char *p = cell < end && separator != ' ' ? memchr(cell, separator, (size_t)(end - cell)) : NULL;
+    if (separator != ' ') return p ? p : end;
+    for (p = cell; p < end && !is_separator(*p, separator);)
+        p++;
+    return p;
+}
+
+/* Returns the cell after the separator at p, or NULL at the end of the record. */
+static char *separator_pass(char *p, char *end, char separator)
+{
+    if (separator != ' ') return p < end ? p + 1 : NULL;
+    while (p < end && is_separator(*p, separator))
+        p++;
+    return p < end ? p : NULL;
+}
+
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out)
 {
     char *cell = *text, *stop = cell, *quote = cell;
-    while (quote < end && (*quote == ' ' || *quote == '\t') && *quote != separator)
+    const bool runs = separator == ' ';
+    while (quote < end && (*quote == ' ' || *quote == '\t') && (runs || *quote != separator))
         quote++;
+    if (runs) cell = quote;             /* a run at the start of the record has no cell before it */
     if (quote < end && *quote == '"') { /* a record is known to have an even number of quotes */
         char *to = quote + 1, *from = quote + 1;
         while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
@@ -29,14 +55,13 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
         }
         *out = (struct dt__cell){quote + 1, (size_t)(to - quote - 1)};
         stop = from < end ? from + 1 : end;
-        if (stop < end && *stop != separator)
+        if (stop < end && !is_separator(*stop, separator))
             return dt_fail(DT_EFORMAT, "text behind a closing quote");
     } else {
-        char *next = cell < end ? memchr(cell, separator, (size_t)(end - cell)) : NULL;
-        stop = next ? next : end;
+        stop = separator_find(cell, end, separator);
         *out = (struct dt__cell){cell, (size_t)(stop - cell)};
     }
-    *text = stop < end ? stop + 1 : NULL;
+    *text = separator_pass(stop, end, separator);
     return DT_OK;
 }
 
@@ -151,14 +176,14 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     double value;
     struct dt__column *column = role >= 0 ? &columns->items[role] : NULL;
     if (column && column->kind == DT_COLUMN_NUMBER && dt__number_scan(&p, end, &value) &&
-        (p == end || *p == separator)) {
+        (p == end || is_separator(*p, separator))) {
         const float single = (float)value;
         if (columns->learning) {
             column->falls |= !(value > column->last) || value != rint(value);
             column->last = value;
         }
         memcpy(&parser->words[role], &single, sizeof single);
-        *text = p < end ? *text + (p - *text) + 1 : NULL;
+        *text = separator_pass(*text + (p - *text), end, separator);
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
@@ -292,7 +317,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
         dt__libsvm_is(lines.data + lines.start, lines.end - lines.start))
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
                          file->path));
-    status = dt__header_parse(&header, config, &lines, record, length);
+    status = dt__header_parse(&header, config, &lines, record, length, true);
     if (!status) status = dt__header_survey(&header, survey, &lines);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (config->data.header == DT_HEADER_AUTO && !survey->known)

@@ -20,12 +20,43 @@ enum { MOST_NAMED = 8 };
 
 static const char SEPARATORS[] = ",;\t|"; /* those that are found by themselves */
 
+/* A number, if only but for a decimal comma within it, a gap, or a text in quotes. */
+static bool word_is_plain(const char *word, size_t length)
+{
+    const enum dt__text_kind kind = dt__text_kind(word, length);
+    if (*word == ',' || word[length - 1] == ',') return false;
+    return *word == '"' || kind == DT__TEXT_COMMA || kind == DT__TEXT_COMMA_OR_UNIT ||
+           dt__text_is_number(word, length) || dt__text_is_missing(word, length);
+}
+
+/* Whether runs of blanks separate the cells of a record: it has no other separator, or all its
+ * words are plain, and more gaps between them are blanks than have a tab. (Tables that are aligned
+ * may have one tab before a last text; in those of tabs a number may be 1 250, with one blank.) */
+static bool blanks_separate(const char *record, size_t length, bool others)
+{
+    const char *const end = record + length, *word;
+    size_t blanks = 0, tabs = 0;
+    bool plain = true, wide = false, tab = false;
+    for (const char *p = record, *gap; true; plain &= word_is_plain(word, (size_t)(p - word))) {
+        for (gap = p, tab = false; p < end && (*p == ' ' || *p == '\t'); p++)
+            tab |= *p == '\t';
+        if (p == end) break;
+        blanks += gap > record && !tab;
+        tabs += gap > record && tab;
+        wide |= gap > record && !tab && p > gap + 1;
+        bool open = false;
+        for (word = p; p < end && (open || (*p != ' ' && *p != '\t')); p++)
+            open ^= *p == '"';
+    }
+    return blanks && (!others || (plain && blanks > tabs && (wide || !tabs)));
+}
+
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
- * record has most often outside of quotes. Of commas that are decimal ones it is another, if there
- * is one: those that all stand between digits, one at most from one of the other separators to the
- * next (1,5;2,5). */
+ * record has most often outside of quotes, or, if `blanks` may, these. Of commas that are decimal
+ * ones it is another, if there is one: those that all stand between digits, one at most from one of
+ * the other separators to the next (1,5;2,5). */
 static dt_status separator_find(const struct dt_config *config, const char *record, size_t length,
-                                char *out)
+                                bool blanks, char *out)
 {
     const char *key = config ? config->data.separator : "auto";
     size_t counts[sizeof SEPARATORS] = {0}, best = 0;
@@ -52,23 +83,27 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
     if (returns)
         return dt_fail(DT_EFORMAT, "line ends are single carriage returns, as old Macs write them: "
                                    "tr '\\r' '\\n' <FILE >NEW makes lines of them");
-    if (decimal || (config && config->data.decimal == DT_DECIMAL_COMMA)) counts[0] = 0;
+    const bool commas = counts[0] && !(config && config->data.decimal == DT_DECIMAL_COMMA);
+    if (decimal || !commas) counts[0] = 0;
     for (size_t i = 1; SEPARATORS[i]; i++)
         if (counts[i] > counts[best]) best = i;
-    *out = given ? *key : SEPARATORS[best];
+    if (blanks) blanks = blanks_separate(record, length, commas || counts[best]);
+    *out = given ? *key : blanks ? ' ' : SEPARATORS[best];
     return DT_OK;
 }
 
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           struct dt__lines *lines, const char *record, size_t length)
+                           struct dt__lines *lines, const char *record, size_t length, bool blanks)
 {
     const struct dt__names *cells = &header->cells;
     if (length == 5 && !strncasecmp(record, "sep=", 4))
         return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
     if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
-    DT_TRY(separator_find(config, record, length, &header->separator));
+    DT_TRY(separator_find(config, record, length, blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
-    if (cells->count > 1) lines->separator = header->separator; /* one cell has none */
+    for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
+        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* it was not known */
+    if (cells->count > 1) lines->separator = header->separator;            /* one cell has none */
     DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
     for (size_t i = 0; i < cells->count; i++) {
         uint32_t number;

@@ -21,7 +21,7 @@ struct dt__want {
 };
 
 struct dt__header {
-    char separator;
+    char separator; /* ' ': a run of blanks and tabs */
     struct dt__names cells;
     struct dt__dict index; /* of the cells; how often each text stands there */
     size_t *first;         /* (index.count) the first cell that has the text */
@@ -37,11 +37,11 @@ struct dt__header {
 struct dt__lines;
 struct dt__survey;
 
-/* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator. The
- * header starts from zeros, and is to be freed in any case. DT_EUSAGE: data.separator is none;
- * DT_EFORMAT. */
+/* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator. `blanks`:
+ * data.separator=auto may find that it is blanks. The header starts from zeros, and is to be freed
+ * in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           struct dt__lines *lines, const char *record, size_t length);
+                           struct dt__lines *lines, const char *record, size_t length, bool blanks);
 void dt__header_free(struct dt__header *header);
 
 /* Roles by the names of the data before (all columns have one) and by what is wanted; all else is

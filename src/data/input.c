@@ -369,9 +369,7 @@ static bool is_of_thousands(const char *text, size_t length)
     return true;
 }
 
-/* Puts a point in place of the comma in cells that are a number but for that. Outside of quotes a
- * comma beside one separates cells; every one does where it is the separator. */
-static void commas_replace(struct dt__lines *lines, char *text, size_t length)
+void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
 {
     const bool separates = lines->separator == ',';
     const char borders[] = {separates ? ';' : lines->separator, '"', ';', '\t', '|', '\r', '\n'};
@@ -429,11 +427,13 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     *out = text;
     while (bytes && text[bytes - 1] == '\r') /* two, where CRLF was made of CRLF */
         bytes--;
+    while (bytes && lines->separator == ' ' && (text[bytes - 1] == ' ' || text[bytes - 1] == '\t'))
+        bytes--; /* a line of blanks is empty */
     *out_length = bytes;
     if (lines->keeps) {
         DT_TRY(dt_grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
         memcpy(lines->raw, text, bytes);
     }
-    if (lines->commas) commas_replace(lines, text, bytes);
+    if (lines->commas) dt__lines_commas(lines, text, bytes);
     return DT_OK;
 }

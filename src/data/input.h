@@ -63,6 +63,9 @@ void dt__lines_close(struct dt__lines *lines);
 
 /* Takes decimal commas, as the configuration says. */
 void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config);
+/* Puts a point in place of the comma in cells that are a number but for that. Outside of quotes a
+ * comma beside one separates cells; every one does where it is the separator. */
+void dt__lines_commas(struct dt__lines *lines, char *text, size_t length);
 
 /* On from the first record, or from here. */
 void dt__lines_release(struct dt__lines *lines, bool rewind);

@@ -169,7 +169,9 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     const int told = given ? rows->config->data.header : DT_HEADER_AUTO;
     const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
-    dt_status status = dt__header_parse(header, rows->config, &rows->lines, record, length);
+    const bool one_text = columns->count == 1 && columns->items[0].kind != DT_COLUMN_NUMBER;
+    dt_status status =
+        dt__header_parse(header, rows->config, &rows->lines, record, length, !one_text);
     if (!status && named)
         status = dt__header_match(header, columns, "the training data", told == DT_HEADER_YES);
     /* The rows behind a header that is spoilt would be read by their places. */
@@ -325,6 +327,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         if (record && rows->grammar == &dt__csv_grammar && !rows->parser.header) {
             status = csv_begin(rows, record, length);
             header = !status && rows->header.names;
+            if (rows->lines.commas) dt__lines_commas(&rows->lines, record, length); /* as it says */
         }
         rows->ended |= status == DT_EMISMATCH;
         DT_TRY(status);

@@ -157,7 +157,7 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt__names *cells = &header->cells;
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
-    DT_TRY(dt__header_parse(header, &config, &table->lines, record, length));
+    DT_TRY(dt__header_parse(header, &config, &table->lines, record, length, true));
     DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
     table->end = table->columns + cells->count;
     DT_TRY(dt__header_decide(header, &config, &table->lines));
@@ -522,8 +522,9 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     if (!table.columns) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", path));
     label_choose(&table);
     types_decide(&table);
-    fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
+    fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s%s\n", path,
             table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
+            table.header.separator == ' ' ? " between blanks" : "",
             table.header.names ? "" : ", no header");
     if (!table.rows) fprintf(out, "no rows behind the header\n");
     if (table.uneven)

@@ -161,8 +161,9 @@ done
 awk 'BEGIN {srand(5); print "a;b;t;y"; for (i = 0; i < 90; i++) printf "%.3f;%d;%s;%s\n", rand() - 0.5, i % 9,
     i % 3 ? "x,1y" : "z", i % 5 ? (rand() < 0.5 ? "no" : "yes") : "no"}' >"$tmp/point.csv"
 sed 's/\([0-9]\)\.\([0-9]\)/\1,\2/g' "$tmp/point.csv" >"$tmp/comma.csv"
+sed 's/;/   /g; s/^/  /; s/$/ /' "$tmp/point.csv" >"$tmp/aligned.csv"
 awk '{print} NR % 30 == 0 {print "0.1;2;z;"} NR % 40 == 0 {print "0.1;2;z;NA"}' "$tmp/point.csv" >"$tmp/some.csv"
-for table in point comma some; do
+for table in point comma aligned some; do
     set --
     [ $table != comma ] || set -- data.decimal=,
     [ $table != some ] || set -- data.unlabelled=skip
@@ -173,9 +174,10 @@ for table in point comma some; do
     cmp "$tmp/point.json" "$tmp/$table.json" || fail "figures of $table"
 done
 grep -q ': 5 rows without a label are left out' "$tmp/log" || { cat "$tmp/log"; fail 'rows without a label are not told'; }
-for table in point comma; do "$dtrain" predict "$tmp/$table" <"$tmp/$table.csv" 2>/dev/null >"$tmp/$table.out"; done
+for table in point comma aligned; do "$dtrain" predict "$tmp/$table" <"$tmp/$table.csv" 2>/dev/null >"$tmp/$table.out"; done
 cmp "$tmp/point.out" "$tmp/comma.out" || fail 'answers to rows with decimal commas'
-
+cmp "$tmp/point.out" "$tmp/aligned.out" || fail 'answers to rows between blanks'
+"$dtrain" inspect "$tmp/aligned.csv" | grep -q ': CSV, 90 rows, 4 columns between blanks$' || fail 'inspect of columns between blanks'
 # ---- wrong input: one line each --------------------------------------------------------------------
 # wrong TEXT FILE_CONTENT KEY=VALUE...
 wrong() {

@@ -31,6 +31,11 @@ static const struct {
     {"ARROW1,b,y\n1,2.5,0\n-3,4e3,2\n", NULL},
     {"a,\t\"b, b\", \"c\"\n1, \"2.5\",  \"0\"\n-3,4e3,2\n", "data.label=c"},
     {"a,b,c\r\r\n1,2.5,0\r\r\n-3,4e3,2\r\r\n", "data.label=c"},
+    {"  1  2.5   0\n -3  4e3  2\t\n \t \n", NULL},
+    {" 1 2.5\t \"0\" \r\n\"-3\"   4e3 2", "data.separator=space"},
+    {"a  \"b, b\"\tc\n1 2.5 0\n\n-3 4e3\t2\n", "data.separator=space"},
+    {"a \"b, b\"  c \n1 2.5 0\n-3 4e3\t2\n", "data.label=c"},
+    {"1\t2.5  \t0\n-3\t4e3\t2\n", NULL},
 };
 
 START_TEST(guises_are_read)
@@ -433,6 +438,35 @@ START_TEST(separators_are_told)
     expect_rows(x, labels, 2, 2);
     set("data.separator=;;");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.separator=;;: expected auto, tab, space or one character, not a quote or a point");
+}
+END_TEST
+
+/* Runs of blanks, beside one tab too, and decimal commas; tabs where a cell between them is empty or has blanks; a
+ * comma where texts have blanks. */
+static const struct {
+    const char *text, *option;
+    float x[2][6];
+    size_t features;
+} RUNS[] = {
+    {"0   8   3504.   ?\t\"buick skylark 320\"\n1   8   3693.      11.5\t\"amc  gremlin\"\n", "data.label=0",
+     {{8, 3504, 11.5f, 0, 1, 0}, {8, 3693, 11.5f, 1, 0, 0}}, 6},
+    {"  1,5 2,5  0\n 3 -4,5 1\n", "data.decimal=,", {{1.5f, 2.5f}, {3, -4.5f}}, 2},
+    {"p q\tr  s\ty\n1.5\t\t0\n2.5\t4\t1\n", "data.label=y", {{1.5f, 4}, {2.5f, 4}}, 2},
+    {"1.5\t 4\t\t0\n2.5\t4\t6\t1\n", "data.label=3", {{1.5f, 4, 6}, {2.5f, 4, 6}}, 3},
+    {"1.5\t2  5\t0\n2.5\tx\t1\n", "data.categories=1", {{1.5f, 1, 0, 0}, {2.5f, 0, 1, 0}}, 4},
+    {"1,x  6,0\n2,x  7,1\n", "data.categories=1", {{1, 1, 0, 0}, {2, 0, 1, 0}}, 4},
+    {"1, 2,  0\n3,  4, 1\n", "data.label=2", {{1, 2}, {3, 4}}, 2},
+    {"1 ,2  ,0\n3  ,4 ,1\n", "data.label=2", {{1, 2}, {3, 4}}, 2},
+};
+
+START_TEST(runs_of_blanks_separate)
+{
+    float x[12];
+    for (size_t i = 0; i < 2 * RUNS[_i].features; i++)
+        x[i] = RUNS[_i].x[i / RUNS[_i].features][i % RUNS[_i].features];
+    put_text("a.csv", RUNS[_i].text);
+    set("data.train=a.csv"), set("data.missing=mean"), set(RUNS[_i].option);
+    expect_rows(x, (const int32_t[]){0, 1}, 2, RUNS[_i].features);
 }
 END_TEST
 
@@ -978,7 +1012,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {number_labels_are_classes, 1}, {targets_may_be_several, 1}, {targets_may_have_odd_names, 1},
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1}, {texts_that_training_never_saw_are_told, 1},
-           {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
+           {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {runs_of_blanks_separate, COUNT(RUNS)},
            {texts_have_separators, 1}, {decimals_may_have_commas, 4}, {decimals_may_be_quoted, 1}, {points_beside_decimal_commas_are_told, 1},
            {columns_without_a_name_are_told, 1}, {numbers_of_rows_are_told, 4}, {a_header_is_named_where_it_stands, 1}, {hashed_texts_are_not_counted, 1}, {blanks_that_part_classes_are_told, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},

@@ -65,6 +65,7 @@ START_TEST(csv_has_many_guises)
         "1,2,3\n4,5,6\n",
         "1,2,3,yes\r\n4,5,6,no\r\n",
         "\xEF\xBB\xBF\"1\",2,3\n4,5,6",
+        "  1   2  \"3\"\t\n 4\t5 6\n \t \n",
     };
     for (size_t i = 0; i < COUNT(guises); i++) {
         open_rows(guises[i]);
@@ -75,6 +76,11 @@ START_TEST(csv_has_many_guises)
     open_rows("a,b,c\n1,2,3\n\n4,5,6\n");
     expect_row(2, 1, 2, 3);
     expect_row(4, 4, 5, 6);
+    expect_end();
+    set("data.decimal=,"); /* which the first row is searched for before blanks are known to separate */
+    open_rows(" 1,5 2,0  3,5\n4,5 5 6\n");
+    expect_row(1, 1.5f, 2, 3.5f);
+    expect_row(2, 4.5f, 5, 6);
     expect_end();
 }
 END_TEST
