@@ -18,7 +18,7 @@ programs() {
         case $test in
         unit/*) echo "build/tests/unit/test_${test#*/}" ;;
         mpi/*) echo "build/tests/mpi/${test#*/}" ;;
-        e2e/*) echo all ;;
+        core/* | e2e/*) echo all ;;
         esac
     done | sort -u
 }
