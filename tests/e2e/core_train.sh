@@ -59,9 +59,10 @@ good 2 killed test.slow_rank=1 test.slow_secs=0.05
 check_eq 'resumed from' "$(record "$tmp/killed" start step)" "$from"
 same killed
 check_eq 'losses after the resume' "$(losses killed "$from")" "$(losses one "$from")"
-# Time adds up over the starts; speed is that of this start: at most 70 rows in 0.05 s.
+# Time adds up over the starts. Speed is that of this start: 70 rows in 0.05 s are 1,400 a second, and a
+# record may come late; with rows of before the kill it is 3,700.
 check_ge 'seconds of both starts' "$(record "$tmp/killed" final wall_secs)" 5
-check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort -g | tail -n 1)" 1400
+check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort -g | tail -n 1)" 2400
 
 # ---- refused ----------------------------------------------------------------------------------------
 run 1 one model.hidden=13 train.epochs=6 && fail 'another network is resumed'
