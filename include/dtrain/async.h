@@ -40,12 +40,11 @@ struct dt_note {
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
 
-/* A gradient in its slot at an owner, to be applied, or a part of it. Where it has touched rows
- * alone, those of range i are one behind the other at row_range[i].offset, in grad and in seen. */
+/* A gradient in its slot at an owner, to be applied, or a part of it. If it has only touched rows,
+ * those of range i are contiguous from row_range[i].offset on. */
 struct dt_gradient {
     const struct dt_note *note;
-    float *grad;       /* (P) sum over the rows; the update may write to it */
-    const float *seen; /* (P) the weights that it was computed from; NULL without spec.keep_seen */
+    float *grad;                      /* (P) sum over the rows; the update may write to it */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
     uint64_t staleness; /* updates between the read of those weights and this gradient's
@@ -73,10 +72,6 @@ typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, 
                                      const struct dt_row_range *range, const uint32_t *row,
                                      size_t count, float *weights, float *const *states);
 
-/* Makes a whole gradient ready for its update, knowing the weights (P) that it will be applied to;
- * may write to the gradient and to the struct. Runs where the update does. */
-typedef void dt_async_prepare_fn(void *arg, struct dt_gradient *gradient, const float *weights);
-
 /* Squared norm of a worker's gradient sum, as it will be applied; touched: its touched rows, or
  * NULL. */
 typedef double dt_async_norm2_fn(void *arg, const struct dt_touched *touched, const float *grad);
@@ -85,20 +80,12 @@ struct dt_async_spec {
     size_t params; /* P */
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
-    dt_async_prepare_fn *prepare; /* NULL: none, and several gradients are applied in one pass */
-    dt_async_norm2_fn *norm2;     /* NULL: updates need no norm */
+    dt_async_norm2_fn *norm2;             /* NULL: updates need no norm */
     const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; borrowed */
     int row_ranges;
     dt_async_update_rows_fn *update_rows; /* if there are such ranges */
     void *arg;
-    int64_t staleness; /* greatest clock gap; -1: no bound. 0: all workers go clock by clock */
-    bool keep_seen;    /* gradients bring the weights that they were computed from */
-    /* enum dt_wire. In windows, floats [0, wire_params) (0: all) of gradients are rounded, each
-     * worker keeping its rounding error and adding it to its next gradient, and so are the weights
-     * that workers read. Goes neither with keep_seen nor with prepare. Shared memory rounds
-     * nothing. */
-    int wire;
-    size_t wire_params;
+    int64_t staleness;  /* greatest clock gap; -1: no bound. 0: all workers go clock by clock */
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
     int memory;         /* enum dt_async_memory */
     int owners;         /* windows: ranks that own weights; 0: all workers, 1: the bank, more than
@@ -106,8 +93,7 @@ struct dt_async_spec {
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker; with a rounded wire,
- * the owner's copy of each worker's weights, and gradients as they are sent) do not fit. In shared
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In shared
  * memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
  * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with
  * the rest.
@@ -118,8 +104,6 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
 void dt_async_destroy(struct dt_async *async);
 /* What dt_async_create chose: "shared" or "window". */
 const char *dt_async_memory_name(const struct dt_async *async);
-/* How it rounds what it carries: enum dt_wire. */
-int dt_async_wire(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
  * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
@@ -144,8 +128,7 @@ size_t dt_async_slice_end(const struct dt_async *async, int slice);
  * false: no gradient is left to be started in this span. Who has waited is shown as waiting until
  * its next dt_world_heartbeat, here and below. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which do not change until the worker's next send or read. Over a rounded
- * wire they lack what the last rounding has left out; between spans they are exact. */
+/* Returns the newest weights (P), which do not change until the worker's next send or read. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);

@@ -106,9 +106,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
  * the words). Range: least and greatest value; for WORD the words.
  *
- * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE,
- * "train", help) FIXED keys define the run: a resume that changes one is refused. FREE keys may
- * change. So may TOLD ones, but they change the bits: the run's history tells of it. */
+ * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE, the
+ * commands that take it, help) FIXED keys define the run: a resume that changes one is refused.
+ * FREE keys may change. So may TOLD ones, but they change the bits: the run's history records it.
+ *
+ * DT_RETIRED keys do nothing any more. Old configurations, checkpoints and models list them: the
+ * default is read silently, a run with any other value is refused (src/config/check.c). */
+#define DT_RETIRED "" /* in place of commands */
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
@@ -372,10 +376,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "result is applied one round late (DiLoCo, Douillard et al. 2023, with late "                \
       "updates). It changes the result; train.outer_lr is then better at 0.4 to 0.5")              \
     X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
-      "number format on the network, between groups (sync) or between workers and owners "         \
-      "on several hosts (async): f32; bf16: 16 bits; q8: 8 bits, and one scale per 256 "           \
-      "numbers. The sender keeps the rounding error and adds it to its next message (not for "     \
-      "embedding tables and weights of sparse inputs, unless train.local_steps is set)")           \
+      "train.mode=sync: number format on the network between groups: f32; bf16: 16 bits; q8: 8 "   \
+      "bits, and one scale per 256 numbers. The sender keeps the rounding error and adds it to "   \
+      "its "                                                                                       \
+      "next message (not for embedding tables and weights of sparse inputs, unless "               \
+      "train.local_steps is set)")                                                                 \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
       "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
@@ -386,8 +391,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "async on several hosts: an owner is a rank that keeps and updates a part of the "           \
       "weights. 0: all workers are owners. 1: only the bank. N from 2 to the number of "           \
       "workers: N of them. A greater N: all workers and the bank")                                 \
-    X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
-      "train.mode=async: lambda of DC-ASGD; 0: off; without effect in sync")                       \
+    X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, DT_RETIRED, "")                   \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
       "async: in the first so many steps only one worker computes gradients; the others wait")
 

@@ -77,7 +77,6 @@ enum {
      * weights: a worker alone, whose bits tests know, may not */
     DT__ASYNC_LOG = DT__LIMIT(1024, 256),
     DT__ASYNC_RECORDS         = DT__LIMIT(64, 1), /* of them, read at once */
-    DT__DIFFERENCE_BLOCKS     = DT__LIMIT(4, 1),  /* of q8, on the stack */
     /* state, report */
     DT__VERIFY_BYTES          = DT__LIMIT(1 << 18, 512), /* of a checkpoint, for its checksum */
     DT__RECORDS_TAIL_BYTES    = DT__LIMIT(4096, 7), /* looked through for the last line */

@@ -32,18 +32,14 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     struct dt__room room = {0};
     if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
-    if (spec->wire && (spec->keep_seen || spec->prepare || spec->wire_params > spec->params))
-        return dt_fail(DT_EUSAGE, "async: a rounded wire brings no weights that were seen");
     DT_TRY(dt__rows_check(spec->row_range, spec->row_ranges, spec->params));
     if (spec->params > SIZE_MAX / 64) /* a slot's vectors and lists are sizes */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
     /* One is the newest, and one is written; a worker that acts for the owner points at none. */
-    slice->buffers = spec->wire ? 2 : async->workers + (async->shared ? 1 : 2);
+    slice->buffers = async->workers + (async->shared ? 1 : 2);
     at->vector = slice->params * sizeof(float);
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
-    at->grad = dt__codec_bytes(slice); /* no more than a vector, or so */
-    at->seen = sizeof(struct dt__slot) + at->grad;
-    at->lists = dt__cache_lines(at->seen + (spec->keep_seen ? at->vector : 0));
+    at->lists = dt__cache_lines(sizeof(struct dt__slot) + at->vector);
     at->slot_each = at->lists + dt__lists_bytes(slice);
     reserve(&room, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
     at->state =
@@ -58,6 +54,12 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
         return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
                        async->workers, spec->params);
     return DT_OK;
+}
+
+uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                           const float *gradient)
+{
+    return dt_crc32c(dt_crc32c(0, note, sizeof *note), gradient, slice->at.vector);
 }
 
 /* Cuts the vector into slices, of which `owners` have floats. The first slice is the bank's, for
@@ -85,8 +87,6 @@ static dt_status deal_slices(struct dt_async *async, int owners)
                                     .params = end - behind,
                                     .log_entries = i ? 0 : DT__ASYNC_LOG};
         slice->mine = async->shared || (i ? async->worker == worker : async->worker < 0);
-        const size_t rounded = spec->wire_params > behind ? spec->wire_params - behind : 0;
-        slice->rounded = rounded < slice->params ? rounded : slice->params;
         behind = end;
         DT_TRY(dt__slice_lay_out(slice));
     }
@@ -103,10 +103,8 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     if (owners > all) owners = all;
     async->shared = shared;
     if (shared) owners = 1;
-    if (shared) async->spec.wire = DT_WIRE_F32;
     if (!shared) async->spec.row_ranges = 0;
-    if (owners > 1) async->spec.prepare = NULL;
-    async->at_once = async->spec.prepare ? 1 : DT__ASYNC_AT_ONCE;
+    async->at_once = DT__ASYNC_AT_ONCE;
     DT_TRY(dt_ranks_agree(world->trainers, deal_slices(async, owners)));
     if (shared) {
         struct dt__slice *slice = &async->slice[0];
@@ -125,12 +123,11 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     return dt__onesided_window(world, &async->kept, async->slices, target);
 }
 
-/* Shared memory where there is some, else windows, which round only what leaves a host. */
+/* Chooses shared memory where there is some, else windows. */
 static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
     if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
-        /* a failed try leaves the wire f32: within a host nothing is rounded */
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
         if (async->world->is_bank)
             dt_warn("%s; async goes through MPI's windows, which is slower", dt_error_text());
@@ -154,11 +151,7 @@ static dt_status slice_open_owner(struct dt__slice *slice)
         slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
     }
     if (async->shared) return DT_OK;
-    DT_TRY(dt__keep(&async->kept, workers, sizeof *slice->answers, "answers", &slice->answers));
-    if (!async->spec.wire) return DT_OK;
-    DT_TRY(
-        dt__keep(&async->kept, workers, slice->at.vector, "copies of the weights", &slice->copies));
-    return dt__keep(&async->kept, workers, slice->at.grad, "rounded weights", &slice->differences);
+    return dt__keep(&async->kept, workers, sizeof *slice->answers, "answers", &slice->answers);
 }
 
 /* Allocates blocks for updates, and finds the lists of touched rows. */
@@ -169,10 +162,9 @@ static dt_status async_open_blocks(struct dt_async *async)
     async->block = spec->params < DT__ASYNC_BLOCK ? spec->params : DT__ASYNC_BLOCK;
     for (int i = 0; i < spec->row_ranges; i++)
         if (spec->row_range[i].width > async->block) async->block = spec->row_range[i].width;
-    DT_TRY(dt__keep(&async->kept, 3 * async->block, sizeof *async->fresh, "update scratch",
+    DT_TRY(dt__keep(&async->kept, 2 * async->block, sizeof *async->fresh, "update scratch",
                     &async->fresh));
     async->grad = async->fresh + async->block;
-    async->seen = async->grad + async->block;
     if (!lists) return DT_OK;
     DT_TRY(dt__keep(&async->kept, lists, sizeof *async->touched, "lists of touched rows",
                     &async->touched));
@@ -199,23 +191,17 @@ dt_status dt__async_allocate(struct dt_async *async)
 {
     struct dt__kept **kept = &async->kept;
     const size_t params = async->spec.params;
-    const bool bank = async->worker < 0, rounds = async->spec.wire && !bank;
+    const bool bank = async->worker < 0;
     DT_TRY(async_open_blocks(async));
     if (bank) DT_TRY(async_open_counts(async));
-    for (int i = 0; i < async->slices; i++) {
-        struct dt__slice *slice = &async->slice[i];
-        if (slice->mine) DT_TRY(slice_open_owner(slice));
-        if (!rounds) continue;
-        DT_TRY(dt__keep(kept, DT__SLOTS, slice->at.grad, "rounded gradients", &slice->encoded));
-        DT_TRY(dt__keep(kept, 1, slice->at.grad, "rounded weights", &slice->difference));
-    }
+    for (int i = 0; i < async->slices; i++)
+        if (async->slice[i].mine) DT_TRY(slice_open_owner(&async->slice[i]));
     if (async->shared) return DT_OK;
     DT_TRY(dt__keep(kept, params, sizeof(float), "weights", &async->weights));
     for (int i = 0; i < async->spec.states && bank; i++)
         DT_TRY(dt__keep(kept, params, sizeof(float), "the optimizer's state", &async->states[i]));
-    if (!bank)
-        DT_TRY(dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->gradient));
-    return rounds ? dt__keep(kept, params, sizeof(float), "rounding errors", &async->error) : DT_OK;
+    if (bank) return DT_OK;
+    return dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->gradient);
 }
 
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -233,7 +219,6 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
         async->workers = world->workers;
         async->worker = world->is_bank ? -1 : world->worker;
         async->spec = *spec;
-        if (spec->wire_params == 0) async->spec.wire_params = spec->params;
         status =
             dt__keep(&async->kept, 2 * workers, sizeof *async->active, "workers", &async->active);
     }
@@ -259,11 +244,6 @@ void dt_async_destroy(struct dt_async *async)
 const char *dt_async_memory_name(const struct dt_async *async)
 {
     return async->shared ? "shared" : "window";
-}
-
-int dt_async_wire(const struct dt_async *async)
-{
-    return async->spec.wire;
 }
 
 size_t dt_async_slice_end(const struct dt_async *async, int slice)

@@ -92,8 +92,7 @@ static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradien
 {
     return slice->async->shared ||
            (slot->head.note.number >= number &&
-            slot->head.checksum ==
-                dt__slot_checksum(slice, gradient->note, gradient->grad, gradient->seen));
+            slot->head.checksum == dt__slot_checksum(slice, gradient->note, gradient->grad));
 }
 
 /* The worker's gradient number served + depth, as the nth of this pass; false if it has not rung,
@@ -110,14 +109,13 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
     struct dt__slot *slot =
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
     const int lists = (worker * DT__SLOTS + place) * slice->async->spec.row_ranges;
-    *out = (struct dt_gradient){
-        .worker = worker,
-        .note = &slot->head.note,
-        .grad = slot->grad,
-        .seen = slice->async->spec.keep_seen ? slot->grad + slice->at.grad / sizeof(float) : NULL,
-        .touched = slice->async->touched ? slice->async->touched + lists : NULL,
-        .norm2 = slot->head.note.norm2,
-        .staleness = state->step + (uint64_t)n - slot->head.note.version};
+    *out = (struct dt_gradient){.worker = worker,
+                                .note = &slot->head.note,
+                                .grad = slot->grad,
+                                .touched =
+                                    slice->async->touched ? slice->async->touched + lists : NULL,
+                                .norm2 = slot->head.note.norm2,
+                                .staleness = state->step + (uint64_t)n - slot->head.note.version};
     if (!slot_is_whole(slice, out, slot, number)) {
         peer->rung = number; /* the one behind it waits as well */
         return false;
@@ -185,8 +183,9 @@ static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradien
     for (size_t at = from, floats; at < to; at += floats) {
         floats = to - at < block ? to - at : block;
         for (int i = 0; i < n; i++) {
-            const struct dt_gradient part =
-                dt__gradient_block(slice, &gradients[i], range, at, floats);
+            struct dt_gradient part = gradients[i];
+            part.grad =
+                range ? dt__rows_expand(slice->async, range, &part, at, floats) : part.grad + at;
             spec->update(spec->arg, &part, slice->state->step + (uint64_t)i, slice->offset + at,
                          floats, i ? fresh : weights + at, fresh, slice->states);
         }
@@ -208,7 +207,6 @@ static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient 
         struct dt_gradient part = gradients[i];
         const struct dt_touched *touched = &part.touched[index];
         part.grad += range->offset;
-        if (part.seen) part.seen += range->offset;
         if (*touched->count)
             spec->update_rows(spec->arg, &part, slice->state->step + (uint64_t)i, range,
                               touched->row, *touched->count, out, slice->states);
@@ -258,7 +256,6 @@ static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *grad
     size_t at = 0;
     dt_world_heartbeat(slice->async->world, "update", slice->state->step);
     slice->state->target = owner_target(slice);
-    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], dt__newest(slice));
     for (int i = 0; i < spec->row_ranges; i++) {
         const struct dt_row_range *range = &spec->row_range[i];
         const size_t end = range->offset + range->rows * range->width;
@@ -326,16 +323,8 @@ static void slice_answer(struct dt__slice *slice)
         if (!answer_is_due(slice, w, request)) continue;
         peer->answers++;
         answer->head = (struct dt__head){.version = state->step, .floor = state->floor};
-        const float *body = dt__newest(slice);
-        if (slice->differences) {
-            const size_t each = slice->at.grad / sizeof(float);
-            float *difference = slice->differences + (size_t)w * each;
-            dt__difference_encode(slice, slice->copies + (size_t)w * slice->params, difference);
-            body = difference;
-        } else {
-            dt__replace(slice, dt__word(WORD_HAZARD, w), 1 + (uint64_t)state->current);
-        }
-        slice->remote->ops->send(slice->remote, w, answer, body, slice->at.grad);
+        dt__replace(slice, dt__word(WORD_HAZARD, w), 1 + (uint64_t)state->current);
+        slice->remote->ops->send(slice->remote, w, answer, dt__newest(slice), slice->at.vector);
     }
 }
 
@@ -363,9 +352,6 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
             peer->active = async->active[w];
             peer->applied = peer->answers = 0;
             dt__replace(slice, dt__word(WORD_REQUEST, w), 0);
-            if (slice->copies)
-                memcpy(slice->copies + (size_t)w * slice->params, dt__newest(slice),
-                       slice->at.vector);
         }
         if (state->publication == 0) dt__row_log_fill(slice);
         state->step = from;

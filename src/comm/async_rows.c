@@ -1,5 +1,8 @@
-/* The row log (async_slots.h): how the buffer that becomes the next weights gets the rows that it
- * lacks.
+/* Touched rows (async_slots.h): the lists in a slot, and the row log, by which the buffer that becomes
+ * the next weights gets the rows that it lacks.
+ *
+ * In shared memory a gradient has, of each range of touched rows, only those that the batch
+ * touched: contiguous from the range's offset on, with their numbers in a list after the gradient.
  *
  * A buffer lacks the rows that were written since it was last published. The row log names them;
  * they are copied from the newest weights, and then the gradients are applied to the buffer in
@@ -14,6 +17,51 @@
 #include <string.h>
 
 #include "comm/async_slots.h"
+#include "comm/rows.h"
+
+/* ---- lists of touched rows ------------------------------------------------------------------ */
+
+enum { LINE = 64 /* of the cache: a list's count has its own */ };
+
+static size_t list_bytes(const struct dt_row_range *range)
+{
+    return LINE + (range->rows * sizeof(uint32_t) + LINE - 1) / LINE * LINE;
+}
+
+size_t dt__lists_bytes(const struct dt__slice *slice)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < slice->async->spec.row_ranges; i++)
+        bytes += list_bytes(&slice->async->spec.row_range[i]);
+    return bytes;
+}
+
+void dt__lists_map(struct dt__slice *slice)
+{
+    struct dt_touched *out = slice->async->touched;
+    for (int s = 0; s < slice->async->workers * DT__SLOTS; s++) {
+        unsigned char *at = slice->remote->memory + dt__slot_at(slice, 0, s) + slice->at.lists;
+        for (int i = 0; i < slice->async->spec.row_ranges;
+             at += list_bytes(&slice->async->spec.row_range[i++]))
+            *out++ = (struct dt_touched){.row = (uint32_t *)(void *)(at + LINE),
+                                         .count = (uint32_t *)(void *)at};
+    }
+}
+
+float *dt__rows_expand(struct dt_async *async, const struct dt_row_range *range,
+                       const struct dt_gradient *gradient, size_t at, size_t n)
+{
+    const struct dt_touched *touched = &gradient->touched[range - async->spec.row_range];
+    const size_t width = range->width, first = (at - range->offset) / width;
+    uint32_t k = dt__touched_below(touched, (uint32_t)first);
+    memset(async->grad, 0, n * sizeof *async->grad);
+    for (; k < *touched->count && touched->row[k] < first + n / width; k++)
+        memcpy(async->grad + (touched->row[k] - first) * width,
+               gradient->grad + range->offset + k * width, width * sizeof *async->grad);
+    return async->grad;
+}
+
+/* ---- the row log ---------------------------------------------------------------------------- */
 
 /* A range's row log. */
 struct row_log {

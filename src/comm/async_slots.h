@@ -41,9 +41,9 @@
  *   send    ---- gradient, head --->  slot of w   ---- gradient ----->
  *   later   ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take, if it is whole
  *
- * The order of files: onesided.h (transport), this, async_codec.c (what a slot holds), async_rows.c
- * (rows that a version lacks), async_owner.c, async_worker.c (the two ends), async.c (who owns
- * what, memory, spans, counts).
+ * The order of files: onesided.h (transport), this, async_rows.c (touched rows: their lists in a
+ * slot, and the rows that a version lacks), async_owner.c, async_worker.c (the two ends), async.c
+ * (owners, memory, spans, counts).
  *
  * An owner's memory, control words on cache lines of their own:
  *
@@ -64,8 +64,8 @@
  *   row log    of each range of touched rows, which rows were written
  *   states     the optimizer's
  *   weights    K buffers: version, floats
- *   slots      2 a worker: note, gradient as async_codec.c has it, and the weights it saw, where
- *              gradients bring these
+ *   slots      2 a worker: note, gradient (P floats), lists of touched rows. Pages of a slot that no
+ *              batch reaches are never allocated
  *
  * Gradients: a worker uses the slot of its last gradient again if that one has been applied, for
  * its memory is in the cache; else the other slot, once that is free. ACK[w] shows that a slot is
@@ -100,11 +100,8 @@
  * clock and slots allow it, out of the newest buffer, which stays pointed at until the answer has
  * left. That takes one message each way. With reads of the worker's own it would take three looks
  * and a get, each of which waits behind the gradients on a full link. The worker sends the request
- * before it puts its last gradient: links carry both directions at once. A gradient that brings the
- * weights that it saw has to leave first. Over a rounded wire the owner keeps a copy of the weights
- * as each worker has them; the answer is the rounded difference between the newest weights and that
- * copy, and both ends add it. Between spans all ranks get the newest weights whole, from which the
- * copies begin again.
+ * before it puts its last gradient: links carry both directions at once. Between spans all ranks
+ * get the newest weights.
  *
  * Clocks: a worker's gradient number c of the span (from 0) is computed from weights in which every
  * worker's gradients up to clock c - staleness are applied, in every slice. In shared memory the
@@ -128,15 +125,7 @@ enum { DT__SLOTS = 2 }; /* a worker; a doorbell has one bit for them */
 enum { DT__MOST_BUFFERS = 1 << 16 };
 
 /* Control words; behind those of all, each worker's. */
-enum {
-    WORD_TICKET,
-    WORD_PUBLISHED,
-    WORD_FLOOR,
-    WORD_LOCK,
-    WORD_STEP,
-    WORD_SEEN,
-    WORD_WORKERS
-};
+enum { WORD_TICKET, WORD_PUBLISHED, WORD_FLOOR, WORD_LOCK, WORD_STEP, WORD_SEEN, WORD_WORKERS };
 enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORD_REQUEST, WORDS_A_WORKER };
 
 static inline int dt__word(int word, int worker)
@@ -158,7 +147,6 @@ struct dt__slot_head {
     struct dt_note note;
     uint32_t checksum; /* windows: of the note, and of what stands behind the head */
 };
-/* A gradient, as async_codec.c has it. */
 struct dt__slot {
     _Alignas(64) struct dt__slot_head head;
     _Alignas(64) float grad[];
@@ -167,19 +155,19 @@ struct dt__slot {
 /* Places in an owner's memory, in bytes. */
 struct dt__places {
     size_t state, log, row_log, states, weights, slots, end;
-    size_t vector; /* of the slice's floats, without what fills a cache line */
+    size_t vector; /* the slice's floats, without what fills a cache line */
     size_t weights_each, slot_each;
-    size_t grad, seen, lists; /* of the gradient in a slot; from a slot's begin */
+    size_t lists; /* in a slot, from its start */
 };
 
 /* Of one worker, as who acts for the owner sees it. */
 struct dt__slots_peer {
     bool active;
-    int slot;          /* of its last gradient, as of the last look at its doorbell, */
-    uint64_t rung;     /* and how many it had put, over all spans */
-    uint64_t served;   /* over all spans */
-    uint64_t applied;  /* in this span */
-    uint64_t answers;  /* reads of weights, in this span: the clock of the next */
+    int slot;         /* of its last gradient, as of the last look at its doorbell, */
+    uint64_t rung;    /* and how many it had put, over all spans */
+    uint64_t served;  /* over all spans */
+    uint64_t applied; /* in this span */
+    uint64_t answers; /* reads of weights, in this span: the clock of the next */
 };
 
 /* In the owner's memory, for whoever acts for it. */
@@ -197,7 +185,7 @@ struct dt__slice {
     struct dt_async *async;
     int index, owner; /* a rank of the trainers */
     bool mine;        /* this rank acts for the owner */
-    size_t offset, params, rounded /* floats of them, in front */;
+    size_t offset, params;
     uint64_t log_entries; /* 0: no update log, but at the first slice */
     int buffers;          /* K */
     struct dt__places at;
@@ -207,15 +195,11 @@ struct dt__slice {
     struct dt__slots_state *state;
     struct dt_applied *log;
     float *states[DT_ASYNC_STATES]; /* so placed that its floats are where the whole has them */
-    /* Windows: (workers) answers, and with a rounded wire the weights as each worker has them, and
-     * their differences from the newest. */
-    struct dt__answer *answers;
-    float *copies, *differences;
+    struct dt__answer *answers;     /* (workers), windows */
 
     /* A worker's, of windows. */
     struct dt__answer answer;                 /* with the weights that were read last */
     struct dt__slot_head put_head[DT__SLOTS]; /* of the gradients that are put */
-    float *encoded, *difference; /* rounded wire: what is put, (DT__SLOTS) of it; what comes */
 };
 
 /* A rank's own counts. */
@@ -228,7 +212,7 @@ struct dt_async {
     /* From before dt__slice_lay_out on. */
     struct dt__kept *kept;
     struct dt_world *world;
-    struct dt_async_spec spec; /* no wire in shared memory, no ranges of rows in windows */
+    struct dt_async_spec spec; /* no ranges of rows in windows */
     int workers, worker;       /* this rank's number among them; the bank: -1 */
     bool shared;               /* workers reach the bank's memory, and act for it */
     int at_once;               /* gradients applied in one pass, at most */
@@ -244,8 +228,8 @@ struct dt_async {
     /* Where this rank acts for an owner. */
     struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
     size_t block;               /* floats of those below: DT__ASYNC_BLOCK, or the widest row */
-    float *fresh;               /* new weights of a block, before the others see them */
-    float *grad, *seen;         /* a block of a gradient that is not whole in its slot */
+    float *fresh;               /* new weights of a block, before other ranks see them */
+    float *grad;                /* a block of a gradient that has only touched rows */
 
     /* A worker's. */
     uint64_t sent;    /* over all spans */
@@ -253,15 +237,14 @@ struct dt_async {
     uint64_t asked;   /* reads of weights over windows, likewise */
     uint64_t gap;     /* clock gap of the gradient that was begun */
     uint64_t ticket;
-    int put[DT__SLOTS], fetch; /* windows: under way of each gradient, of the ticket */
+    int put[DT__SLOTS], fetch;      /* windows: under way of each gradient, of the ticket */
     int slot;                       /* of the last, or of the one that was begun */
     bool under_way;                 /* a gradient was begun, and is not sent */
     bool awaits;                    /* weights were asked for, and are not read */
     uint64_t rung;                  /* windows: of the sent ones those whose doorbells rang */
     const struct dt__weights *read; /* what was read last, in shared memory */
-    /* (P) windows: the weights as they are here, and a worker's gradients, (DT__SLOTS) of them;
-     * what rounding has kept */
-    float *weights, *gradient, *error;
+    float *weights;                 /* (P) windows: this rank's copy */
+    float *gradient;                /* (DT__SLOTS, P) windows: a worker's */
     float *states[DT_ASYNC_STATES]; /* (P) the bank's, gathered: windows */
 
     double wait_secs, busy_secs; /* this rank's: waited, applied */
@@ -302,9 +285,12 @@ static inline float *dt__newest(const struct dt__slice *slice)
 }
 
 /* async.c. Places, from the spec and what stands before them in the structs.
- * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
- * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
+ * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number can count, or
+ * ranges of rows that do not rise. */
 dt_status dt__slice_lay_out(struct dt__slice *slice);
+/* Windows: returns the checksum of a slot's head: of the note and the slice's gradient. */
+uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                           const float *gradient);
 /* Allocates what this rank needs of its own, once each slice's `remote` is open. */
 dt_status dt__async_allocate(struct dt_async *async);
 
@@ -321,29 +307,16 @@ void dt__async_drain(struct dt_async *async);
 /* async_worker.c. Leaves the span: returns when no other worker waits for this one. */
 void dt__async_leave(struct dt_async *async);
 
-/* async_codec.c. Bytes of a gradient in its slot, without note; of the lists behind it. */
-size_t dt__codec_bytes(const struct dt__slice *slice);
+/* async_rows.c. Returns the bytes of a slot's lists of touched rows. */
 size_t dt__lists_bytes(const struct dt__slice *slice);
-/* Fills async->touched with where this rank sees every slot's lists. */
+/* Fills async->touched with the places of every slot's lists in this rank's memory. */
 void dt__lists_map(struct dt__slice *slice);
-/* Windows: the checksum in the head of what is, or will be, in a slot. seen: NULL without
- * spec.keep_seen. */
-uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                           const float *gradient, const float *seen);
-/* Worker, rounded wire: the slice's part of the gradient (P) to `encoded`; grad becomes what the
- * owner will read of it. */
-void dt__gradient_encode(struct dt__slice *slice, float *grad, float *encoded);
-/* Worker: the weights that the gradient under way saw, as it has its rows. */
-void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touched, float *to);
-/* Floats [at, at + n) of the slice, of a range (NULL: of none) whole rows; until the next call. */
-struct dt_gradient dt__gradient_block(struct dt__slice *slice, const struct dt_gradient *gradient,
-                                      const struct dt_row_range *range, size_t at, size_t n);
-/* Rounded wire. Owner: encodes the difference of the newest weights from a worker's copy, and adds
- * it, as rounded, to the copy. Worker: adds the difference that came to its weights. */
-void dt__difference_encode(const struct dt__slice *slice, float *copy, float *difference);
-void dt__difference_add(const struct dt__slice *slice, const float *difference, float *weights);
+/* Returns touched rows of a range, spread to their places with zeros between: floats [at, at + n)
+ * of the vector, which are whole rows. Valid until the next call. */
+float *dt__rows_expand(struct dt_async *async, const struct dt_row_range *range,
+                       const struct dt_gradient *gradient, size_t at, size_t n);
 
-/* async_rows.c, for ranges of which updates change the touched rows alone. Bytes of the row log. */
+/* The row log, for ranges in which updates change only the touched rows. Returns its bytes. */
 size_t dt__row_log_bytes(const struct dt__slice *slice);
 /* Before the first span: gives all buffers the rows of the newest weights. */
 void dt__row_log_fill(struct dt__slice *slice);

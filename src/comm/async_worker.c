@@ -96,8 +96,8 @@ static void windows_ask(struct dt_async *async)
     async->awaits = true;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        float *body = async->spec.wire ? slice->difference : async->weights + slice->offset;
-        slice->remote->ops->expect(slice->remote, &slice->answer, body, slice->at.grad);
+        slice->remote->ops->expect(slice->remote, &slice->answer, async->weights + slice->offset,
+                                   slice->at.vector);
     }
     worker_tell(async, WORD_REQUEST, 2 * async->asked);
 }
@@ -113,8 +113,6 @@ static void windows_await(struct dt_async *async)
             worker_pause(async, "weights");
         const uint64_t floor = slice->answer.head.floor;
         if (clock > floor && clock - floor > async->gap) async->gap = clock - floor;
-        if (async->spec.wire)
-            dt__difference_add(slice, slice->difference, async->weights + slice->offset);
     }
     async->awaits = false;
 }
@@ -126,12 +124,9 @@ static void windows_await_put(struct dt_async *async)
         worker_pause(async, "slot");
 }
 
-/* With keep_seen the weights are part of what is put, and must not change before it has left: only
- * then are the next ones asked for. */
 static bool windows_begin(struct dt_async *async)
 {
     struct dt__onesided *bank = async->slice->remote;
-    if (async->spec.keep_seen) windows_await_put(async);
     if (!async->awaits) windows_ask(async);
     bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket, &async->fetch);
     while (async->fetch)
@@ -148,39 +143,29 @@ static void windows_leave(struct dt_async *async)
     if (async->awaits) windows_await(async);
 }
 
-static float *slice_encoded(const struct dt__slice *slice, int slot)
-{
-    return slice->encoded + (size_t)slot * (slice->at.grad / sizeof(float));
-}
-
 /* Begins to put the gradient to all owners, and asks for the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
-    float *grad = dt_async_grad(async);
+    const float *grad = dt_async_grad(async);
     int *left = &async->put[async->slot];
     struct dt_note own = *note;
     own.number = async->sent;
     own.gap = async->gap;
-    for (int i = 0; i < async->slices && async->spec.wire; i++)
-        dt__gradient_encode(&async->slice[i], grad, slice_encoded(&async->slice[i], async->slot));
     if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
     for (int i = 0; i < async->slices; i++) {
         own.version = async->slice[i].answer.head.version;
         async->slice[i].put_head[async->slot].note = own;
     }
     /* Asked before the puts: behind them the request would wait until they have left. */
-    if (!async->spec.keep_seen) windows_ask(async);
+    windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         struct dt__onesided *remote = slice->remote;
         struct dt__slot_head *head = &slice->put_head[async->slot];
         const size_t to = dt__slot_at(slice, async->worker, async->slot);
-        const float *from =
-            async->spec.wire ? slice_encoded(slice, async->slot) : grad + slice->offset;
-        const float *seen = async->spec.keep_seen ? async->weights + slice->offset : NULL;
-        head->checksum = dt__slot_checksum(slice, &head->note, from, seen);
-        remote->ops->put(remote, left, to + sizeof(struct dt__slot), from, slice->at.grad);
-        if (seen) remote->ops->put(remote, left, to + slice->at.seen, seen, slice->at.vector);
+        const float *from = grad + slice->offset;
+        head->checksum = dt__slot_checksum(slice, &head->note, from);
+        remote->ops->put(remote, left, to + sizeof(struct dt__slot), from, slice->at.vector);
         remote->ops->put(remote, left, to, head, sizeof *head);
     }
 }
@@ -249,16 +234,14 @@ const struct dt_touched *dt_async_touched(const struct dt_async *async)
 static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
 {
     struct dt__slice *slice = async->slice;
-    const struct dt_touched *touched = dt_async_touched(async);
     struct dt__slot *slot = shared_slot(async);
     struct dt_note *own = &slot->head.note;
     *own = *note;
     own->number = async->sent;
     own->version = async->read->version;
     own->gap = async->gap;
-    if (async->spec.norm2) own->norm2 = async->spec.norm2(async->spec.arg, touched, slot->grad);
-    if (async->spec.keep_seen)
-        dt__seen_copy(async, touched, (float *)((char *)slot + slice->at.seen));
+    if (async->spec.norm2)
+        own->norm2 = async->spec.norm2(async->spec.arg, dt_async_touched(async), slot->grad);
     dt__sync(slice);
     shared_clear_hazard(async);
     dt__replace(slice, dt__word(WORD_DOORBELL, async->worker),

@@ -68,17 +68,17 @@
     X(c->train.local_steps > 1 && wide_ftrl, FTRL_AVERAGED("train.wide_optimizer=ftrl"))           \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
-    X(wire &&async && c->train.delay_compensation > 0,                                             \
-      "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
-      "rounded; expected 0, or train.wire=f32")                                                    \
-    X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                   \
+    X(c->train.delay_compensation > 0,                                                             \
+      "train.delay_compensation: this key is retired, async no longer compensates delays; "        \
+      "expected 0, or no such key")                                                                \
+    X(wire &&async,                                                                                \
+      "train.wire: train.mode=async sends f32; expected train.wire=f32, or train.mode=sync")       \
+    X(wire && c->train.exchange == DT_EXCHANGE_REDUCE,                                             \
       "train.wire: with train.exchange=reduce MPI makes the sums, and it adds f32 alone; "         \
       "expected "                                                                                  \
       "auto, node or ordered, or train.wire=f32")                                                  \
-    X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
-    X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
-    X(wire &&async && c->train.lazy,                                                               \
-      "train.lazy=yes: gradients are whole with train.wire in train.mode=async; expected f32")     \
+    X(wire &&ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                           \
+    X(wire &&wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                                 \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
       "train.groups: expected at most run.replicas")                                               \

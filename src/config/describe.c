@@ -180,7 +180,6 @@ void dt__roff_text(FILE *out, const char *text)
 /* Settings that do not go with everything; beside them what they need to be sensible. */
 static const char *const COMBINED[][2] = {
     {"train.mode=async"},
-    {"train.delay_compensation=0.1", "train.mode=async"},
     {"train.exchange=reduce"},
     {"run.reproducible=yes"},
     {"train.local_steps=32"},

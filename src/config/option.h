@@ -36,7 +36,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out);
 int dt__word_index(const char *words, const char *ends, const char *word);
 /* Whether a command, one word, takes it. */
 bool dt__option_is_for(const struct dt__option *option, const char *command);
-/* Hooks for tests stay out of sight. */
+/* Whether help and lists leave it out: a hook for tests, or a retired key. */
 bool dt__option_is_hidden(const struct dt__option *option);
 
 /* Sets the option's field. DT_EUSAGE: "NAME=VALUE: expected ...". */

@@ -94,7 +94,7 @@ bool dt__option_is_for(const struct dt__option *option, const char *command)
 
 bool dt__option_is_hidden(const struct dt__option *option)
 {
-    return !strcmp(option->section, "test");
+    return !strcmp(option->section, "test") || !strcmp(option->commands, DT_RETIRED);
 }
 
 /* ---- text to value -------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
         return dt_fail(DT_EUSAGE, "%s: expected section.key=value", assignment);
     DT_TRY(dt_format(&name, "%.*s", (int)(equals - assignment), assignment));
     DT_GUARD(dt__option_find(name, &option));
-    if (!command || dt__option_is_for(option, command)) {
+    if (!command || dt__option_is_for(option, command) || !strcmp(option->commands, DT_RETIRED)) {
         status = dt__option_set(config, option, equals + 1);
         goto done;
     }

@@ -114,16 +114,12 @@ dt_status dt__async_open(struct dt_job *job)
         .params = job->model->params,
         .states = job->optimizer.nstate,
         .update = dt__update_async,
-        .prepare = dt__async_prepare_fn(job),
         .norm2 = job->config->train.clip_norm > 0 ? dt__gradient_norm2 : NULL,
         .row_range = job->row_range,
         .row_ranges = job->row_ranges,
         .update_rows = dt__update_rows_async,
         .arg = job,
         .staleness = job->config->train.staleness,
-        .keep_seen = job->config->train.delay_compensation > 0,
-        .wire = (int)job->config->train.wire,
-        .wire_params = job->model->trained,
         .active = active,
         .owners = (int)job->config->train.owners};
     DT_TRY(dt_ranks_agree(job->world->trainers, status));

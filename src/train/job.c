@@ -65,11 +65,6 @@ bool dt__is_grouped(const struct dt_job *job)
     return job->config->train.local_steps > 1 || dt__is_rounded(job);
 }
 
-bool dt__async_wire(const struct dt_job *job)
-{
-    return job->mode == DT_MODE_ASYNC && dt_async_wire(job->async) != DT_WIRE_F32;
-}
-
 bool dt__is_local(const struct dt_job *job)
 {
     return is_local_at(job, job->config, job->step);

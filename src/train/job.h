@@ -118,8 +118,6 @@ double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_
 bool dt__is_rounded(const struct dt_job *job);
 /* Whether replicas fall into groups, from train.local_after on or from the start. */
 bool dt__is_grouped(const struct dt_job *job);
-/* Whether async rounds what it sends. */
-bool dt__async_wire(const struct dt_job *job);
 /* Whether the next step is one of a round of local steps. */
 bool dt__is_local(const struct dt_job *job);
 /* Whether its groups exchange while the next round computes. */
@@ -209,9 +207,5 @@ void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before
 void dt__update_rows_async(void *job, const struct dt_gradient *part, uint64_t before,
                            const struct dt_row_range *range, const uint32_t *row, size_t count,
                            float *weights, float *const *states);
-/* What makes a gradient ready for that update; NULL if nothing must. With both clipping and delay
- * compensation the whole gradient is compensated first, so that it is clipped by the norm of what
- * is applied; of several owners each compensates its slice of the clipped one. */
-dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job);
 
 #endif

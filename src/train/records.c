@@ -47,8 +47,7 @@ static void warn_of_unused(const struct dt_config *config, const char *const *ke
 
 static void print_unused(const struct dt_config *config)
 {
-    static const char *const ASYNC[] = {"train.staleness",        "train.staleness_lr",
-                                        "train.owners",           "train.delay_compensation",
+    static const char *const ASYNC[] = {"train.staleness", "train.staleness_lr", "train.owners",
                                         "train.warm_start_steps", NULL};
     static const char *const LOCAL[] = {"train.outer_lr", "train.outer_momentum",
                                         "train.local_after", NULL};
@@ -86,10 +85,6 @@ static void print_groups(const struct dt_bank *bank)
         dt_info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
                 "errors take %.4g MB at the bank, and up to as much in each checkpoint",
                 job->groups, plural(job->groups), word, all + mb);
-    else if (dt__async_wire(job))
-        dt_info("wire: gradients, and the weights that workers read, are rounded to %s; the bank's "
-                "copies of the weights as each worker has them take %.4g MB",
-                word, mb * job->world->workers);
     else if (config->train.wire != DT_WIRE_F32)
         dt_info("wire: nothing leaves this host: train.wire=%s has no effect", word);
 }
@@ -243,7 +238,7 @@ dt_status dt__record_start(struct dt_bank *bank)
         dt_json_int(record, "local_steps", config->train.local_steps);
         dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     }
-    if (dt__is_rounded(job) || dt__async_wire(job))
+    if (dt__is_rounded(job))
         dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
     dt_json_int(record, "params", (int64_t)job->model->params);
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));

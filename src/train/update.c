@@ -396,58 +396,6 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
 
 /* ---- async ---------------------------------------------------------------------------------- */
 
-/* DC-ASGD: what the gradient would be at the weights as they are now, to first order, with g * g
- * for the Hessian. On sums over rows: G + lambda / rows * G * G * (now - seen).
- * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML
- * 2017, algorithm 2. */
-static void compensate_delay(const struct dt_job *job, uint64_t rows, size_t n, const float *now,
-                             const float *seen, float *grad)
-{
-    float factor = (float)(job->config->train.delay_compensation / (double)rows);
-    for (size_t i = 0; i < n; i++)
-        grad[i] += factor * grad[i] * grad[i] * (now[i] - seen[i]);
-}
-
-/* Rows that a gradient touched: grad and seen have them one behind the other, weights are the
- * range's. */
-static void compensate_rows(const struct dt_job *job, uint64_t rows,
-                            const struct dt_row_range *range, const uint32_t *row, size_t count,
-                            const float *weights, const float *seen, float *grad)
-{
-    const size_t width = range->width;
-    for (size_t i = 0; i < count; i++)
-        compensate_delay(job, rows, width, weights + row[i] * width, seen + i * width,
-                         grad + i * width);
-}
-
-static void compensate_whole(void *arg, struct dt_gradient *gradient, const float *weights)
-{
-    const struct dt_job *job = arg;
-    const struct dt_touched *touched = gradient->touched;
-    const uint64_t rows = gradient->note->rows;
-    const float *seen = gradient->seen;
-    float *grad = gradient->grad;
-    size_t at = 0;
-    if (gradient->note->ask & DT_ASK_ERROR) return;
-    for (int i = 0; touched && i < job->row_ranges; i++) {
-        const struct dt_row_range *range = &job->row_range[i];
-        const size_t begin = range->offset;
-        compensate_delay(job, rows, begin - at, weights + at, seen + at, grad + at);
-        compensate_rows(job, rows, range, touched[i].row, *touched[i].count, weights + begin,
-                        seen + begin, grad + begin);
-        at = begin + range->rows * range->width;
-    }
-    compensate_delay(job, rows, job->model->trained - at, weights + at, seen + at, grad + at);
-    gradient->seen = NULL;
-    gradient->norm2 = dt__gradient_norm2(arg, touched, grad);
-}
-
-dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job)
-{
-    bool both = job->config->train.clip_norm > 0 && job->config->train.delay_compensation > 0;
-    return both ? compensate_whole : NULL;
-}
-
 void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states)
 {
@@ -457,9 +405,6 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
         memmove(out, weights, n * sizeof *out);
         return;
     }
-    if (part->seen)
-        compensate_delay(job, note->rows, trained_count(job, offset, n), weights, part->seen,
-                         part->grad);
     update_range(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
                  offset, n, part->grad, weights, out, states);
 }
@@ -471,9 +416,6 @@ void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t b
     struct dt_job *job = arg;
     const struct dt_note *note = part->note;
     if (note->ask & DT_ASK_ERROR) return;
-    if (part->seen)
-        compensate_rows(job, note->rows, range, row, count, weights + range->offset, part->seen,
-                        part->grad);
     update_rows(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
                 range, row, count, part->grad, weights, states);
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Prints the tables of tests/unit/test_train.c: weights after updates, in double, by the formulas of
-torch.optim.SGD, torch.nn.utils.clip_grad_norm_, DiLoCo, DC-ASGD and staleness-aware SGD. Needs Python
+torch.optim.SGD, torch.nn.utils.clip_grad_norm_, DiLoCo and staleness-aware SGD. Needs Python
 alone."""
 from math import cos, pi, sqrt
 
 LR, LOW, WARM, TOTAL = 0.4, 0.05, 4, 20
 OUTER_LR, OUTER_MOMENTUM = 0.7, 0.9
-MOMENTUM, DECAY, CLIP, LAMBDA = 0.5, 0.1, 1.5, 0.25
+MOMENTUM, DECAY, CLIP = 0.5, 0.1, 1.5
 START = [0.5, -1.25, 2.0]
 SUMS = [[4.0, -8.0, 1.0], [0.5, 0.25, -1.0], [-6.0, 2.0, 3.0], [1.0, 1.0, 1.0], [3.0, 3.0, -5.0], [2.0, -1.0, 0.0]]
 
@@ -44,13 +44,11 @@ def sync():
     show("SYNC_PATH", path)
 
 
-def asynchronous(name, clip, compensate):
-    """Gradient number i is of i + 1 rows, computed from weights that were 0.5 higher, i % 3 updates old."""
+def asynchronous(name, clip):
+    """Gradient number i is of i + 1 rows, i % 3 updates old."""
     weights, moments, path = START, [0, 0, 0], []
     for step, total in enumerate(SUMS):
         mean = [g / (step + 1) for g in total]
-        if compensate:  # g + lambda * g * g * (now - seen)
-            mean = [g + LAMBDA * g * g * -0.5 for g in mean]
         if clip:
             mean = clipped(mean)
         weights, moments = descend(weights, moments, mean, rate(step) / (1 + step % 3))
@@ -70,6 +68,5 @@ def outer():
 
 sync()
 outer()
-asynchronous("ASYNC_PATH", False, True)
-asynchronous("ASYNC_CLIPPED", True, False)
-asynchronous("ASYNC_BOTH", True, True)
+asynchronous("ASYNC_PATH", False)
+asynchronous("ASYNC_CLIPPED", True)

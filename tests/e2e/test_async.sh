@@ -56,7 +56,7 @@ has checkpoint step file secs
 has final status step epoch samples loss samples_per_sec wall_secs bank_cpu_secs params_crc32c
 has final gradients_sent gradients_applied clock_gap_max staleness_histogram bank_busy_secs worker_sent worker_applied \
     worker_wait_ms slice_applied
-good 4 options train.delay_compensation=0.04 train.staleness_lr=yes train.clip_norm=1 \
+good 4 options train.staleness_lr=yes train.clip_norm=1 \
     train.optimizer=adam train.lr=0.005 train.warm_start_steps=200 model.dropout=0.1
 accounts options 900
 set -- $(counts options worker_applied)

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Async on two hosts over a rounded wire: stopped, and killed at the bank and at a worker; each goes on from its
+# Async on two hosts: stopped, and killed at the bank and at a worker; each goes on from its
 # checkpoint. Would catch gradients that are lost over a stop, a killed rank or a resume, and state that other owners do
 # not find.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/async_hosts.sh"
 
-keys="$keys train.wire=q8 train.epochs=1000000"
+keys="$keys train.epochs=1000000"
 run stop &
 settle grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || { cat "$tmp/out"; fail 'no train record'; }
 kill -TERM "$(pid "$tmp/stop" dtrain 3)"
@@ -17,9 +17,9 @@ accounts stop "$stopped" 4
 good stop train.max_steps=$((stopped + 500))
 accounts stop $((stopped + 500)) 4
 # Other owners, and other workers, find the optimizer's state.
-good stop train.max_steps=$((stopped + 600)) train.owners=1 train.wire=f32
+good stop train.max_steps=$((stopped + 600)) train.owners=1
 accounts stop $((stopped + 600)) 1
-good stop train.max_steps=$((stopped + 700)) train.owners=9 train.wire=f32
+good stop train.max_steps=$((stopped + 700)) train.owners=9
 accounts stop $((stopped + 700)) 4
 check_le 'loss behind all that' "$(record "$tmp/stop" final loss)" 0.7
 no_dtrain() { [ -z "$(pid "$1" dtrain)" ]; }

@@ -2,7 +2,7 @@
 # Async on two hosts over TCP with Debian's Open MPI as it is, no flag but those that reach the hosts.
 # Would catch: a start that needs flags for its one-sided memory, gradients or weights that tear on
 # their way, a bank that starves progress, worse training than on one host; gradients of sparse rows, which are whole
-# between hosts, taken for those of touched rows. See test_async_wire.sh.
+# between hosts, taken for those of touched rows.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"

@@ -19,7 +19,7 @@ if command -v man >/dev/null; then
     while read -r key; do
         grep -qE "^ *$key( |\$)" "$tmp/dtrain-config.5.txt" || fail "dtrain-config(5) lacks $key"
     done <"$tmp/keys"
-    grep -qE '^ *train.overlap=yes +f \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (f) goes with async (a)'
+    grep -qE '^ *train.overlap=yes +e \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (e) goes with async (a)'
     grep -qE '^ *eval.dedicated=yes +[a-z] \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator does not go with async'
 fi
 # Each command is explained, in lines of at most 80 characters.

@@ -89,7 +89,7 @@ alone() {
     ! grep -q 'travels whole' "$tmp/out" || fail "$name: gradients are whole"
     check_eq "$name in async" "$(crc "$tmp/$name-async")" "$(crc "$tmp/$name-sync")"
 }
-alone alone train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.delay_compensation=0.1
+alone alone train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
 alone alone-ftrl train.optimizer=ftrl train.lr=0.5 train.l1=0.02
 alone alone-momentum train.lr=0.1
 alone alone-adam train.optimizer=adam model.kind=mlp model.hidden=33,20
@@ -98,13 +98,12 @@ run 2 alone-lazy-sync train.optimizer=adam train.lazy=yes run.replicas=1
 run 2 alone-lazy $one train.optimizer=adam train.lazy=yes
 check_eq 'lazy in async' "$(crc "$tmp/alone-lazy")" "$(crc "$tmp/alone-lazy-sync")"
 for steps in 51 1000; do
-    run 2 alone-half $one train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 \
-        train.delay_compensation=0.1 train.max_steps=$steps
+    run 2 alone-half $one train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.max_steps=$steps
 done
 check_eq 'resumed in async' "$(crc "$tmp/alone-half")" "$(crc "$tmp/alone-async")"
 
 # With several workers each gradient is applied once, over a resume with other ranks, and the model learns.
-for rule in 'adagrad train.lr=0.1' 'adam train.lr=0.005 train.clip_norm=1 train.delay_compensation=0.1'; do
+for rule in 'adagrad train.lr=0.1' 'adam train.lr=0.005 train.clip_norm=1'; do
     rm -rf "$tmp/several"
     run 4 several train.mode=async train.staleness=4 run.replicas=6 train.optimizer=$rule train.max_steps=250
     run 3 several train.mode=async train.staleness=4 run.replicas=6 train.optimizer=$rule

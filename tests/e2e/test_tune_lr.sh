@@ -49,7 +49,7 @@ check_eq 'rate with local steps' "$(tested run.replicas=2 train.groups=2 train.l
 wide=$(tested model.wide=yes)
 check_eq 'rates of a wide model' "$(tested model.wide=yes train.lr=0.5 train.wide_lr=0.5)" "$wide train.wide_lr=$wide"
 ftrl='run.replicas=2 model.wide=yes train.wide_optimizer=ftrl train.wide_lr=0.3'
-check_eq 'rate with a wire' "$(tested $ftrl train.mode=async train.wire=q8)" "$(tested $ftrl)"
+check_eq 'rate of async' "$(tested $ftrl train.mode=async)" "$(tested $ftrl)"
 expect_error 2 'its rates fall by themselves' 1 tune-lr "$ini" data.train="$data" train.optimizer=ftrl
 
 # A request that only one rank has got ends all of them.

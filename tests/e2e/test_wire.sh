@@ -79,8 +79,7 @@ refused() {
     expect_error 2 "$text" 1 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" train.wire=q8 "$@"
 }
-refused 'train.wire: train.delay_compensation' train.mode=async train.delay_compensation=0.04
+refused 'train.wire: train.mode=async sends f32' train.mode=async
 refused 'train.wire: with train.exchange=reduce' train.exchange=reduce
 refused 'train.wire: train.optimizer=ftrl computes weights' train.optimizer=ftrl train.schedule=constant
-refused 'train.lazy=yes: gradients are whole with train.wire' train.mode=async train.lazy=yes
 refused 'train.groups: expected at most run.replicas' run.replicas=2 train.groups=3

@@ -4,20 +4,16 @@
  * Every word of every gradient is a function of worker, number and place, and every weight is the
  * number of updates in it, so that a torn or stale word anywhere shows.
  *
- *   test_async shared|window|rows|bf16|q8 GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
+ *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
  *
  * rows: in shared memory, and gradients touch some rows alone. What is no row and rows that are all updated have the
  * number of updates, as the state has; the others, three in four floats, that of the update that touched them last,
  * by which a worker that reads finds rows that its version should not have, and the bank those that it lacks.
- *
- * bf16, q8: in a window, over a rounded wire. Gradients and weights are such as rounding lets through, so that bank and
- * workers must agree to the bit; but for one float of each gradient, whose sum must come through in time. */
-#include <math.h>
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "dtrain/async.h"
-#include "dtrain/config.h"
 #include "mpi/expect.h"
 
 enum { MOST_WORKERS = 64, STALENESS = 5 };
@@ -29,12 +25,6 @@ enum { WIDTH = 7, RANGES = 2 };
 static struct dt_row_range ranges[RANGES];
 static bool has_rows;
 
-/* A rounded wire: floats [0, wire_params) are rounded, one of them to something else; what an update adds. */
-enum { LOSSY = 261 };
-static int wire;
-static size_t wire_params;
-static float unit = 1;
-
 /* ---- worker --------------------------------------------------------------------------------- */
 
 static size_t range_end(int range)
@@ -42,18 +32,8 @@ static size_t range_end(int range)
     return ranges[range].offset + ranges[range].rows * ranges[range].width;
 }
 
-static float scale_of(uint64_t number)
-{
-    return (float)(1 << number % 8);
-}
-
 static float word_of(int worker, uint64_t number, size_t i)
 {
-    if (i < wire_params && i == LOSSY) return scale_of(number) * 0.3f;
-    if (i < wire_params && i % 256 == 0) return scale_of(number) * 127;
-    if (i < wire_params)
-        return scale_of(number) *
-               ((float)(((uint64_t)worker * 7919 + number * 104729 + i) % 255) - 127);
     return (float)(((uint64_t)worker * 7919 + number * 104729 + i) & 0xffffff);
 }
 
@@ -136,24 +116,13 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
         if (staggered && n == 2 && worker + 1 == staggered->workers) expect_waits(async);
         dt_async_progress(async);
         struct dt_note note = {
-            .replica = worker, .draw = sent++, .rows = (uint64_t)(weights[params - 1] / unit)};
+            .replica = worker, .draw = sent++, .rows = (uint64_t)(weights[params - 1])};
         dt_async_send(async, &note);
     }
     return sent;
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
-
-/* What has come of the float that is rounded is what was given, less an error that is small beside the last. */
-static void expect_lossy(int worker, uint64_t number, float value)
-{
-    static double given[MOST_WORKERS], come[MOST_WORKERS];
-    given[worker] += (double)word_of(worker, number, LOSSY);
-    come[worker] += (double)value;
-    const double most = (wire == DT_WIRE_Q8 ? 0.51 : 0.01) * (double)scale_of(number);
-    EXPECT(fabs(come[worker] - given[worker]) <= most, "worker %d's gradient %d: %g came of %g",
-           worker, (int)number, come[worker], given[worker]);
-}
 
 /* The state counts the updates of each parameter. Rows that the gradient did not touch have zeros. */
 static void update(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
@@ -171,16 +140,11 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
             if (row == next) next = next_row(worker, number, row);
             row++;
         }
-        const bool lossy = i + offset == LOSSY && i + offset < wire_params;
-        const float all = unit * (float)before;
-        if (lossy)
-            expect_lossy(worker, number, part->grad[i]);
-        else
-            torn +=
-                part->grad[i] != (!rows || row == next ? word_of(worker, number, i + offset) : 0);
+        const float all = (float)before;
+        torn += part->grad[i] != (!rows || row == next ? word_of(worker, number, i + offset) : 0);
         wrong += weights[i] != all || states[0][i + offset] != all;
-        out[i] = weights[i] + unit;
-        states[0][i + offset] += unit;
+        out[i] = weights[i] + 1;
+        states[0][i + offset] += 1;
     }
     EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
            offset);
@@ -219,7 +183,7 @@ static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt_async_weights(async);
     expect_weights(async, weights, "at rest");
-    EXPECT(weights[params - 1] == unit * (float)step, "at rest, step %d", (int)step);
+    EXPECT(weights[params - 1] == (float)step, "at rest, step %d", (int)step);
     EXPECT(!memcmp(weights, dt_async_states(async)[0], params * sizeof *weights), "a row is lost");
     for (size_t i = 0; i < params && !has_rows; i++)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
@@ -268,7 +232,7 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         dt_ranks_bcast(world->trainers, &step, sizeof step, 0);
         if (!bank) expect_weights(async, dt_async_read(async), "at rest");
         if (!bank)
-            EXPECT(dt_async_read(async)[params - 1] == unit * (float)step,
+            EXPECT(dt_async_read(async)[params - 1] == (float)step,
                    "not the newest weights");
     }
     return sent;
@@ -330,10 +294,6 @@ int main(int argc, char **argv)
     if (world->workers > 4) active[1] = false;
     has_rows = strcmp(argv[1], "rows") == 0;
     const bool shared = has_rows || strcmp(argv[1], "shared") == 0;
-    if (!strcmp(argv[1], "bf16")) wire = DT_WIRE_BF16;
-    if (!strcmp(argv[1], "q8")) wire = DT_WIRE_Q8;
-    if (wire) wire_params = params - params / 7;
-    if (wire == DT_WIRE_Q8) unit = 127;
     const size_t rows = params / (4 * WIDTH) - 1;
     ranges[0] = (struct dt_row_range){.rows = 3 * rows, .width = WIDTH, .touched_alone = true};
     ranges[1] = (struct dt_row_range){.offset = range_end(0) + 3, .rows = rows, .width = WIDTH};
@@ -345,15 +305,12 @@ int main(int argc, char **argv)
                                  .update_rows = update_rows,
                                  .staleness = STALENESS,
                                  .active = active,
-                                 .wire = wire,
-                                 .wire_params = wire_params,
                                  .owners = getenv("OWNERS") ? (int)strtol(getenv("OWNERS"), NULL, 10) : 0,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
     struct dt_async *async;
     double start = dt_clock_secs();
     dt_status status = dt_async_create(world, &spec, &async);
     EXPECT(!status, "%s", dt_error_text());
-    EXPECT(status || dt_async_wire(async) == wire, "another wire");
     if (!status) {
         uint64_t sent = run(world, async, gradients);
         expect_counts(async, gradients);

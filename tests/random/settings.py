@@ -49,7 +49,6 @@ LIKELY = {
     "train.outer_momentum": "0 0.5 0.9",
     "train.local_after": "0 2 5",
     "train.staleness": "-1 0 1 3",
-    "train.delay_compensation": "0 0.1",
     "train.warm_start_steps": "0 2",
     "eval.steps": "-1 0 1 3",
     "eval.batches": "0 1 2",

@@ -528,6 +528,24 @@ START_TEST(test_hooks_are_printed_only_when_set)
 }
 END_TEST
 
+/* Old configurations list retired keys: their defaults are read in silence, and lists leave them out. */
+START_TEST(retired_keys_keep_their_default)
+{
+    set_up();
+    char *text;
+    set("data.train=x");
+    EXPECT_OK(dt_config_read_text(&config, "f", "[train]\ndelay_compensation = 0\n"));
+    EXPECT_OK(dt_config_set_for(&config, "train", "train.delay_compensation=0"));
+    EXPECT_OK(dt_config_check(&config, 3));
+    EXPECT_OK(dt_config_print(&config, &text));
+    ck_assert_ptr_null(strstr(text, "delay_compensation"));
+    dt_free(text);
+    set("train.delay_compensation=0.1");
+    EXPECT_USAGE(dt_config_check(&config, 3), "train.delay_compensation: this key is retired");
+    dt_config_free(&config);
+}
+END_TEST
+
 /* ---- two configs ---------------------------------------------------------------------------- */
 
 START_TEST(the_checksum_leaves_out_where_the_run_is)
@@ -672,6 +690,7 @@ START_TEST(rules_between_keys)
         {3, {"train.epsilon=-0.5"}, "train.epsilon"},
         {3, {"run.reproducible=yes", "train.exchange=reduce"}, "train.exchange=reduce"},
         {3, {"run.reproducible=yes", "train.mode=async"}, "train.mode=async"},
+        {3, {"train.mode=async", "train.wire=q8"}, "train.mode=async sends f32"},
         {3, {"run.reproducible=yes"}, "run.replicas=0"},
         {3, {"run.reproducible=yes", "run.replicas=2", "train.local_steps=4"}, "train.groups=0"},
         {3, {"run.reproducible=yes", "run.replicas=2", "train.wire=q8"}, "train.groups=0"},
@@ -942,7 +961,7 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       messages_of_a_file_name_the_line, files_that_are_no_config_are_refused, long_lines_stay_whole,
       a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
-      test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
+      test_hooks_are_printed_only_when_set, retired_keys_keep_their_default, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
       a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
       every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then,

@@ -1,8 +1,7 @@
 /* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose owners are
  * workers themselves: gradients lost, applied twice or torn, weights
  * torn or overwritten while they are read or should rest, rows that a version lacks or has too early, an update
- * log that leaves something out, clocks that run ahead, spans that do not end, and over a rounded wire copies of the
- * weights that part. Operations that go wrong as a bug of the protocol would have
+ * log that leaves something out, clocks that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
  * them show that each of these would be found. */
 #include <check.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 /* Vectors and rows are copied word by word while the others run on. */
 static void *slow_memcpy(void *to, const void *from, size_t bytes);
 #define memcpy slow_memcpy
-#include "comm/async_codec.c"
 #include "comm/async_rows.c"
 static void faulty_rows_copy(struct dt__slice *slice, int range);
 static void faulty_rows_log(struct dt__slice *slice, int range, int n,
@@ -22,7 +20,7 @@ static void faulty_rows_log(struct dt__slice *slice, int range, int n,
 #define dt__row_log_copy faulty_rows_copy
 #define dt__row_log_append faulty_rows_log
 static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                                const float *gradient, const float *seen);
+                                const float *gradient);
 #define dt__slot_checksum faulty_checksum
 #include "comm/async_owner.c"
 #undef dt__slot_checksum
@@ -75,29 +73,11 @@ static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
 /* Kinds; gradients of worker w: GRADIENTS + w; rows of range i: ROWS + i. */
 enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
 
-/* Floats that a rounded wire lets through: differences of weights are multiples of what is greatest in a block, or
- * short. */
-static float float_of(uint64_t kind, uint64_t a, uint64_t j)
-{
-    const float scale = (float)(1 << a % 4);
-    if (kind == WEIGHTS) return scene.end[0].spec.wire == DT_WIRE_Q8 ? 127 * (float)a : (float)a;
-    return scale * (j % FLOATS ? (float)((kind * 37 + a * 11 + j * 5) % 255) - 127 : 127);
-}
-
-/* Word i of the payload. */
-static uint64_t payload_of(uint64_t kind, uint64_t a, uint64_t i)
-{
-    const float floats[2] = {float_of(kind, a, 2 * i), float_of(kind, a, 2 * i + 1)};
-    uint64_t value;
-    memcpy(&value, floats, sizeof value);
-    return scene.end[0].spec.wire ? value : value_of(kind, a, i);
-}
-
 /* Writes, or compares, one word of a slice after the other while the others run on; floats are the slice's. */
 static void write_values(float *floats, int slice, uint64_t kind, uint64_t a)
 {
     for (uint64_t i = 0; i < VALUES; i++) {
-        uint64_t value = payload_of(kind, a, (uint64_t)slice * VALUES + i);
+        uint64_t value = value_of(kind, a, (uint64_t)slice * VALUES + i);
         memcpy(floats + 2 * i, &value, 8);
         for (int slow = 0; slow < 4; slow++)
             fake_yield(&scene.fake);
@@ -107,7 +87,7 @@ static void write_values(float *floats, int slice, uint64_t kind, uint64_t a)
 static void expect_values(const float *floats, int slice, uint64_t kind, uint64_t a, const char *what)
 {
     for (uint64_t i = 0; i < VALUES && scene.end[0].slice[slice].params; i++) {
-        uint64_t value, expected = payload_of(kind, a, (uint64_t)slice * VALUES + i);
+        uint64_t value, expected = value_of(kind, a, (uint64_t)slice * VALUES + i);
         memcpy(&value, floats + 2 * i, 8);
         if (value != expected)
             fake_fail(&scene.fake, "slice %d: %s: word %d is %llx, not %llx", slice, what, (int)i,
@@ -158,7 +138,6 @@ static void write_gradient_rows(const struct dt_async *worker, float *grad)
 static void expect_gradient_rows(const struct dt_gradient *part, int range)
 {
     const uint64_t w = (uint64_t)part->worker, number = part->note->number;
-    const uint64_t version = part->note->version;
     const struct dt_touched *touched = &part->touched[range];
     uint32_t rows[2];
     if (*touched->count != rows_of(w, number, range, rows))
@@ -167,11 +146,6 @@ static void expect_gradient_rows(const struct dt_gradient *part, int range)
         if (touched->row[k] != rows[k]) fake_fail(&scene.fake, "row %d", (int)touched->row[k]);
         expect_word(part->grad + 2 * k, value_of(GRADIENTS + w, number, VALUES + rows[k]),
                     "row of a gradient");
-        if (part->seen && version <= MOST_STEPS)
-            expect_word(
-                part->seen + 2 * k,
-                value_of((uint64_t)(ROWS + range), scene.row[version][range][rows[k]], rows[k]),
-                "row seen");
     }
 }
 
@@ -191,7 +165,6 @@ static void expect_rows(const float *weights, uint64_t version, const char *what
 static enum fault {
     NO_FAULT,
     TORN,          /* an owner takes what has not come whole */
-    EARLY_BELL,    /* a worker takes for left what it still puts */
     EARLY_ACK,     /* a slot is given back before its gradient was read */
     LOST_DOORBELL, /* the bank acknowledges what it has not seen */
     EARLY_PUBLISH, /* the number is out before the weights are */
@@ -232,16 +205,11 @@ static int actor_of(struct dt__onesided *remote)
     return ((struct fake_port *)remote)->actor;
 }
 
-static void faulty_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes, size_t length)
-{
-    fake_put(remote, fault == EARLY_BELL ? NULL : left, offset, bytes, length);
-}
-
 static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                                const float *gradient, const float *seen)
+                                const float *gradient)
 {
     const struct dt__slot_head *head = (const struct dt__slot_head *)note;
-    return fault == TORN ? head->checksum : dt__slot_checksum(slice, note, gradient, seen);
+    return fault == TORN ? head->checksum : dt__slot_checksum(slice, note, gradient);
 }
 
 static void faulty_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
@@ -312,7 +280,6 @@ static void wrap_operations(struct fake *fake)
 {
     static struct dt__onesided_ops ops;
     ops = *fake->port[0][0].remote.ops;
-    ops.put = faulty_put;
     ops.fetch_op = faulty_fetch_op;
     ops.expect = faulty_expect;
     memset(did, 0, sizeof did);
@@ -349,8 +316,6 @@ static void expect_gradient(const struct dt_gradient *gradient, int slice)
     const bool late = in_first_span && number > MOST_STALENESS; /* clocks begin anew with a span */
     if (scene.end[0].spec.staleness > 0 && late && note->gap > *most) *most = note->gap;
     expect_values(gradient->grad, slice, (uint64_t)(GRADIENTS + w), number, "gradient");
-    if (gradient->seen)
-        expect_values(gradient->seen, slice, WEIGHTS, note->version, "weights seen");
 }
 
 /* All of a slice that is no row, of one gradient; an actor acts for the owner. */
@@ -562,7 +527,6 @@ static void slices_init(struct dt_async *async, int actor, bool bank_has_floats)
                                              .params = floats ? FLOATS : 0,
                                              .log_entries = i ? 0 : async->slice[0].log_entries};
         if (async->shared) async->slice[i].params = async->spec.params;
-        async->slice[i].rounded = async->spec.wire && floats ? FLOATS - 3 : async->slice[i].params;
         async->slice[i].remote = &scene.fake.port[i][actor].remote;
         behind += async->slice[i].params;
     }
@@ -572,7 +536,7 @@ static void weights_init(int slice)
 {
     float *weights = dt__newest(&scene.slice[slice][slice]);
     for (uint64_t i = 0; i < VALUES && scene.end[0].slice[slice].params; i++) {
-        uint64_t value = payload_of(WEIGHTS, 0, (uint64_t)slice * VALUES + i);
+        uint64_t value = value_of(WEIGHTS, 0, (uint64_t)slice * VALUES + i);
         memcpy(weights + 2 * i, &value, 8);
     }
     for (int i = 0; i < scene.end[0].spec.row_ranges; i++)
@@ -599,12 +563,8 @@ static void scene_init(uint64_t seed)
                                  .update_rows = update_rows,
                                  .row_range = RANGE,
                                  .row_ranges = rows ? RANGES : 0,
-                                 .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
-                                 .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
+                                 .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4};
     if (spec.staleness < 0) spec.staleness = -1;
-    const uint64_t kind = dt_rng_u64(&rng, 15) % 6; /* half of them whole */
-    if (!shared && !spec.keep_seen && kind <= DT_WIRE_Q8) spec.wire = (int)kind;
-    spec.wire_params = spec.params;
     scene.step = 0;
     memset(scene.applied, 0, sizeof scene.applied);
     memset(scene.told, 0, sizeof scene.told);
@@ -733,7 +693,7 @@ static const struct {
     enum fault fault;
     const char *name;
 } faults[] = {
-    {TORN, "torn gradient"},          {EARLY_BELL, "early bell"}, {EARLY_ACK, "early acknowledgement"},
+    {TORN, "torn gradient"},          {EARLY_ACK, "early acknowledgement"},
     {LOST_DOORBELL, "lost doorbell"},
     {EARLY_PUBLISH, "early publish"}, {LATE_PIN, "late pin"},
     {DEAF_STOP, "deaf stop"},         {STALE_FLOOR, "stale floor"},
