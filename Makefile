@@ -10,11 +10,11 @@ LIBDIR  ?= $(PREFIX)/lib
 ARCH    ?=
 WERROR  ?= 0
 
-PKGS    := openblas inih jansson zlib libzstd libmicrohttpd
-PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
+HDF5    := $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
+PKGS    := inih jansson zlib libzstd
 
-# OpenBLAS is loaded when its kernel is settled (src/model/blas.c), not linked.
-OPENBLAS_DIR ?= $(shell pkg-config --variable=libdir openblas 2>/dev/null)
+# Loaded when they are first used (src/base/library.c), not linked; with them oneDNN, which pkg-config does not know.
+LOADED  := openblas libmicrohttpd $(HDF5)
 
 # Rooms from the lowest floor up; a room's files are those of its folder.
 ROOMS   := base config hdf5 data model comm state report predict train
@@ -38,9 +38,9 @@ WARN    := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-pro
 ifeq ($(WERROR),1)
 WARN    += -Werror
 endif
-FOUND    := $(shell pkg-config --exists $(PKGS) 2>/dev/null && echo yes)
-INCLUDES := -Iinclude -Isrc -I$(BUILD)/src -Itests $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LDLIBS   += $(shell pkg-config --libs $(filter-out openblas,$(PKGS)) 2>/dev/null) -ldnnl -lgomp -lm -ldl -pthread
+FOUND    := $(shell pkg-config --exists $(PKGS) $(LOADED) 2>/dev/null && echo yes)
+INCLUDES := -Iinclude -Isrc -I$(BUILD)/src -Itests $(shell pkg-config --cflags $(PKGS) $(LOADED) 2>/dev/null)
+LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lgomp -lm -ldl -pthread
 ALLFLAGS = $(if $(FOUND),,$(error libraries are missing: scripts/setup.sh installs them))$\
 	-std=c11 -D_GNU_SOURCE -DDT_VERSION='"$(VERSION)"' $(INCLUDES) $(CPPFLAGS) \
 	$(ARCH:%=-march=%) $(WARN) $(CFLAGS) -ffp-contract=off -fPIC -fno-semantic-interposition $(SANITIZE) -pthread -MMD -MP
@@ -84,7 +84,16 @@ $(BUILD)/dtrain.pc: FORCE
 $(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: compile = $(MPI_CC)
 
 # Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
-$(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPENBLAS_DIR='"$(OPENBLAS_DIR)"'
+$(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math
+
+# What a link with the loaded libraries would load: names by the linker's own path, then where they are now.
+FILES := $(BUILD)/src/base/library_files
+$(BUILD)/src/base/library.o: $(FILES).h
+$(FILES).h: Makefile
+	@mkdir -p $(@D)
+	@$(CC) -shared -nostdlib $(LDFLAGS) -o $(FILES).so -Wl,--no-as-needed $(shell pkg-config --libs $(LOADED)) -ldnnl
+	@for dir in '' $(addsuffix /,$(sort $(shell pkg-config --variable=libdir $(LOADED)))); do \
+	  readelf -d $(FILES).so | sed -n "s,.*(NEEDED).*\[\(.*\)\],\"$$dir\1\"\,,p"; done >$@
 
 # Texts that are part of the program: src/base/embed.h.
 $(BUILD)/src/report/page.o: src/report/page.html
@@ -98,7 +107,7 @@ $(BUILD)/%.o: %.c Makefile
 
 # Programs that measure; `make tests` builds them, so that they do not fall behind the library.
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard scripts/bench/*.c))
-$(UNIT): LDLIBS += $(shell pkg-config --libs check 2>/dev/null)
+$(UNIT): LDLIBS += $(shell pkg-config --libs check 2>/dev/null) -Wl,--as-needed $(shell pkg-config --libs $(HDF5) 2>/dev/null)
 $(UNIT) $(MPI) $(BENCH): %: %.o $(LIB)
 	$(call link,$(MPI_CC))
 $(FUZZ): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(LIB)
@@ -147,7 +156,7 @@ lint: dtrain
 
 # What the sources are compiled with, for tools that read them.
 flags:
-	@echo '$(INCLUDES) -std=c11 -D_GNU_SOURCE -DDT_VERSION="" -DDT_OPENBLAS_DIR=""'
+	@echo '$(INCLUDES) -std=c11 -D_GNU_SOURCE -DDT_VERSION=""'
 
 format:
 	clang-format -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])

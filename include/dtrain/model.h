@@ -38,7 +38,8 @@ bool dt_blas_choose(const char *kernel);
 const char *dt_blas_kernel(void);
 const char *dt_blas_version(void); /* OpenBLAS's text */
 enum { DT_ONEDNN_VERSION = 32 };
-const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION]); /* returns buffer */
+/* The version that this was built with, "2.6.3", into buffer, which is returned. */
+const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION]);
 void dt_blas_set_threads(int threads);
 
 /* ---- model ---------------------------------------------------------------------------------- */

@@ -56,8 +56,8 @@ void cli_print_version(FILE *out)
     fprintf(out, "dtrain    %s\n", dt_version());
     fprintf(out, "MPI       %s\n", dt_world_mpi_version());
     fprintf(out, "OpenBLAS  %s\n", dt_blas_version());
-    fprintf(out, "oneDNN    %s\n", dt_onednn_version(onednn));
-    fprintf(out, "HDF5      %s\n", dt__h5_version(hdf5));
+    fprintf(out, "oneDNN    %s, when this was built\n", dt_onednn_version(onednn));
+    fprintf(out, "HDF5      %s, when this was built\n", dt__h5_version(hdf5));
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "zlib      %s\n", zlibVersion());
 }

@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hdf5/library.h"
+
 enum { FDS = 2, FILE_FD = 0, SOCKET_FD = 1 };
 enum { CONTROL = 3 }; /* the server's end of what requests for readers come by */
 
@@ -183,6 +185,7 @@ static void server_run(int control)
     close_range(CONTROL + 1, ~0U, 0);
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* only read; some file systems know no locks */
     while (fds_pass(CONTROL, fds, false)) {
+        (void)dt__h5_load(); /* once, for all readers; a reader says what fails */
         pid_t reader = fork();
         if (reader == 0) {
             close(CONTROL);

@@ -7,9 +7,11 @@
  * items. Ids need no check: HDF5 fails on one that is invalid. */
 #include "hdf5/library.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hdf5/guard.h"
+#include "hdf5/write.h"
 
 enum {
     ITEM_BYTES = 16, /* of the file, that each item takes at least */
@@ -32,6 +34,24 @@ struct dt__h5_inside {
     size_t places_capacity;
 };
 
+/* ---- the library ---------------------------------------------------------------------------- */
+
+struct dt__h5_symbols dt__h5;
+
+static const char *const symbols[] = {DT__H5_SYMBOLS(DT__NAME)};
+static struct dt__library library = DT__LIBRARY("hdf5", symbols, &dt__h5);
+
+dt_status dt__h5_load(void)
+{
+    return dt__library_load(&library);
+}
+
+const char *dt__h5_version(char buffer[16])
+{
+    snprintf(buffer, 16, "%d.%d.%d", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+    return buffer;
+}
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static herr_t error_keep_description(unsigned depth, const H5E_error2_t *error, void *arg)
@@ -46,12 +66,12 @@ static herr_t error_keep_description(unsigned depth, const H5E_error2_t *error, 
 dt_status dt__h5_library_fail(dt_status status, const char *what)
 {
     const char *innermost = NULL;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, error_keep_description, &innermost);
+    H5.Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, error_keep_description, &innermost);
     if (innermost)
         dt_fail(status, "%s: HDF5: %s", what, innermost);
     else
         dt_fail(status, "%s", what);
-    H5Eclear2(H5E_DEFAULT);
+    H5.Eclear2(H5E_DEFAULT);
     return status;
 }
 
@@ -62,20 +82,22 @@ struct number_type {
     hid_t native, little, big;
 };
 
+#define NUMBER(native, stored)                                                                     \
+    H5_ID(T_NATIVE_##native), H5_ID(T_##stored##LE), H5_ID(T_##stored##BE)
+
 static struct number_type number_type(enum dt__h5_type type)
 {
-    const struct number_type known[] = {
-        [DT__H5_U8] = {H5T_NATIVE_UINT8, H5T_STD_U8LE, H5T_STD_U8BE},
-        [DT__H5_I8] = {H5T_NATIVE_INT8, H5T_STD_I8LE, H5T_STD_I8BE},
-        [DT__H5_U16] = {H5T_NATIVE_UINT16, H5T_STD_U16LE, H5T_STD_U16BE},
-        [DT__H5_I16] = {H5T_NATIVE_INT16, H5T_STD_I16LE, H5T_STD_I16BE},
-        [DT__H5_U32] = {H5T_NATIVE_UINT32, H5T_STD_U32LE, H5T_STD_U32BE},
-        [DT__H5_I32] = {H5T_NATIVE_INT32, H5T_STD_I32LE, H5T_STD_I32BE},
-        [DT__H5_U64] = {H5T_NATIVE_UINT64, H5T_STD_U64LE, H5T_STD_U64BE},
-        [DT__H5_I64] = {H5T_NATIVE_INT64, H5T_STD_I64LE, H5T_STD_I64BE},
-        [DT__H5_F16] = {-1, -1, -1}, /* HDF5 has no name for it */
-        [DT__H5_F32] = {H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, H5T_IEEE_F32BE},
-        [DT__H5_F64] = {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, H5T_IEEE_F64BE}};
+    const struct number_type known[] = {[DT__H5_U8] = {NUMBER(UINT8, STD_U8)},
+                                        [DT__H5_I8] = {NUMBER(INT8, STD_I8)},
+                                        [DT__H5_U16] = {NUMBER(UINT16, STD_U16)},
+                                        [DT__H5_I16] = {NUMBER(INT16, STD_I16)},
+                                        [DT__H5_U32] = {NUMBER(UINT32, STD_U32)},
+                                        [DT__H5_I32] = {NUMBER(INT32, STD_I32)},
+                                        [DT__H5_U64] = {NUMBER(UINT64, STD_U64)},
+                                        [DT__H5_I64] = {NUMBER(INT64, STD_I64)},
+                                        [DT__H5_F16] = {-1, -1, -1}, /* HDF5 has no name for it */
+                                        [DT__H5_F32] = {NUMBER(FLOAT, IEEE_F32)},
+                                        [DT__H5_F64] = {NUMBER(DOUBLE, IEEE_F64)}};
     return (unsigned)type < DT__H5_TEXT ? known[type] : known[DT__H5_F16];
 }
 
@@ -87,26 +109,26 @@ hid_t dt__h5_stored_type(enum dt__h5_type type)
 static bool item_type(hid_t type, struct dt__h5_item *item)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
-    if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
-        const hid_t base = H5Tget_super(type);
-        const bool good = H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
-        H5Tclose(base);
+    if (H5.Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
+        const hid_t base = H5.Tget_super(type);
+        const bool good = H5.Tget_class(base) == H5T_INTEGER && item_type(base, item);
+        H5.Tclose(base);
         return good;
     }
     /* Half precision, as h5py writes it. */
     bool half =
-        H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 2 && H5Tget_precision(type) == 16 &&
-        H5Tget_offset(type) == 0 &&
-        H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+        H5.Tget_class(type) == H5T_FLOAT && H5.Tget_size(type) == 2 &&
+        H5.Tget_precision(type) == 16 && H5.Tget_offset(type) == 0 &&
+        H5.Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
         sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 && mantissa_bits == 10;
     item->type = half ? DT__H5_F16 : DT__H5_TEXT;
     for (int i = DT__H5_U8; i < DT__H5_TEXT && !half; i++) {
         struct number_type number = number_type((enum dt__h5_type)i);
-        if (H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0)
+        if (H5.Tequal(type, number.little) > 0 || H5.Tequal(type, number.big) > 0)
             item->type = (enum dt__h5_type)i;
     }
-    item->size = item->type == DT__H5_TEXT ? 1 : H5Tget_size(type);
-    return item->type != DT__H5_TEXT || H5Tget_class(type) == H5T_STRING;
+    item->size = item->type == DT__H5_TEXT ? 1 : H5.Tget_size(type);
+    return item->type != DT__H5_TEXT || H5.Tget_class(type) == H5T_STRING;
 }
 
 /* Rank and dimensions of a space, which it closes; false unless the elements can be counted. */
@@ -114,13 +136,13 @@ static bool item_space(hid_t space, struct dt__h5_item *item)
 {
     hsize_t dims[DT__H5_MAX_RANK];
     size_t bytes;
-    const H5S_class_t class = H5Sget_simple_extent_type(space);
+    const H5S_class_t class = H5.Sget_simple_extent_type(space);
     item->count = 1;
-    item->rank = H5Sget_simple_extent_ndims(space);
+    item->rank = H5.Sget_simple_extent_ndims(space);
     bool good = item->rank >= 0 && item->rank <= DT__H5_MAX_RANK &&
                 class == (item->rank ? H5S_SIMPLE : H5S_SCALAR) &&
-                H5Sget_simple_extent_dims(space, dims, NULL) == item->rank;
-    H5Sclose(space);
+                H5.Sget_simple_extent_dims(space, dims, NULL) == item->rank;
+    H5.Sclose(space);
     for (int i = 0; good && i < item->rank; i++) {
         item->dims[i] = dims[i];
         good = dt_size_mul(item->count, dims[i], &item->count);
@@ -158,15 +180,15 @@ static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, co
 static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t most,
                             struct dt_text *out)
 {
-    bool any_length = H5Tis_variable_str(type) > 0;
-    size_t size = any_length ? sizeof(char *) : H5Tget_size(type), bytes;
+    bool any_length = H5.Tis_variable_str(type) > 0;
+    size_t size = any_length ? sizeof(char *) : H5.Tget_size(type), bytes;
     char *table;
     if (size > most || !dt_size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
         return dt_fail(DT_EFORMAT, "too much text");
     DT_TRY(dt_alloc(count, size, "texts", &table));
-    herr_t got = H5Iget_type(object) == H5I_ATTR
-                     ? H5Aread(object, type, table)
-                     : H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table);
+    herr_t got = H5.Iget_type(object) == H5I_ATTR
+                     ? H5.Aread(object, type, table)
+                     : H5.Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table);
     dt_status status =
         got < 0 ? dt__h5_library_fail(DT_EFORMAT, "texts that cannot be read") : DT_OK;
     for (uint64_t i = 0; i < count && !status; i++) {
@@ -201,18 +223,18 @@ static dt_status attribute_add(const struct visit *visit, const char *name, hid_
     } number;
     struct dt_text text = {0};
     struct dt__h5_item item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
-    const hid_t type = H5Aget_type(attribute);
+    const hid_t type = H5.Aget_type(attribute);
     dt_status status = DT_OK;
     char *path;
     const bool typed = item_type(type, &item);
-    bool useful = item_space(H5Aget_space(attribute), &item) && typed && item.count == 1 &&
+    bool useful = item_space(H5.Aget_space(attribute), &item) && typed && item.count == 1 &&
                   item.type != DT__H5_F16;
     item.rank = 0;
     if (useful && item.type == DT__H5_TEXT)
         status = texts_read(attribute, type, 1, MOST_VALUE, &text);
     else if (useful)
-        useful = H5Aread(attribute, number_type(item.type).native, &number) >= 0;
-    H5Tclose(type);
+        useful = H5.Aread(attribute, number_type(item.type).native, &number) >= 0;
+    H5.Tclose(type);
     useful &= status != DT_EFORMAT;
     if (useful && !status) status = dt_format(&path, "%s@%s", visit->path, name);
     if (useful && !status) {
@@ -228,9 +250,9 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
 {
     (void)info;
     struct visit *visit = arg;
-    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    const hid_t attribute = H5.Aopen(object, name, H5P_DEFAULT);
     visit->status = attribute_add(visit, name, attribute);
-    H5Aclose(attribute);
+    H5.Aclose(attribute);
     return visit->status ? -1 : 0;
 }
 
@@ -240,12 +262,12 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
 static const char *filters_complain(hid_t plist)
 {
     enum { LZF = 32000 }; /* as HDF5's list of registered filters has it */
-    int count = H5Pget_nfilters(plist);
+    int count = H5.Pget_nfilters(plist);
     for (int i = 0; i < count; i++) {
         unsigned flags, config;
         size_t values = 0;
         H5Z_filter_t filter =
-            H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+            H5.Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
         if (filter == LZF) return "is packed by lzf, which h5py alone reads: expected gzip";
         if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
             filter != H5Z_FILTER_FLETCHER32)
@@ -260,16 +282,16 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
                                   bool contiguous, struct dt__h5_item *item)
 {
     static const char hollow[] = "is not all in the file";
-    const hsize_t size = inside->bytes, stored = H5Dget_storage_size(set);
+    const hsize_t size = inside->bytes, stored = H5.Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
     if (contiguous) {
-        haddr_t offset = H5Dget_offset(set); /* none: a place that no file reaches */
+        haddr_t offset = H5.Dget_offset(set); /* none: a place that no file reaches */
         item->offset = offset;
         return stored == bytes && offset <= size && stored <= size - offset ? NULL : hollow;
     }
     hsize_t dims[DT__H5_MAX_RANK];
     size_t chunk = item->size; /* bytes of one when unpacked */
-    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
+    if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
     for (int i = 0; i < item->rank; i++)
         if (!dt_size_mul(chunk, dims[i], &chunk)) return hollow;
     if (chunk > MOST_CHUNK) return "has chunks of more than 256 MiB: expected smaller ones";
@@ -290,13 +312,13 @@ static void array_size_cache(hid_t plist, const struct dt__h5_item *item, struct
 {
     hsize_t dims[DT__H5_MAX_RANK];
     size_t chunks = 1, chunk = item->size, bytes;
-    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
+    if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
     for (int i = 0; i < item->rank; i++) {
         chunk *= dims[i]; /* no more than MOST_CHUNK */
         if (i && !dt_size_mul(chunks, (item->dims[i] - 1) / dims[i] + 1, &chunks)) return;
     }
     if (!dt_size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
-    if (chunk > CHUNK_CACHE && !H5Pget_nfilters(plist)) return;
+    if (chunk > CHUNK_CACHE && !H5.Pget_nfilters(plist)) return;
     place->chunks = chunks < MOST_SLOTS ? chunks : MOST_SLOTS;
     place->cache = bytes;
 }
@@ -304,18 +326,18 @@ static void array_size_cache(hid_t plist, const struct dt__h5_item *item, struct
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
 {
     struct dt__h5_item item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
-    const hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set);
-    const H5D_layout_t layout = H5Pget_layout(plist);
+    const hid_t plist = H5.Dget_create_plist(set), type = H5.Dget_type(set);
+    const H5D_layout_t layout = H5.Pget_layout(plist);
     struct dt_text texts = {0};
     const char *why = NULL;
     dt_status status = DT_OK;
-    if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(plist) != 0)
+    if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5.Pget_external_count(plist) != 0)
         why = "is not stored plainly in the file itself";
     else if (filters_complain(plist))
         why = filters_complain(plist);
     else if (!item_type(type, &item))
         why = "holds neither plain numbers nor texts";
-    else if (!item_space(H5Dget_space(set), &item) || !item.rank)
+    else if (!item_space(H5.Dget_space(set), &item) || !item.rank)
         why = "has no proper dimensions";
     else if (!item.count)
         why = "is empty";
@@ -323,7 +345,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         status = item.rank == 1 ? texts_read(set, type, item.count, DT__H5_TEXT_BYTES, &texts)
                                 : DT_EFORMAT;
     else if (!(why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)) &&
-             H5Tequal(type, number_type(item.type).native) <= 0)
+             H5.Tequal(type, number_type(item.type).native) <= 0)
         item.offset = UINT64_MAX; /* the program has no such numbers */
     if (status == DT_EFORMAT) why = "is not a list of names";
     if (why)
@@ -332,8 +354,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         status = table_add(inside, item, path, texts.data, texts.length);
     if (!why && !status && layout == H5D_CHUNKED)
         array_size_cache(plist, &item, &inside->places[inside->items - 1]);
-    H5Pclose(plist);
-    H5Tclose(type);
+    H5.Pclose(plist);
+    H5.Tclose(type);
     dt_text_free(&texts);
     return status;
 }
@@ -351,11 +373,11 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     if (info->type != H5L_TYPE_HARD) return 0;
     visit->status = dt_format(&path, "%s/%s", strcmp(visit->path, "/") ? visit->path : "", name);
     if (visit->status) return -1;
-    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const hid_t object = H5.Oopen(group, name, H5P_DEFAULT);
     visit->status = object < 0 ? table_refuse(visit->inside, path, "cannot be opened")
                                : object_walk(visit->inside, object, path, visit->depth + 1);
-    H5Oclose(object);
-    H5Eclear2(H5E_DEFAULT);
+    H5.Oclose(object);
+    H5.Eclear2(H5E_DEFAULT);
     dt_free(path);
     return visit->status ? -1 : 0;
 }
@@ -366,17 +388,17 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 {
     const struct dt__h5_item group = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
     struct visit visit = {inside, path, depth, DT_OK};
-    const H5I_type_t type = H5Iget_type(object);
+    const H5I_type_t type = H5.Iget_type(object);
     if (type != H5I_GROUP && type != H5I_DATASET)
         return table_refuse(inside, path, "is neither a group nor a data set");
     if (depth > MOST_DEPTH) return table_refuse(inside, path, "lies too deep");
     DT_TRY(type == H5I_GROUP ? table_add(inside, group, path, NULL, 0)
                              : array_walk(inside, object, path));
-    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &visit) < 0)
+    if (H5.Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &visit) < 0)
         return visit.status ? visit.status
                             : dt__h5_library_fail(DT_EFORMAT, "attributes that cannot be read");
     if (type == H5I_GROUP &&
-        H5Literate(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &visit) < 0)
+        H5.Literate(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &visit) < 0)
         return visit.status ? visit.status
                             : dt__h5_library_fail(DT_EFORMAT, "a group that cannot be read");
     return DT_OK;
@@ -387,26 +409,25 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 /* The file is only read, and some file systems know no locks. */
 static void plist_leave_unlocked(hid_t plist)
 {
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    H5Pset_file_locking(plist, false, true);
-#else
-    (void)plist; /* HDF5_USE_FILE_LOCKING, which the fork server sets */
-#endif
+#define LEAVE_UNLOCKED(prefix, name) H5.name(plist, false, true);
+    (void)plist; /* of an old library HDF5_USE_FILE_LOCKING, which the fork server sets */
+    DT__H5_LOCKING(LEAVE_UNLOCKED)
 }
 
 dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out)
 {
     static struct dt__h5_inside inside; /* one a process */
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    H5PLset_loading_state(0);
-    const hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, WHOLE_FIRST);
+    DT_TRY(dt__h5_load());
+    H5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5.PLset_loading_state(0);
+    const hid_t plist = H5.Pcreate(H5_CLASS(FILE_ACCESS));
+    H5.Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, WHOLE_FIRST);
     plist_leave_unlocked(plist);
-    inside = (struct dt__h5_inside){.file = H5Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
+    inside = (struct dt__h5_inside){.file = H5.Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
     if (inside.file < 0) /* before another call, which would replace the library's reason */
         return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
-    const hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
-    if (root < 0 || H5Fget_filesize(inside.file, &inside.bytes) < 0)
+    const hid_t root = H5.Gopen2(inside.file, "/", H5P_DEFAULT);
+    if (root < 0 || H5.Fget_filesize(inside.file, &inside.bytes) < 0)
         return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     *out = &inside;
     return object_walk(&inside, root, "/", 0);
@@ -415,11 +436,11 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
 static hid_t place_open(const struct dt__h5_inside *inside, const struct place *place)
 {
     const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
-    const hid_t plist = H5Pcreate(H5P_DATASET_ACCESS);
+    const hid_t plist = H5.Pcreate(H5_CLASS(DATASET_ACCESS));
     if (place->cache) /* with a slot for each chunk, so that none drives out another */
-        H5Pset_chunk_cache(plist, CACHE_SLOTS + place->chunks, place->cache, WHOLE_FIRST);
-    const hid_t set = H5Dopen2(inside->file, path, plist);
-    H5Pclose(plist);
+        H5.Pset_chunk_cache(plist, CACHE_SLOTS + place->chunks, place->cache, WHOLE_FIRST);
+    const hid_t set = H5.Dopen2(inside->file, path, plist);
+    H5.Pclose(plist);
     return set;
 }
 
@@ -431,22 +452,22 @@ dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_r
     const enum dt__h5_type type = (enum dt__h5_type)request->type;
     struct place *place = &inside->places[request->item];
     if (!place->set) place->set = place_open(inside, place);
-    const hid_t set = place->set, space = H5Dget_space(set);
-    const int rank = H5Sget_simple_extent_ndims(space);
+    const hid_t set = place->set, space = H5.Dget_space(set);
+    const int rank = H5.Sget_simple_extent_ndims(space);
     size_t bytes = dt__h5_type_size(type);
     bool good = rank >= 1 && rank <= DT__H5_MAX_RANK &&
-                H5Sget_simple_extent_dims(space, extent, NULL) == rank;
+                H5.Sget_simple_extent_dims(space, extent, NULL) == rank;
     extent[0] = request->rows;
     for (int i = 0; i < rank && good; i++)
         good = dt_size_mul(bytes, extent[i], &bytes);
     if (!good) return dt_fail(DT_EBUG, "rows that are not there");
     DT_TRY(dt_grow(&out->data, &out->capacity, bytes, 1, "rows"));
-    const hid_t memory = H5Screate_simple(rank, extent, NULL);
-    good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-           H5Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) >= 0;
+    const hid_t memory = H5.Screate_simple(rank, extent, NULL);
+    good = H5.Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+           H5.Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) >= 0;
     const dt_status status = good ? DT_OK : dt__h5_library_fail(DT_EIO, "rows cannot be read");
-    H5Sclose(memory);
-    H5Sclose(space);
+    H5.Sclose(memory);
+    H5.Sclose(space);
     out->length = bytes;
     return status;
 }

@@ -98,7 +98,7 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at,
 static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr_t most)
 {
     (void)name, (void)flags, (void)most;
-    struct dt__h5_layout *const *layout = H5Pget_driver_info(access);
+    struct dt__h5_layout *const *layout = H5.Pget_driver_info(access);
     struct driver *driver;
     if (!layout || dt_alloc(1, sizeof *driver, "a file's metadata", &driver)) return NULL;
     driver->layout = *layout;
@@ -151,25 +151,26 @@ dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h
     /* Registered once and for good: the library closes a file after it has let go of the driver. */
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
+    DT_TRY(dt__h5_load());
     DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
     layout->path = path;
     layout->file = -1;
     layout->memory = memfd_create("dtrain-layout", MFD_CLOEXEC);
     pthread_mutex_lock(&library_lock);
     layout->locked = true;
-    if (driver < 0) driver = H5FDregister(&DRIVER);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
+    if (driver < 0) driver = H5.FDregister(&DRIVER);
+    H5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
+    hid_t access = H5.Pcreate(H5_CLASS(FILE_ACCESS)), create = H5.Pcreate(H5_CLASS(FILE_CREATE));
     if (layout->memory >= 0 && access >= 0 && create >= 0 && driver >= 0 &&
-        H5Pset_driver(access, driver, (void *)&layout) >= 0 &&
-        H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
-        H5Pset_userblock(create, user_block) >= 0 &&
-        H5Pset_attr_phase_change(create, 1000, 0) >= 0 &&
-        H5Pset_link_phase_change(create, 1000, 0) >= 0 &&
-        H5Pset_obj_track_times(create, false) >= 0)
-        layout->file = H5Fcreate("layout", H5F_ACC_TRUNC, create, access);
-    if (create >= 0) H5Pclose(create);
-    if (access >= 0) H5Pclose(access);
+        H5.Pset_driver(access, driver, (void *)&layout) >= 0 &&
+        H5.Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
+        H5.Pset_userblock(create, user_block) >= 0 &&
+        H5.Pset_attr_phase_change(create, 1000, 0) >= 0 &&
+        H5.Pset_link_phase_change(create, 1000, 0) >= 0 &&
+        H5.Pset_obj_track_times(create, false) >= 0)
+        layout->file = H5.Fcreate("layout", H5F_ACC_TRUNC, create, access);
+    if (create >= 0) H5.Pclose(create);
+    if (access >= 0) H5.Pclose(access);
     if (layout->file < 0) {
         layout_fail_library(layout, "a file");
         dt_status status = dt_fail(layout->status, "%s: %s", path, layout->message);
@@ -182,7 +183,7 @@ dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h
 
 static void layout_close(struct dt__h5_layout *layout)
 {
-    if (layout->file >= 0 && H5Fclose(layout->file) < 0) layout_fail_library(layout, "a file");
+    if (layout->file >= 0 && H5.Fclose(layout->file) < 0) layout_fail_library(layout, "a file");
     layout->file = -1;
     if (layout->locked) pthread_mutex_unlock(&library_lock);
     layout->locked = false;
@@ -210,13 +211,13 @@ static void groups_make(struct dt__h5_layout *layout, const char *path, size_t l
     for (size_t at = 2; at <= length && !layout->status; at++) {
         if (at < length && path[at] != '/') continue;
         snprintf(name, sizeof name, "%.*s", (int)at, path);
-        if (H5Lexists(layout->file, name, H5P_DEFAULT) > 0) continue;
-        hid_t group = -1, plist = H5Pcreate(H5P_GROUP_CREATE);
-        if (plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
-            H5Pset_link_phase_change(plist, 1000, 0) >= 0)
-            group = H5Gcreate2(layout->file, name, H5P_DEFAULT, plist, H5P_DEFAULT);
-        if (plist >= 0) H5Pclose(plist);
-        if (group < 0 || H5Gclose(group) < 0) layout_fail_library(layout, name);
+        if (H5.Lexists(layout->file, name, H5P_DEFAULT) > 0) continue;
+        hid_t group = -1, plist = H5.Pcreate(H5_CLASS(GROUP_CREATE));
+        if (plist >= 0 && H5.Pset_obj_track_times(plist, false) >= 0 &&
+            H5.Pset_link_phase_change(plist, 1000, 0) >= 0)
+            group = H5.Gcreate2(layout->file, name, H5P_DEFAULT, plist, H5P_DEFAULT);
+        if (plist >= 0) H5.Pclose(plist);
+        if (group < 0 || H5.Gclose(group) < 0) layout_fail_library(layout, name);
     }
 }
 
@@ -228,14 +229,14 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
 /* Room at once, and no times; HADDR_UNDEF: it cannot be had. */
 static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 {
-    hid_t set = -1, plist = H5Pcreate(H5P_DATASET_CREATE);
-    if (plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
-        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
-        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
-        set = H5Dcreate2(owner, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-    haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-    if (set >= 0 && H5Dclose(set) < 0) offset = HADDR_UNDEF;
-    if (plist >= 0) H5Pclose(plist);
+    hid_t set = -1, plist = H5.Pcreate(H5_CLASS(DATASET_CREATE));
+    if (plist >= 0 && H5.Pset_obj_track_times(plist, false) >= 0 &&
+        H5.Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
+        H5.Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
+        set = H5.Dcreate2(owner, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    haddr_t offset = set >= 0 ? H5.Dget_offset(set) : HADDR_UNDEF;
+    if (set >= 0 && H5.Dclose(set) < 0) offset = HADDR_UNDEF;
+    if (plist >= 0) H5.Pclose(plist);
     return offset;
 }
 
@@ -260,24 +261,25 @@ void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, ui
                                sizeof *layout->extents, "a file's layout"));
     if (layout->status) return;
     snprintf(owner, sizeof owner, "%.*s", length, path);
-    hid_t object = H5Oopen(layout->file, *owner ? owner : "/", H5P_DEFAULT);
-    hid_t space = item->rank ? H5Screate_simple(item->rank, extent, NULL) : H5Screate(H5S_SCALAR);
-    hid_t type = H5Tcopy(text ? H5T_C_S1 : dt__h5_stored_type(item->type));
-    good = object >= 0 && space >= 0 && type >= 0 &&
-           (!text || (H5Tset_size(type, item->size) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0));
+    hid_t object = H5.Oopen(layout->file, *owner ? owner : "/", H5P_DEFAULT);
+    hid_t space = item->rank ? H5.Screate_simple(item->rank, extent, NULL) : H5.Screate(H5S_SCALAR);
+    hid_t type = H5.Tcopy(text ? H5_ID(T_C_S1) : dt__h5_stored_type(item->type));
+    good =
+        object >= 0 && space >= 0 && type >= 0 &&
+        (!text || (H5.Tset_size(type, item->size) >= 0 && H5.Tset_cset(type, H5T_CSET_UTF8) >= 0));
     if (good && item->rank) {
         const haddr_t offset = array_put(object, name, type, space);
         good = offset != HADDR_UNDEF;
         layout->extents[layout->nextents++] = (struct extent){offset, bytes, item->data};
         if (out_offset) *out_offset = offset;
     } else if (good) {
-        hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-        good = attribute >= 0 && H5Awrite(attribute, type, item->data) >= 0;
-        if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
+        hid_t attribute = H5.Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+        good = attribute >= 0 && H5.Awrite(attribute, type, item->data) >= 0;
+        if (attribute >= 0 && H5.Aclose(attribute) < 0) good = false;
     }
-    if (type >= 0) H5Tclose(type);
-    if (space >= 0) H5Sclose(space);
-    if (object >= 0) H5Oclose(object);
+    if (type >= 0) H5.Tclose(type);
+    if (space >= 0) H5.Sclose(space);
+    if (object >= 0) H5.Oclose(object);
     if (!good) layout_fail_library(layout, path);
 }
 
@@ -370,14 +372,4 @@ dt_status dt__h5_stream(struct dt__h5_layout *layout, dt__h5_sink_fn *sink, void
         at = extent->at + extent->length;
     }
     return stream_range(layout->metadata + at, layout->end - at, sink, arg);
-}
-
-/* ---- version -------------------------------------------------------------------------------- */
-
-const char *dt__h5_version(char buffer[16])
-{
-    unsigned major = 0, minor = 0, release = 0;
-    H5get_libversion(&major, &minor, &release);
-    snprintf(buffer, 16, "%u.%u.%u", major, minor, release);
-    return buffer;
 }

@@ -46,7 +46,7 @@ void dt__h5_layout_fail(struct dt__h5_layout *layout, dt_status status);
 typedef dt_status dt__h5_sink_fn(void *arg, const void *bytes, size_t length);
 dt_status dt__h5_stream(struct dt__h5_layout *layout, dt__h5_sink_fn *sink, void *arg);
 
-/* "1.10.8"; into buffer, which is returned. */
+/* The version that this was built with, "1.10.8", into buffer, which is returned. */
 const char *dt__h5_version(char buffer[16]);
 
 #endif

@@ -7,7 +7,6 @@
  * updates the weights. The primitives of a number of rows are made when it first comes. */
 #include "model/bf16_products.h"
 
-#include <dnnl.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,6 +14,7 @@
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/blas.h"
+#include "model/onednn.h"
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
@@ -161,20 +161,20 @@ static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool 
 {
     const dnnl_dims_t dims = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
-    return dt__dnnl_check(dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
+    return dt__dnnl_check(dnnl.memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
 }
 
 static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *operation,
                                 dnnl_primitive_desc_t desc, const dnnl_memory_desc_t *src,
                                 const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst)
 {
-    DT_TRY(dt__dnnl_check(dnnl_primitive_create(&operation->primitive, desc), "a primitive"));
+    DT_TRY(dt__dnnl_check(dnnl.primitive_create(&operation->primitive, desc), "a primitive"));
     DT_TRY(
-        dt__dnnl_check(dnnl_memory_create(&operation->src, src, bf16->engine, NULL), "a matrix"));
+        dt__dnnl_check(dnnl.memory_create(&operation->src, src, bf16->engine, NULL), "a matrix"));
     if (weights)
-        DT_TRY(dt__dnnl_check(dnnl_memory_create(&operation->weights, weights, bf16->engine, NULL),
+        DT_TRY(dt__dnnl_check(dnnl.memory_create(&operation->weights, weights, bf16->engine, NULL),
                               "a matrix"));
-    return dt__dnnl_check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
+    return dt__dnnl_check(dnnl.memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
 /* A matrix (k, n) as dt_bf16_pack writes it, or as the library would have it: for a product's
@@ -183,7 +183,7 @@ static const dnnl_format_tag_t PACKED = dnnl_BA16a64b2a, ANY = dnnl_format_tag_a
 static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return dt__dnnl_check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, tag), "a layout");
+    return dt__dnnl_check(dnnl.memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, tag), "a layout");
 }
 
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
@@ -195,12 +195,12 @@ static dt_status product_init(const struct dt__bf16 *bf16, struct operation *pro
     dnnl_matmul_desc_t matmul;
     dnnl_primitive_desc_t desc;
     DT_TRY(matrix_init((int)a->dims[0], (int)b->dims[1], dnnl_f32, false, &c));
-    DT_TRY(dt__dnnl_check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
-    DT_TRY(dt__dnnl_check(dnnl_primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL),
+    DT_TRY(dt__dnnl_check(dnnl.matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
+    DT_TRY(dt__dnnl_check(dnnl.primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL),
                           "a product"));
-    *b = *dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    *b = *dnnl.primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     dt_status status = operation_init(bf16, product, desc, a, b, &c);
-    dnnl_primitive_desc_destroy(desc);
+    dnnl.primitive_desc_destroy(desc);
     return status;
 }
 
@@ -209,19 +209,19 @@ static dt_status reorder_init(const struct dt__bf16 *bf16, struct operation *reo
 {
     dnnl_primitive_desc_t desc;
     DT_TRY(dt__dnnl_check(
-        dnnl_reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
+        dnnl.reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
         "a layout"));
     dt_status status = operation_init(bf16, reorder, desc, from, NULL, to);
-    dnnl_primitive_desc_destroy(desc);
+    dnnl.primitive_desc_destroy(desc);
     return status;
 }
 
 static void operation_destroy(const struct operation *operation)
 {
-    dnnl_memory_destroy(operation->src);
-    dnnl_memory_destroy(operation->weights);
-    dnnl_memory_destroy(operation->dst);
-    dnnl_primitive_destroy(operation->primitive);
+    dnnl.memory_destroy(operation->src);
+    dnnl.memory_destroy(operation->weights);
+    dnnl.memory_destroy(operation->dst);
+    dnnl.primitive_destroy(operation->primitive);
 }
 
 static void plan_destroy(struct plan *plan)
@@ -246,13 +246,13 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
         DT_TRY(matrix_init(last_height, rows, dnnl_bf16, false, &x));
         DT_TRY(product_init(bf16, &p[1], &x, &packed));
     }
-    DT_TRY(dt__dnnl_check(dnnl_memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides),
+    DT_TRY(dt__dnnl_check(dnnl.memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides),
                           "a shape"));
     DT_TRY(reorder_init(bf16, &plan->operation[PACK + last], &delta, &packed));
-    if (dnnl_memory_desc_get_size(&packed) <= delta_bytes(&bf16->shape, bf16->max_rows))
+    if (dnnl.memory_desc_get_size(&packed) <= delta_bytes(&bf16->shape, bf16->max_rows))
         return DT_OK;
     return dt_fail(DT_EBUG, "oneDNN: %d x %d packed takes %zu bytes", rows, columns,
-                   dnnl_memory_desc_get_size(&packed));
+                   dnnl.memory_desc_get_size(&packed));
 }
 
 /* The plan for batches of `rows` rows, made when the first one comes. */
@@ -294,14 +294,14 @@ static dt_status operation_run(const struct dt__bf16 *bf16, const struct operati
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, o->src}, {DNNL_ARG_DST, o->dst}, {DNNL_ARG_WEIGHTS, o->weights}};
     DT_TRY(
-        dt__dnnl_check(dnnl_memory_set_data_handle(o->src, (void *)(uintptr_t)src), "an operand"));
-    DT_TRY(dt__dnnl_check(dnnl_memory_set_data_handle(o->dst, dst), "a result"));
+        dt__dnnl_check(dnnl.memory_set_data_handle(o->src, (void *)(uintptr_t)src), "an operand"));
+    DT_TRY(dt__dnnl_check(dnnl.memory_set_data_handle(o->dst, dst), "a result"));
     if (weights)
-        DT_TRY(dt__dnnl_check(dnnl_memory_set_data_handle(o->weights, (void *)(uintptr_t)weights),
+        DT_TRY(dt__dnnl_check(dnnl.memory_set_data_handle(o->weights, (void *)(uintptr_t)weights),
                               "an operand"));
-    DT_TRY(dt__dnnl_check(dnnl_primitive_execute(o->primitive, bf16->stream, weights ? 3 : 2, args),
+    DT_TRY(dt__dnnl_check(dnnl.primitive_execute(o->primitive, bf16->stream, weights ? 3 : 2, args),
                           "a product or layout"));
-    return dt__dnnl_check(dnnl_stream_wait(bf16->stream), "a product or layout");
+    return dt__dnnl_check(dnnl.stream_wait(bf16->stream), "a product or layout");
 }
 
 /* FORWARD or INPUT_GRAD. */
@@ -439,18 +439,18 @@ static dt_status reads_copies(bool *out)
     const char *name = "";
     dnnl_memory_desc_t a, b;
     dt_status status;
-    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(dnnl.engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(matrix_init(SIDE, SIDE, dnnl_bf16, false, &a));
     DT_GUARD(layout_init(SIDE, SIDE, PACKED, &b));
     status = product_init(&bf16, &product, &a, &b);
     if (status == DT_EMEMORY) goto done;
-    if (!status && !dnnl_primitive_get_primitive_desc(product.primitive, &desc))
-        dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
+    if (!status && !dnnl.primitive_get_primitive_desc(product.primitive, &desc))
+        dnnl.primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
     *out = !strncmp(name, "brg", 3);
     status = DT_OK;
 done:
     operation_destroy(&product);
-    dnnl_engine_destroy(bf16.engine);
+    dnnl.engine_destroy(bf16.engine);
     return status;
 }
 
@@ -459,6 +459,7 @@ dt_status dt_bf16_settle(const char *option, bool *out_native)
 {
     is_named = false;
     if (!option) return DT_OK;
+    DT_TRY(dt__onednn_load());
     const char *suffix = strstr(option, DT__BF16_SUFFIX);
     const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
     const struct kernel *const reference = &KERNELS[REFERENCE];
@@ -466,8 +467,8 @@ dt_status dt_bf16_settle(const char *option, bool *out_native)
         const struct kernel *kernel = &KERNELS[i];
         bool reads = false;
         if (name ? strcasecmp(kernel->name, name) != 0 : kernel->pays && !kernel->pays()) continue;
-        if (kernel != reference && dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
-            dnnl_get_effective_cpu_isa() == kernel->isa)
+        if (kernel != reference && dnnl.set_max_cpu_isa(kernel->isa) == dnnl_success &&
+            dnnl.get_effective_cpu_isa() == kernel->isa)
             DT_TRY(reads_copies(&reads));
         if (reads || kernel == reference) chosen = kernel;
     }
@@ -507,9 +508,9 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
     bf16->max_rows = max_rows;
     bf16->shape = dt__bf16_factored(nin, nout, max_rows, first);
     bf16->x_of = bf16->delta_of = bf16;
-    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(dnnl.engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(
-        dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags), "a stream"));
+        dnnl.stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags), "a stream"));
     *out = bf16;
     return DT_OK;
 done:
@@ -532,8 +533,8 @@ void dt__bf16_destroy(void *state)
         next = plan->next;
         plan_destroy(plan);
     }
-    dnnl_stream_destroy(bf16->stream);
-    dnnl_engine_destroy(bf16->engine);
+    dnnl.stream_destroy(bf16->stream);
+    dnnl.engine_destroy(bf16->engine);
     dt_free(bf16->x);
     dt_free(bf16->delta);
     dt_free(bf16->factors);

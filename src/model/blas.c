@@ -5,13 +5,12 @@
  * before. */
 #include "model/blas.h"
 
-#include "base/clones.h"
+#include "base/library.h"
 #include "dtrain/model.h"
 #include "model/bf16_products.h"
+#include "model/onednn.h"
 
 #include <cblas.h>
-#include <dlfcn.h>
-#include <dnnl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,53 +30,26 @@ static struct {
     char users[32];  /* OPENBLAS_CORETYPE, as this process found it, */
     char loaded[32]; /* and what it said at the last loading */
     char name[64];   /* of the kernel, with bf16's */
-
-    void *library;
-    __typeof__(cblas_sgemm) *sgemm;
-    __typeof__(cblas_somatcopy) *somatcopy;
-    __typeof__(openblas_get_corename) *get_corename;
-    __typeof__(openblas_get_config) *get_config;
-    __typeof__(openblas_set_num_threads) *set_num_threads;
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Its symbols are its own: each would be looked for in all of the program's libraries first, which
- * took a quarter of a short job's time. Address sanitizer does not bear it. */
-#if defined(RTLD_DEEPBIND) && !DT__ASAN
-enum { OPENBLAS_MODE = RTLD_LAZY | RTLD_LOCAL | RTLD_DEEPBIND };
-#else
-enum { OPENBLAS_MODE = RTLD_LAZY | RTLD_LOCAL };
-#endif
+#define SYMBOLS(X)                                                                                 \
+    X(cblas_, sgemm)                                                                               \
+    X(cblas_, somatcopy)                                                                           \
+    X(openblas_, get_corename)                                                                     \
+    X(openblas_, get_config)                                                                       \
+    X(openblas_, set_num_threads)
+static struct {
+    SYMBOLS(DT__POINTER)
+} openblas;
 
-/* The linker's own path first, then where the library was when this one was built. */
-static dt_status openblas_open(void)
+/* Alone: in the program's other libraries first, its symbols took a quarter of a short job's time. */
+static const char *const symbols[] = {SYMBOLS(DT__NAME)};
+static struct dt__library library = DT__LIBRARY("openblas", symbols, &openblas, .alone = true);
+
+static dt_status openblas_reload(void)
 {
-    static const char *const names[] = {"libopenblas.so.0", "libopenblas.so",
-                                        DT_OPENBLAS_DIR "/libopenblas.so"};
-    static const struct {
-        const char *name;
-        void *place;
-    } functions[] = {{"cblas_sgemm", &blas.sgemm},
-                     {"cblas_somatcopy", &blas.somatcopy},
-                     {"openblas_get_corename", &blas.get_corename},
-                     {"openblas_get_config", &blas.get_config},
-                     {"openblas_set_num_threads", &blas.set_num_threads}};
-    if (blas.library) dlclose(blas.library);
-    blas.library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !blas.library; i++)
-        blas.library = dlopen(names[i], OPENBLAS_MODE);
-    if (!blas.library) return dt_fail(DT_EIO, "cannot load OpenBLAS: %s", dlerror());
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(blas.library, functions[i].name);
-        if (!function) {
-            const dt_status status =
-                dt_fail(DT_EIO, "OpenBLAS has no %s: %s", functions[i].name, dlerror());
-            dlclose(blas.library);
-            blas.library = NULL;
-            return status;
-        }
-        memcpy(functions[i].place, &function, sizeof function);
-    }
-    return DT_OK;
+    dt__library_unload(&library);
+    return dt__library_load(&library);
 }
 
 /* value NULL: no such variable. */
@@ -97,15 +69,15 @@ static dt_status openblas_load(const char *kernel)
     const char *now = getenv("OPENBLAS_CORETYPE"), *suited = dt__blas_kernel_by_features();
     if (!blas.chosen && now) snprintf(blas.users, sizeof blas.users, "%s", now);
     if (!kernel || !strcasecmp(kernel, DT__ONEDNN)) kernel = *blas.users ? blas.users : NULL;
-    if (blas.library && !strcasecmp(kernel ? kernel : "", blas.loaded)) return DT_OK;
+    if (library.handle && !strcasecmp(kernel ? kernel : "", blas.loaded)) return DT_OK;
     snprintf(blas.loaded, sizeof blas.loaded, "%s", kernel ? kernel : "");
     const bool threads = getenv("OPENBLAS_NUM_THREADS");
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     variable_set("OPENBLAS_CORETYPE", kernel);
-    dt_status status = openblas_open();
-    if (!status && !kernel && suited && !strcasecmp(blas.get_corename(), "Prescott")) {
+    dt_status status = openblas_reload();
+    if (!status && !kernel && suited && !strcasecmp(openblas.get_corename(), "Prescott")) {
         variable_set("OPENBLAS_CORETYPE", suited);
-        status = openblas_open();
+        status = openblas_reload();
     }
     /* What the program starts is to find them as it has set them. */
     variable_set("OPENBLAS_CORETYPE", *blas.users ? blas.users : NULL);
@@ -120,15 +92,15 @@ static dt_status openblas_load(const char *kernel)
 bool dt_blas_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
-    const bool asked = !strcasecmp(kernel, DT__ONEDNN);
-    if (asked) dnnl_set_max_cpu_isa(isa);
-    blas.onednn = asked && (dnnl_get_effective_cpu_isa() & isa) == isa;
+    const bool asked = !strcasecmp(kernel, DT__ONEDNN) && !dt__onednn_load();
+    if (asked) dnnl.set_max_cpu_isa(isa);
+    blas.onednn = asked && (dnnl.get_effective_cpu_isa() & isa) == isa;
     return blas.onednn;
 }
 
 static const char *kernel_name(void)
 {
-    return blas.onednn ? DT__ONEDNN : blas.get_corename();
+    return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
 /* What stands behind "-bf16-" is dt_bf16_settle's. again: also if one is chosen already. */
@@ -144,6 +116,8 @@ static dt_status blas_settle(const char *whole, bool again)
     pthread_mutex_lock(&blas.lock);
     if (blas.chosen && !again) goto done;
     dt_denormals_flush(); /* threads of the libraries inherit it */
+    if (kernel && !strcasecmp(kernel, DT__ONEDNN)) status = dt__onednn_load();
+    if (status) goto done;
     dt_blas_choose(kernel ? kernel : "");
     status = openblas_load(kernel);
     if (!status) blas.chosen = true;
@@ -185,19 +159,13 @@ dt_status dt__convolutions_limit(void)
         {"Steamroller", dnnl_cpu_isa_avx},
     };
     dnnl_cpu_isa_t isa = dnnl_cpu_isa_sse41;
+    DT_TRY(dt__onednn_load());
     DT_TRY(dt__blas_need());
     if (blas.onednn) return DT_OK;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (!strcasecmp(levels[i].kernel, kernel_name())) isa = levels[i].isa;
-    (void)dnnl_set_max_cpu_isa(isa);
+    (void)dnnl.set_max_cpu_isa(isa);
     return DT_OK;
-}
-
-dt_status dt__dnnl_check(unsigned status, const char *what)
-{
-    if (status == dnnl_success) return DT_OK;
-    return dt_fail(status == dnnl_out_of_memory ? DT_EMEMORY : DT_EBUG,
-                   "oneDNN: %s failed with status %u", what, status);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -208,12 +176,12 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
     const int lda = ta ? m : k, ldb = tb ? k : n;
     const float beta = add ? 1.0f : 0.0f;
     if (!blas.onednn) {
-        blas.sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m,
-                   n, k, 1.0f, a, lda, b, ldb, beta, c, n);
+        openblas.sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                       tb ? CblasTrans : CblasNoTrans, m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
         return DT_OK;
     }
     const dnnl_status_t status =
-        dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
+        dnnl.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
     if (!status) return DT_OK;
     char product[64];
     snprintf(product, sizeof product, "the product (%d, %d) x (%d, %d)", m, k, k, n);
@@ -229,9 +197,9 @@ dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *
     if (!blas.onednn || n < WORTH_TRANSPOSING || k < WORTH_TRANSPOSING)
         return dt__gemm(false, true, m, n, k, a, b, false, c);
     float *transposed_a = scratch, *transposed_c = scratch + (size_t)m * (size_t)k;
-    blas.somatcopy(CblasRowMajor, CblasTrans, m, k, 1.0f, a, k, transposed_a, m);
+    openblas.somatcopy(CblasRowMajor, CblasTrans, m, k, 1.0f, a, k, transposed_a, m);
     DT_TRY(dt__gemm(false, false, n, m, k, b, transposed_a, false, transposed_c));
-    blas.somatcopy(CblasRowMajor, CblasTrans, n, m, 1.0f, transposed_c, m, c, n);
+    openblas.somatcopy(CblasRowMajor, CblasTrans, n, m, 1.0f, transposed_c, m, c, n);
     return DT_OK;
 }
 
@@ -248,14 +216,7 @@ const char *dt_blas_kernel(void)
 
 const char *dt_blas_version(void)
 {
-    return dt__blas_need() ? "none" : blas.get_config();
-}
-
-const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION])
-{
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(buffer, DT_ONEDNN_VERSION, "%d.%d.%d", version->major, version->minor, version->patch);
-    return buffer;
+    return dt__blas_need() ? "none" : openblas.get_config();
 }
 
 static void thread_flush_denormals(void *arg)
@@ -268,7 +229,7 @@ static void thread_flush_denormals(void *arg)
 void dt_blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;
-    blas.set_num_threads(threads);
+    openblas.set_num_threads(threads);
     omp_set_num_threads(threads);
     GOMP_parallel(thread_flush_denormals, NULL, (unsigned)threads, 0);
 }

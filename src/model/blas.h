@@ -14,8 +14,6 @@ dt_status dt__blas_need(void);
  * it to the vectors that all CPUs for that kernel have, so that hosts of one kernel have the same
  * bits in convolutions, too. DT_EIO: no OpenBLAS. */
 dt_status dt__convolutions_limit(void);
-/* DT_EMEMORY, DT_EBUG: a call of oneDNN, which made `what`, gave this status. */
-dt_status dt__dnnl_check(unsigned status, const char *what);
 /* The kernel of OpenBLAS for what this CPU can do, whatever its model; NULL: its own choice. */
 const char *dt__blas_kernel_by_features(void);
 /* The kernel that the table has for a CPU with such vectors; NULL: it has none. */

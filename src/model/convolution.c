@@ -1,9 +1,9 @@
 #include "model/convolution.h"
 
-#include <dnnl.h>
 #include <string.h>
 
 #include "model/blas.h"
+#include "model/onednn.h"
 
 /* Rows that a primitive takes at once: their pictures stay in the second-level cache between the
  * product and the pass over its result. Rows that are left over go one by one. */
@@ -78,15 +78,15 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
     const dnnl_dims_t strides = {filters, 1, s->out.c, s->kernel[1] * channels * s->out.c,
                                  channels * s->out.c};
     const int skip = s->groups == 1; /* the library wants no dimension for one group */
-    TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->caller[X], 4, x, dnnl_f32, dnnl_nhwc));
-    TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->caller[Y], 4, y, dnnl_f32, dnnl_nhwc));
-    TRY_DNNL(dnnl_memory_desc_init_by_strides(&d->caller[WEIGHT], 5 - skip, dims + skip, dnnl_f32,
+    TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[X], 4, x, dnnl_f32, dnnl_nhwc));
+    TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[Y], 4, y, dnnl_f32, dnnl_nhwc));
+    TRY_DNNL(dnnl.memory_desc_init_by_strides(&d->caller[WEIGHT], 5 - skip, dims + skip, dnnl_f32,
                                               strides + skip));
     for (int i = 0; i < OPERANDS; i++) {
         const dnnl_memory_desc_t *own = &d->caller[i];
         d->wanted[i] = *own;
         if (bf16 || i == WEIGHT)
-            TRY_DNNL(dnnl_memory_desc_init_by_tag(&d->wanted[i], own->ndims, own->dims, type,
+            TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->wanted[i], own->ndims, own->dims, type,
                                                   dnnl_format_tag_any));
     }
     for (int i = 0; i < 2; i++)
@@ -100,34 +100,34 @@ static dt_status operand_create(dnnl_engine_t engine, const dnnl_memory_desc_t *
                                 const dnnl_memory_desc_t *wanted, bool result, struct operand *out)
 {
     out->result = result;
-    TRY_DNNL(dnnl_memory_create(&out->caller, plain, engine, DNNL_MEMORY_NONE));
+    TRY_DNNL(dnnl.memory_create(&out->caller, plain, engine, DNNL_MEMORY_NONE));
     out->own = out->caller;
-    if (dnnl_memory_desc_equal(plain, wanted)) return DT_OK;
-    TRY_DNNL(dnnl_memory_create(&out->own, wanted, engine, DNNL_MEMORY_ALLOCATE));
+    if (dnnl.memory_desc_equal(plain, wanted)) return DT_OK;
+    TRY_DNNL(dnnl.memory_create(&out->own, wanted, engine, DNNL_MEMORY_ALLOCATE));
     const dnnl_memory_desc_t *from = result ? wanted : plain, *to = result ? plain : wanted;
     dnnl_primitive_desc_t description;
-    TRY_DNNL(dnnl_reorder_primitive_desc_create(&description, from, engine, to, engine, NULL));
-    dnnl_status_t status = dnnl_primitive_create(&out->reorder, description);
-    dnnl_primitive_desc_destroy(description);
+    TRY_DNNL(dnnl.reorder_primitive_desc_create(&description, from, engine, to, engine, NULL));
+    dnnl_status_t status = dnnl.primitive_create(&out->reorder, description);
+    dnnl.primitive_desc_destroy(description);
     return dt__dnnl_check(status, "a reorder");
 }
 
 static void operand_free(struct operand *operand)
 {
-    if (operand->own != operand->caller) dnnl_memory_destroy(operand->own);
-    dnnl_memory_destroy(operand->caller);
-    dnnl_primitive_destroy(operand->reorder);
+    if (operand->own != operand->caller) dnnl.memory_destroy(operand->own);
+    dnnl.memory_destroy(operand->caller);
+    dnnl.primitive_destroy(operand->reorder);
 }
 
 /* Points it at the caller's floats and reorders: what is read comes over, a result goes there. */
 static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, const float *floats)
 {
-    TRY_DNNL(dnnl_memory_set_data_handle(operand->caller, (void *)(uintptr_t)floats));
+    TRY_DNNL(dnnl.memory_set_data_handle(operand->caller, (void *)(uintptr_t)floats));
     if (!operand->reorder) return DT_OK;
     const bool out = operand->result;
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, out ? operand->own : operand->caller},
                                          {DNNL_ARG_TO, out ? operand->caller : operand->own}};
-    TRY_DNNL(dnnl_primitive_execute(operand->reorder, stream, 2, arguments));
+    TRY_DNNL(dnnl.primitive_execute(operand->reorder, stream, 2, arguments));
     return DT_OK;
 }
 
@@ -193,23 +193,23 @@ static dt_status product_create(struct dt__convolution *c, int which, int piece,
     dnnl_memory_desc_t w = piece ? product->layout : d->wanted[WEIGHT];
     dnnl_convolution_desc_t desc;
     if (!piece && which == WEIGHT_GRADIENT) /* f32, in either precision */
-        TRY_DNNL(dnnl_memory_desc_init_by_tag(&w, w.ndims, d->caller[WEIGHT].dims, dnnl_f32,
+        TRY_DNNL(dnnl.memory_desc_init_by_tag(&w, w.ndims, d->caller[WEIGHT].dims, dnnl_f32,
                                               dnnl_format_tag_any));
     if (which == FORWARD)
-        TRY_DNNL(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training,
+        TRY_DNNL(dnnl.convolution_forward_desc_init(&desc, dnnl_forward_training,
                                                     dnnl_convolution_direct, x, &w, NULL, y,
                                                     d->strides, d->before, d->behind));
     else if (which == INPUT_GRADIENT)
-        TRY_DNNL(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, x, &w, y,
+        TRY_DNNL(dnnl.convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, x, &w, y,
                                                           d->strides, d->before, d->behind));
     else
-        TRY_DNNL(dnnl_convolution_backward_weights_desc_init(
+        TRY_DNNL(dnnl.convolution_backward_weights_desc_init(
             &desc, dnnl_convolution_direct, x, &w, NULL, y, d->strides, d->before, d->behind));
-    TRY_DNNL(dnnl_primitive_desc_create(out, &desc, NULL, c->engine, forward));
-    TRY_DNNL(dnnl_primitive_create(&product->primitive[piece], *out));
+    TRY_DNNL(dnnl.primitive_desc_create(out, &desc, NULL, c->engine, forward));
+    TRY_DNNL(dnnl.primitive_create(&product->primitive[piece], *out));
     for (int i = 0; i < OPERANDS; i++) {
         const dnnl_memory_desc_t *layout =
-            dnnl_primitive_desc_query_md(*out, dnnl_query_exec_arg_md, ROLES[which].argument[i]);
+            dnnl.primitive_desc_query_md(*out, dnnl_query_exec_arg_md, ROLES[which].argument[i]);
         if (i == WEIGHT && piece) break;
         DT_TRY(operand_create(c->engine, &d->caller[i], layout, i == ROLES[which].result,
                               i == WEIGHT ? &product->weight : &product->pictures[piece][i]));
@@ -228,8 +228,8 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     DT_TRY(dt__convolutions_limit());
     DT_GUARD(dt_alloc(1, sizeof *c, "convolution", &c));
     c->shape = *shape;
-    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
-    DT_GUARD(dt__dnnl_check(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
+    DT_GUARD(dt__dnnl_check(dnnl.engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(dnnl.stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
                             "a stream"));
     c->floats[X] = dt__shape_size(shape->in);
     c->floats[Y] = dt__shape_size(shape->out);
@@ -249,17 +249,17 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
             if (i != INPUT_GRADIENT || input_gradient)
                 status = product_create(c, i, piece, &description, made[FORWARD], &made[i]);
         for (int i = 0; i < PRODUCTS; i++)
-            dnnl_primitive_desc_destroy(made[i]);
+            dnnl.primitive_desc_destroy(made[i]);
         if (status) goto done;
     }
     struct product *gradient = &c->product[WEIGHT_GRADIENT];
-    c->gradient_floats = dnnl_memory_desc_get_size(&gradient->layout) / sizeof(float);
+    c->gradient_floats = dnnl.memory_desc_get_size(&gradient->layout) / sizeof(float);
     DT_GUARD(dt__dnnl_check(
-        dnnl_memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
+        dnnl.memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
     DT_GUARD(dt_alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
     /* the first piece is written to the total, the others are added */
-    DT_GUARD(dt__dnnl_check(dnnl_memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
+    DT_GUARD(dt__dnnl_check(dnnl.memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
     DT_GUARD(dt_alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
     return DT_OK;
@@ -275,15 +275,15 @@ void dt__convolution_destroy(void *state)
     for (int i = 0; i < PRODUCTS; i++) {
         struct product *product = &c->product[i];
         for (int piece = 0; piece < PIECES; piece++) {
-            dnnl_primitive_destroy(product->primitive[piece]);
+            dnnl.primitive_destroy(product->primitive[piece]);
             operand_free(&product->pictures[piece][X]);
             operand_free(&product->pictures[piece][Y]);
         }
         operand_free(&product->weight);
     }
-    dnnl_memory_destroy(c->gradient);
-    dnnl_stream_destroy(c->stream);
-    dnnl_engine_destroy(c->engine);
+    dnnl.memory_destroy(c->gradient);
+    dnnl.stream_destroy(c->stream);
+    dnnl.engine_destroy(c->engine);
     dt_free(c->points);
     dt_free(c->total);
     dt_free(c->scratch);
@@ -314,11 +314,11 @@ static dt_status pictures_run(struct dt__convolution *c, int which, int rows, co
         float *result = to == X && c->points ? c->points : pictures;
         if (from == X) operand = points_take(c, PIECE_ROWS[piece], operand);
         DT_TRY(operand_move(read, c->stream, operand));
-        TRY_DNNL(dnnl_memory_set_data_handle(written->caller, result));
+        TRY_DNNL(dnnl.memory_set_data_handle(written->caller, result));
         const dnnl_exec_arg_t arguments[] = {{ROLES[which].argument[from], read->own},
                                              {DNNL_ARG_WEIGHTS, product->weight.own},
                                              {ROLES[which].argument[to], written->own}};
-        TRY_DNNL(dnnl_primitive_execute(product->primitive[piece], c->stream, 3, arguments));
+        TRY_DNNL(dnnl.primitive_execute(product->primitive[piece], c->stream, 3, arguments));
         DT_TRY(operand_move(written, c->stream, result));
         if (result != pictures) points_give(c, PIECE_ROWS[piece], pictures);
     }
@@ -351,10 +351,10 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, c
         const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, pictures[X].own},
                                              {DNNL_ARG_DIFF_DST, pictures[Y].own},
                                              {DNNL_ARG_DIFF_WEIGHTS, into}};
-        TRY_DNNL(dnnl_primitive_execute(product->primitive[piece], c->stream, 3, arguments));
+        TRY_DNNL(dnnl.primitive_execute(product->primitive[piece], c->stream, 3, arguments));
         if (!done) continue;
         void *gradient;
-        TRY_DNNL(dnnl_memory_get_data_handle(c->gradient, &gradient));
+        TRY_DNNL(dnnl.memory_get_data_handle(c->gradient, &gradient));
         const float *restrict from = gradient;
         float *restrict total = c->total;
         for (size_t i = 0; i < c->gradient_floats; i++)

@@ -22,10 +22,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "base/limits.h"
 #include "dtrain/report.h"
 #include "dtrain/state.h"
 #include "predict/serve.h"
+
+#define SYMBOLS(X)                                                                                 \
+    X(MHD_, add_response_header)                                                                   \
+    X(MHD_, create_response_from_buffer)                                                           \
+    X(MHD_, destroy_response)                                                                      \
+    X(MHD_, get_connection_info)                                                                   \
+    X(MHD_, get_daemon_info)                                                                       \
+    X(MHD_, lookup_connection_value)                                                               \
+    X(MHD_, queue_response)                                                                        \
+    X(MHD_, quiesce_daemon)                                                                        \
+    X(MHD_, start_daemon)                                                                          \
+    X(MHD_, stop_daemon)
+static struct {
+    SYMBOLS(DT__POINTER)
+} MHD;
+static const char *const symbols[] = {SYMBOLS(DT__NAME)};
+static struct dt__library library = DT__LIBRARY("microhttpd", symbols, &MHD);
 
 /* BODIES: the greatest that are there at once; of smaller ones there are more. NUMBER_BYTES: of a
  * number of an answer, and its text, which grows by doubling. */
@@ -432,20 +450,20 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
         dt_text_add(&text, "}\n");
     }
     if (!text.status)
-        response = MHD_create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
+        response = MHD.create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
     if (!response) goto done;
     text = (struct dt_text){0}; /* it is libmicrohttpd's */
     if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
     type = !error && route->answer == answer_metrics ? "text/plain; version=0.0.4"
                                                      : "application/json";
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (exchange->code == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+        MHD.add_response_header(response, MHD_HTTP_HEADER_ALLOW,
                                 route->posts ? "POST" : "GET, HEAD");
     if (exchange->server->stopping || exchange->code == TOO_LARGE)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    result = MHD_queue_response(connection, exchange->code, response);
-    MHD_destroy_response(response);
+        MHD.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    result = MHD.queue_response(connection, exchange->code, response);
+    MHD.destroy_response(response);
 done:
     dt_text_free(&text);
     version_release(exchange->server, version);
@@ -498,10 +516,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     struct dt_server *server = cls;
     (void)version;
     if (!exchange) { /* its headers */
-        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+        const char *length = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);
         const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+            MHD.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return MHD_NO;
         *context = exchange;
         exchange->server = server;
@@ -557,7 +575,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 {
     struct dt_server *server = cls;
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        MHD.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     pthread_mutex_lock(&server->lock);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED && *socket_context) {
         ((struct connection *)*socket_context)->fd = -1;
@@ -627,7 +645,7 @@ static dt_status server_listen(struct dt_server *server)
         return dt_fail(DT_EIO, "cannot listen at %s, port %s: %s", options->host, port,
                        strerror(reason));
     }
-    server->daemon = MHD_start_daemon(
+    server->daemon = MHD.start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
             MHD_USE_ERROR_LOG | MHD_USE_ITC,
         0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
@@ -652,6 +670,7 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
         !(options->timeout_secs > 0))
         return dt_fail(DT_EUSAGE, "a server: expected a host, a name, a port from 0 to 65535, and "
                                   "connections, max_rows, threads and timeout_secs above 0");
+    DT_TRY(dt__library_load(&library));
     DT_TRY(dt_alloc(1, sizeof *server, "server", &server));
     server->options = *options;
     pthread_mutex_init(&server->lock, NULL);
@@ -673,7 +692,7 @@ done:
 int dt_server_port(const struct dt_server *server)
 {
     const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+        MHD.get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     return info ? info->port : -1;
 }
 
@@ -682,14 +701,14 @@ void dt_server_stop(struct dt_server *server)
     if (!server) return;
     if (server->daemon) {
         server->stopping = true;
-        int fd = MHD_quiesce_daemon(server->daemon);
+        int fd = MHD.quiesce_daemon(server->daemon);
         if (fd >= 0) shutdown(fd, SHUT_RDWR); /* else new clients wait in its queue to the end */
         double until = dt_clock_secs() + server->options.timeout_secs;
         while (server->active && dt_clock_secs() < until) {
             connections_close_slow(server);
             dt_sleep_secs(0.01);
         }
-        MHD_stop_daemon(server->daemon);
+        MHD.stop_daemon(server->daemon);
         if (fd >= 0) close(fd);
     }
     dt__batcher_destroy(server->batcher);

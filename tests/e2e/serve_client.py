@@ -208,6 +208,8 @@ def refuses(port):
         socket.create_connection(("127.0.0.1", int(port)), timeout=60).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:
+        pass  # the server stopped listening during the handshake
     time.sleep(0.01)
     return False
 

@@ -44,7 +44,6 @@ int __wrap_setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
     return __real_setrlimit(what, limit);
 }
 
-hid_t __real_H5Fopen(const char *path, unsigned flags, hid_t plist);
 static int take_stack(int depth)
 {
     volatile char some[1 << 16];
@@ -52,15 +51,14 @@ static int take_stack(int depth)
     return depth < 1 << 20 ? take_stack(depth + some[depth % 100]) + some[depth % 100] : 0;
 }
 
-hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist);
-hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist)
+static hid_t readers_open(const char *path, unsigned flags, hid_t plist)
 {
     if (library == CRASH_ON_OPEN || !is_limited) abort();
     if (library == MEMORY_GONE) raise(SIGKILL);
     if (library == STACK_GONE) take_stack(1);
     is_limited = false;
     killed_once(KILLED_ON_OPEN);
-    return __real_H5Fopen(path, flags, plist);
+    return H5Fopen(path, flags, plist);
 }
 
 dt_status __real_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out);
@@ -80,16 +78,27 @@ static size_t held_bytes(void)
     return all.uordblks + all.hblkhd;
 }
 
-herr_t __real_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out);
-herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out);
-herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out)
+static herr_t readers_read(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out)
 {
     if (library == CRASH_ON_READ) abort();
     killed_once(KILLED_ON_READ);
     const size_t before = held_bytes();
     if (!held_first) held_first = before;
-    const herr_t result = __real_H5Dread(set, type, memory, space, plist, out);
+    const herr_t result = H5Dread(set, type, memory, space, plist, out);
     return held_most && held_bytes() > held_first + held_most ? -1 : result;
+}
+
+/* The tests call the library itself; readers call these. */
+void *__real_dlsym(void *handle, const char *name);
+void *__wrap_dlsym(void *handle, const char *name);
+void *__wrap_dlsym(void *handle, const char *name)
+{
+    void *function = __real_dlsym(handle, name);
+    hid_t (*const opens)(const char *, unsigned, hid_t) = readers_open;
+    herr_t (*const reads)(hid_t, hid_t, hid_t, hid_t, hid_t, void *) = readers_read;
+    if (!strcmp(name, "H5Fopen")) memcpy(&function, &opens, sizeof function);
+    if (!strcmp(name, "H5Dread")) memcpy(&function, &reads, sizeof function);
+    return function;
 }
 
 static void create(const char *path)

@@ -1,0 +1,45 @@
+/* library: shared libraries that are loaded when they are first used, not linked.
+ *
+ * A start maps, relocates and initialises all that a program is linked with, and HDF5, oneDNN and
+ * libmicrohttpd bring 30 libraries more: 80 % of the page faults of `dtrain help`. A room that uses
+ * one of them lists the functions and variables that it needs:
+ *
+ *   #define SYMBOLS(X) X(H5, Fopen) X(H5, Fclose)
+ *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
+ *   static const char *const names[] = {SYMBOLS(DT__NAME)};
+ *   static struct dt__library library = DT__LIBRARY("hdf5", names, &hdf5); */
+#ifndef BASE_LIBRARY_H
+#define BASE_LIBRARY_H
+
+#include <pthread.h>
+
+#include "dtrain/base.h"
+
+#define DT__POINTER(prefix, name) __typeof__(prefix##name) *name;
+#define DT__NAME(prefix, name) DT__QUOTED(prefix##name),
+#define DT__QUOTED(name) DT__QUOTED_AS_IT_IS(name)
+#define DT__QUOTED_AS_IT_IS(name) #name
+
+struct dt__library {
+    const char *name; /* "hdf5": of a file libhdf5*.so* */
+    const char *const *symbols;
+    size_t count;
+    void *table; /* (count) pointers to the symbols, in their order */
+    bool alone;  /* it looks for its symbols in itself and its own libraries first */
+    pthread_mutex_t lock;
+    void *handle; /* NULL: not loaded */
+};
+
+#define DT__LIBRARY(its_name, names, its_table, ...)                                               \
+    {                                                                                              \
+        .name = (its_name), .symbols = (names), .count = sizeof(names) / sizeof *(names),          \
+        .table = (its_table), .lock = PTHREAD_MUTEX_INITIALIZER, __VA_ARGS__                       \
+    }
+
+/* Loads the library and fills its table, unless that is done. Signals should be blocked: a library
+ * may start threads. DT_EIO: there is no such library, or it lacks a symbol. Not collective. */
+dt_status dt__library_load(struct dt__library *library);
+/* Unloads it; nothing may be using it. */
+void dt__library_unload(struct dt__library *library);
+
+#endif
