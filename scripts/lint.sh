@@ -85,6 +85,8 @@ sources src tests | xargs -r awk '
 # An archive's members have no folders.
 find src -name '*.c' -printf '%f\n' | sort | uniq -d | rule 'two files of one name'
 
+scripts/house.sh rules >>"$breaches" || :
+
 cat "$breaches"
 echo "lint: $(wc -l <"$breaches") breaches of the house rules"
 [ ! -s "$breaches" ] || status=1

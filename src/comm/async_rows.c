@@ -1,5 +1,5 @@
-/* Touched rows (async_slots.h): the lists in a slot, and the row log, by which the buffer that becomes
- * the next weights gets the rows that it lacks.
+/* Touched rows (async_slots.h): the lists in a slot, and the row log, by which the buffer that
+ * becomes the next weights gets the rows that it lacks.
  *
  * In shared memory a gradient has, of each range of touched rows, only those that the batch
  * touched: contiguous from the range's offset on, with their numbers in a list after the gradient.

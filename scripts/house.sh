@@ -1,0 +1,146 @@
+#!/bin/sh
+# Figures of the shape of the code, each a place to look: branches on a feature, large structs and the
+# files that write them, files that need each other, frames of a call.
+#   scripts/house.sh [DIR]                 DIR: another checkout (.)
+#   scripts/house.sh list                  the branches, a line each
+#   scripts/house.sh rules                 only the figures that `make lint` keeps; non-zero if one is exceeded
+#   scripts/house.sh frames FROM TO CMD... frames between two functions in a run of CMD, both counted (gdb; build
+#                                          with CFLAGS='-O1 -g -fno-inline' for figures that compare)
+export LC_ALL=C
+
+# A feature is a list of identifiers. A rename changes the list, not the count.
+COMM_FEATURES='nodes|dealt|wire|norm'
+TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
+# Bounds of `rules`, which follow the code down.
+MOST_COMM=100 MOST_TRAIN=50
+
+# code FILE...: lines as FILE:LINE:TEXT, without comments and strings.
+code() {
+    awk 'FNR == 1 { inside = 0 }
+    {
+        line = $0
+        gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+        while (1) {
+            if (inside) {
+                if (!(at = index(line, "*/"))) { line = ""; break }
+                line = substr(line, at + 2); inside = 0
+            }
+            if (!(at = index(line, "/*"))) break
+            rest = substr(line, at + 2); line = substr(line, 1, at - 1)
+            if (end = index(rest, "*/")) line = line " " substr(rest, end + 2)
+            else { print FILENAME ":" FNR ":" line; line = ""; inside = 1 }
+        }
+        if (line ~ /[^ ]/) print FILENAME ":" FNR ":" line
+    }' "$@"
+}
+
+# branches FEATURES FILE...: lines that decide by a feature.
+branches() {
+    features=$1
+    shift
+    decides="\b(if|while|switch) \(|\bfor \(.*;.*;| \? |&&|\|\||return .*[!=<>]=|= !?[a-z>.-]*\b($features);"
+    code "$@" | grep -E "^[^:]*:[0-9]+:.*($decides)" | grep -E "^[^:]*:[0-9]+:.*\b($features)\b"
+}
+
+# structs FILE...: "MEMBERS STRUCT FILE", the largest first.
+structs() {
+    code "$@" | awk '{
+        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3)
+        if (line ~ /^struct [a-z_0-9]+ \{/) { split(line, word, " "); name = word[2]; members = 0; file = place[1]; depth = 0 }
+        else if (name && line ~ /^\};|^\} /) { print members, name, file; name = "" }
+        else if (name && line ~ /;/) {
+            gsub(/\([^()]*\)/, "", line); gsub(/\([^()]*\)/, "", line); gsub(/\{[^}]*\}/, "", line)
+            members += gsub(/[,;]/, "", line)
+        }
+    }' | sort -rn
+}
+
+# circles DIR: files below DIR that need each other, by the dt_ functions that they define and call.
+circles() {
+    code $(find "$1" -name '*.c' | sort) | awk '{
+        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3); file = place[1]
+        if (line ~ /^[a-z].*[a-z_0-9]\(/ && line !~ /;$/ && line !~ /^static/) {
+            head = line; sub(/\(.*/, "", head); n = split(head, word, /[ *]+/)
+            if (word[n] ~ /^dt_/) { home[word[n]] = file; next }
+        }
+        text[file] = text[file] " " line
+    }
+    END {
+        for (file in text) {
+            rest = text[file]
+            while (match(rest, /dt_[a-z_0-9]+/)) {
+                name = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+                if (name in home && home[name] != file) needs[file, home[name]] = 1
+            }
+        }
+        for (a in text) reach[a, a] = 0
+        for (pair in needs) reach[pair] = 1
+        for (k in text) for (a in text) if (reach[a, k]) for (b in text) if (reach[k, b]) reach[a, b] = 1
+        for (a in text) if (reach[a, a]) {
+            line = ""
+            for (b in text) if (b >= a && reach[a, b] && reach[b, a]) line = line " " b
+            least = 1
+            for (b in text) if (b < a && reach[a, b] && reach[b, a]) least = 0
+            if (least) print line
+        }
+    }'
+}
+
+# writers STRUCT MEMBER_FILE ROOM: files of a room that assign to members of a struct (by name alone).
+writers() {
+    names=$(code "$2" | awk -v want="$1" '{
+        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3)
+        if (line ~ "^struct " want " \\{") inside = 1
+        else if (line ~ /^\}/) inside = 0
+        else if (inside) {
+            gsub(/\[[^]]*\]/, "", line); gsub(/;.*/, "", line); n = split(line, part, ",")
+            for (i = 1; i <= n; i++) if (match(part[i], /[a-z_0-9]+ *$/)) { name = substr(part[i], RSTART); gsub(/ /, "", name); print name }
+        }
+    }' | paste -s -d '|')
+    [ -z "$names" ] || code $(find "$3" -name '*.c') |
+        grep -E "(->|\.)($names)(\[[^]]*\])* *([-+|&*/]?=[^=]|\+\+|--)" | cut -d: -f1 | sort -u | wc -l
+}
+
+frames() {
+    from=$1 to=$2
+    shift 2
+    gdb -q -batch -ex "set breakpoint pending on" -ex "break $from" -ex run -ex "break $to" -ex continue -ex backtrace \
+        --args "$@" 2>/dev/null | grep -E '^#[0-9]+ ' |
+        awk -v from="$from" '{n++; print} $0 ~ from {print "frames: " n; exit}'
+}
+
+case ${1:-} in
+frames) shift; frames "$@"; exit ;;
+list) list=1 ;;
+rules) rules=1 ;;
+esac
+case ${1:-} in
+'' | list | rules) cd "$(dirname "$0")/.." || exit 1 ;;
+*) cd "$1" || exit 1 ;;
+esac
+# The file of a feature may ask for it.
+comm_branches() { branches "$COMM_FEATURES" $(ls src/comm/*.c | grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire)\.c'); }
+train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|split_layers)\.c'); }
+[ -z "${list:-}" ] || { comm_branches; train_branches; exit; }
+comm=$(comm_branches | wc -l)
+train=$(train_branches | wc -l)
+if [ "${rules:-}" ]; then
+    # The bounds follow the code down.
+    [ "$comm" -le $MOST_COMM ] && [ "$train" -le $MOST_TRAIN ] && exit
+    echo "house: $comm branches in comm, at most $MOST_COMM; $train in train, at most $MOST_TRAIN"
+    exit 1
+fi
+echo "$comm branches of comm's sync files on nodes, dealt rows, wire or norm"
+echo "$train branches of train on local steps or split layers"
+for room in comm train text table data predict; do
+    [ -d "src/$room" ] || continue
+    circles "src/$room" | while read -r files; do
+        echo "src/$room: $(echo "$files" | wc -w) files need each other: $(echo "$files" | sed "s|src/$room/||g")"
+    done
+done
+structs src/comm/*.[ch] src/train/*.[ch] include/dtrain/*.h | while read -r members name file; do
+    [ "$members" -gt 20 ] || break
+    room=$(echo "$file" | cut -d/ -f1,2)
+    [ "$room" != include/dtrain ] || room=src
+    echo "struct $name ($file): $members members, $(writers "$name" "$file" "$room") files write them"
+done
