@@ -1,6 +1,6 @@
 #!/bin/sh
 # A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
-# again: USR1 to mpirun, TERM to one rank. Would catch a lost step, a signal that is not agreed on,
+# again: USR1 to mpirun, TERM to one rank, USR1 to one process. Would catch a lost step, a signal that is not agreed on,
 # and an exit before the save.
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -30,6 +30,17 @@ ask() { kill -USR1 "$(pid "$tmp/$1" mpirun)"; }
 stop usr1
 ask() { kill -TERM "$(pid "$tmp/$1" dtrain)"; }
 stop term
+
+# One process alone, which starts no daemon of MPI (that may crash it at its end), and makes no directory of
+# MPI's, which all such processes would share.
+OMPI_MCA_orte_tmpdir_base=/proc/none "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" \
+    data.train="$tmp/data/train.csv" data.eval= test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
+settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'it does not start alone'; }
+children=$(for child in $(cat "/proc/$!/task/$!/children"); do cat "/proc/$child/comm"; done)
+[ "${children:-dtrain-hdf5}" = dtrain-hdf5 ] || fail "alone, it has started $children"
+kill -USR1 $!
+wait $!
+check_eq 'exit code of one process' $? 75
 
 run whole 2>"$tmp/err" || fail 'a finished run started again'
 grep -q '^dtrain: .*complete' "$tmp/err" || { cat "$tmp/err"; fail 'a finished run does not say so'; }

@@ -37,7 +37,7 @@ need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not instal
 need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
 
-# Deadlines are for a quiet machine and grow by this: tests run side by side.
+# Deadlines are for what hangs, ample on a quiet machine, and grow by this: tests run side by side.
 PATIENCE=${PATIENCE:-3}
 
 # job NP ARGS...: dtrain at most $limit seconds, for what hangs: under mpirun, or one process alone.
@@ -138,11 +138,11 @@ expect_error() {
     settle gone || fail "a process is left: $*"
 }
 
-# slow_survey: options for data whose survey takes six seconds and more: 120 files.
+# slow_survey: options for data whose survey takes 24 seconds and more: 120 files.
 slow_survey() {
     [ -d "$tmp/many" ] || {
         mkdir "$tmp/many"
         yes 0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 1200 | split -l 10 - "$tmp/many/"
     }
-    echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 test.slow_secs=0.05
+    echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 test.slow_secs=0.2
 }

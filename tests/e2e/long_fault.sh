@@ -14,7 +14,6 @@ library=$tmp/fault.so
 need_cc
 ${CC:-cc} -O1 -shared -fPIC -o "$library" tests/e2e/fault.c -ldl || fail 'fault.c'
 "$recipes/exp-data.sh" "$tmp/data"
-limit=$((20 * PATIENCE))
 
 # A few steps with everything in them.
 train() {

@@ -12,7 +12,7 @@ hosts_slots 2 1 1
 launch() { # launch NAME
     on_host 1 "$dtrain" launch --hostfile "$hostfile" --mca plm rsh --mca plm_rsh_agent "$bed/agent" \
         "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" eval.steps=-1 \
-        run.replicas=3 run.log_steps=10 run.checkpoint_steps=50 train.max_steps=600 run.stall_secs=3 \
+        run.replicas=3 run.log_steps=10 run.checkpoint_steps=50 train.max_steps=600 run.stall_secs=20 \
         test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$1" >"$tmp/out" 2>"$tmp/err"
 }
 random() { echo $(($(od -An -N2 -tu2 /dev/urandom) % $1)); }

@@ -73,11 +73,6 @@ stop() {
 }
 
 n=0 bad=0 late=0
-start 1 $(recipe curve "$tmp/early")
-until [ -n "$(ranks)" ]; do :; done
-check_le 'ms before signals are taken' "$(millis_since "$begin")" "$(patience 100)"
-kill -TERM $job
-wait $job
 for recipe in fashion curve; do
     [ $recipe != fashion ] || [ -d $fashion ] || continue
     rm -rf "$tmp/whole"

@@ -21,7 +21,7 @@ probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 # serve_test REQUESTS SWAPS MALFORMED
 serve_test() {
     requests=$1 swaps=$2 malformed=$3
-    client() { timeout 300 /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" || fail "client: $*"; cat "$tmp/said"; }
+    client() { timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" || fail "client: $*"; cat "$tmp/said"; }
     get() { /usr/bin/python3 -c "import sys, urllib.request
 sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).read().decode())" "$1"; }
     job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
@@ -55,7 +55,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     passed_over() { grep -q 'passed over' "$tmp/log"; }
     settle passed_over || fail 'a damaged version is not passed over'
 
-    timeout 300 /usr/bin/python3 tests/e2e/serve_client.py slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
+    timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
     slow=$!
     client malformed "$port" "$malformed" "$tmp/rows"
     ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
@@ -70,7 +70,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     # A stop under load answers what it has taken.
     answered() { get /metrics | sed -n 's/^dtrain_serve_latency_seconds_count //p'; }
     before=$(answered)
-    timeout 300 /usr/bin/python3 tests/e2e/serve_client.py load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
+    timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
     load=$!
     under_load() { [ "$(answered)" -gt $((before + 50)) ]; }
     settle under_load || fail 'no load'

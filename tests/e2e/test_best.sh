@@ -14,7 +14,7 @@ best() {
 highest() { ls "$tmp/$1/export/best" | grep -x '[0-9]*' | sort -n | tail -n 1; }
 
 # ---- no checkpoint's place ------------------------------------------------------------------------
-good 1 plain test.slow_rank=0 test.slow_secs=0.01 # a save that is due during another one would be passed over
+good 1 plain test.slow_rank=0 test.slow_secs=0.03 # a save that is due during another one would be passed over
 best plain
 check_eq 'checkpoints' "$(ls "$tmp/plain/ckpt" | grep -c '^step')" 3
 check_eq 'their steps' "$(records "$tmp/plain" checkpoint step | awk '$1 % 100' | wc -l)" 0
@@ -101,7 +101,7 @@ check_eq 'best behind them' "$(highest without)" 100
 grep -q 'best rmse on the rows held out: .*, at step 100;' "$tmp/err" || { cat "$tmp/err"; fail 'another best'; }
 
 # ---- records that are deleted ---------------------------------------------------------------------
-run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &
+run 1 lost test.slow_rank=0 test.slow_secs=0.03 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
 settle started || { cat "$tmp/err"; fail 'the run gets no farther'; }
 rm "$tmp/lost/metrics.jsonl"

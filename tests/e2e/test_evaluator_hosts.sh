@@ -15,8 +15,8 @@ run() {
     hosts_job 4 "$dtrain" "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
-# 8 chunks of a second.
-run "$tmp/apart" run.stall_secs=6 test.slow_rank=3 test.slow_secs=1 2>"$tmp/err" ||
+# 8 chunks of nine seconds, once.
+run "$tmp/apart" run.stall_secs=60 eval.start_delay_secs=1000 test.slow_rank=3 test.slow_secs=9 2>"$tmp/err" ||
     { cat "$tmp/err"; fail 'an evaluator on a host of its own'; }
 check_eq status "$(record "$tmp/apart" final status)" completed
 check_eq 'last evaluation' "$(record "$tmp/apart" eval step)" 800

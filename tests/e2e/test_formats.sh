@@ -47,7 +47,7 @@ check_ge 'loads of the evaluator' "$(events watched 2 load)" 1
 check_eq 'names of the evaluator' "$(grep -c '"name":"rank 2 evaluator ' "$tmp/watched/trace.json")" 1
 
 # A rank that is slow is seen: it computes for most of the time, the others wait for it.
-run 3 slowed report.trace=yes test.slow_rank=2 test.slow_secs=0.1 train.epochs=2
+run 3 slowed report.trace=yes test.slow_rank=2 test.slow_secs=0.3 train.epochs=2
 millis() {
     sed -n "s/.*\"name\":\"compute\",\"ph\":\"X\",\"pid\":$1,.*\"dur\":\([0-9.]*\).*/\1/p" "$tmp/slowed/trace.json" |
         awk '{ sum += $1 } END { print int(sum / 1000) }'

@@ -18,7 +18,7 @@ launch() { # launch NAME OPTION...
     name=$1
     shift
     on_host 1 "$dtrain" launch $options --hostfile "$hostfile" --mca plm rsh --mca plm_rsh_agent "$bed/agent" \
-        $common run.stall_secs=3 test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$name" "$@"
+        $common run.stall_secs=10 test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$name" "$@"
 }
 
 # All ranks are on another host, and their daemon is no child of mpirun's: ones that read their data for 25 s before

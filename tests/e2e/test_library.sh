@@ -46,7 +46,7 @@ if command -v python3 >/dev/null; then
 fi
 # Training on rows in memory, in a program with an MPI of its own; stopped, and gone on with.
 build "${MPICC:-mpicc}" train_arrays.c
-arrays() { mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_arrays-${MPICC:-mpicc}" "$@" >"$tmp/out" 2>"$tmp/err"; }
+arrays() { mpirun -q --timeout "$limit" --oversubscribe -np 3 "$tmp/train_arrays-${MPICC:-mpicc}" "$@" >"$tmp/out" 2>"$tmp/err"; }
 arrays "$tmp/arrays" || { cat "$tmp/err"; fail 'train_arrays'; }
 check_ge 'accuracy on rows in memory' "$(record "$tmp/arrays" eval accuracy)" 0.9
 check_eq 'records told' "$(wc -l <"$tmp/out")" "$(wc -l <"$tmp/arrays/metrics.jsonl")"
@@ -59,11 +59,11 @@ check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/n
 
 # A program with work, signals and floating-point traps of its own.
 build "${MPICC:-mpicc}" host.c "$root/tests/e2e"
-mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/host-${MPICC:-mpicc}" "$tmp/host" >"$tmp/out" 2>&1 ||
+mpirun -q --timeout "$limit" --oversubscribe -np 3 "$tmp/host-${MPICC:-mpicc}" "$tmp/host" >"$tmp/out" 2>&1 ||
     { cat "$tmp/out"; fail 'a program around the library'; }
 
 build "${MPICC:-mpicc}" own_loss.c
-mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
+mpirun -q --timeout "$limit" --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
 check_ge 'its prediction, of targets from 0 to 1' "$(sed -n 's/^prediction at 0.5: //p' "$tmp/out")" 0.8
 # Too little costs nine times what too much does: nine of ten values are below what is predicted.
 above=$(awk 'BEGIN {for (i = 0; i < 100; i++) print (i + 0.5) / 100}' | "$dtrain" predict "$tmp/own" 2>/dev/null |
@@ -78,14 +78,14 @@ fort=$(echo "${MPICC:-mpicc}" | sed s/cc/fort/)
 if "$fort" --version >/dev/null 2>&1; then
     "$fort" "$tmp/prefix/include/dtrain/dtrain.f90" "$examples/train_arrays.f90" $flags -o fortran >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail 'the Fortran example'; }
-    mpirun -q --timeout 60 --oversubscribe -np 3 ./fortran "$tmp/product" >"$tmp/out" 2>"$tmp/err" ||
+    mpirun -q --timeout "$limit" --oversubscribe -np 3 ./fortran "$tmp/product" >"$tmp/out" 2>"$tmp/err" ||
         { cat "$tmp/err" "$tmp/out"; fail 'Fortran'; }
     value=$(awk '/is about/ {print $NF}' "$tmp/out")
     check_ge 'a product by Fortran' "$value" -0.30
     check_le 'a product by Fortran' "$value" -0.20
     "$fort" "$tmp/prefix/include/dtrain/dtrain.f90" "$root/tests/e2e/host.f90" $flags -o host-fortran >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail 'the Fortran test'; }
-    mpirun -q --timeout 60 --oversubscribe -np 2 ./host-fortran "$tmp/host-fortran.run" >"$tmp/out" 2>&1 ||
+    mpirun -q --timeout "$limit" --oversubscribe -np 2 ./host-fortran "$tmp/host-fortran.run" >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail 'what Fortran is refused'; }
 fi
 

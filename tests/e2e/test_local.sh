@@ -50,7 +50,7 @@ records "$tmp/often" train step | awk '$1 % 8 {exit 1}' || fail 'a record within
 check_eq 'evaluations' "$(records "$tmp/often" eval step | sort -n -u | wc -l)" 14
 
 # ---- kill, and resume with other ranks ----------------------------------------------------------------
-run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.1 &
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.2 &
 settle grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
@@ -102,8 +102,8 @@ for name in arrays:
 # ---- a stop ------------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
 check_eq 'stopped behind a whole round' "$(($(records "$tmp/stopped" final step | head -n 1) % 8))" 0
-# Given up: a round of 4 s, longer than the patience; each is saved, so that one alone is done again.
-stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
+# Given up: a round of 8 s, longer than the patience; each is saved, so that one alone is done again.
+stop given-up test.round_secs=0.5 test.slow_secs=1 run.log_steps=1
 grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
 [ -z "$(records "$tmp/given-up" final step | sed '$d')" ] || fail 'a final record of half a round'
 

@@ -27,7 +27,7 @@ good half 6
 same half one2
 
 # A round of 4 s, of which a stop waits for half a second.
-train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
+train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=1 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
 settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/stopped/metrics.jsonl" || { cat "$tmp/stopped.err"; fail 'no checkpoint'; }
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!

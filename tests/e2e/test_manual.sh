@@ -85,7 +85,7 @@ command -v zsh >/dev/null || skip 'zsh is not installed; all else passed'
 zsh -n "$tmp/_dtrain" || fail 'zsh does not read its completion'
 # expands LINE TEXT: zsh makes of LINE what holds TEXT.
 expands() {
-    timeout 60 /usr/bin/python3 tests/e2e/zsh_line.py "$tmp" "$1" 2>&1 | tr -d '\007' >"$tmp/out"
+    timeout "$limit" /usr/bin/python3 tests/e2e/zsh_line.py "$tmp" "$1" 2>&1 | tr -d '\007' >"$tmp/out"
     grep -qF -e "$2" "$tmp/out" || { cat -v "$tmp/out"; fail "zsh: '$1' does not give '$2'"; }
     echo "zsh: $1: $2"
 }

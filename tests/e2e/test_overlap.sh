@@ -66,7 +66,7 @@ check_eq 'checkpoints of a run that is not finite' "$(ls "$tmp/wild/ckpt" | past
 net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
 
 # ---- kill, and resume with other ranks -----------------------------------------------------------------
-run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.1 run.keep=0 &
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.2 run.keep=0 &
 settle grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
@@ -114,8 +114,8 @@ good 1 before train.local_after=30 $local train.max_steps=30 # ends where the fi
 
 # ---- a stop --------------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
-# Given up: a round of 4 s, longer than the patience.
-stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
+# Given up: a round of 8 s, longer than the patience.
+stop given-up test.round_secs=0.5 test.slow_secs=1 run.log_steps=1
 grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
 
 # ---- what does not go ----------------------------------------------------------------------------------

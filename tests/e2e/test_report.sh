@@ -55,7 +55,7 @@ done
 
 command -v chromium >/dev/null || skip 'chromium is not installed: the pages are written, but not drawn'
 for page in one two; do
-    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
+    timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
         "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
     for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' '&lt;/script&gt;&lt;b&gt;x' 'caf\xE9'; do
         grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
@@ -63,7 +63,7 @@ for page in one two; do
     check_ge "curves of $page.html" "$(grep -o '<path d="M' "$tmp/dom" | wc -l)" 3
 done
 for page in ended on; do
-    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
+    timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
         "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
     [ $page = on ] && want='36 7 1:06:40' || want='36 9 1:23:20'
     check_eq "steps, speed and time of $page.html" "$(grep -o '<td class="number">[^<]*' "$tmp/dom" |

@@ -18,7 +18,7 @@ awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " ")
     k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' >"$tmp/table.csv"
 job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-serve "$tmp/table" serve.max_rows=60000 serve.timeout_secs=4
+serve "$tmp/table" serve.max_rows=60000 serve.timeout_secs=20
 labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '\n'; }
 check_eq 'rows by name' "$(ask /v1/models/default:predict \
     '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' | labels)" \
@@ -57,7 +57,7 @@ for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":[
     '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
     check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
 done
-/usr/bin/python3 tests/e2e/serve_client.py idle "$port" 2.2 >"$tmp/idle" &
+/usr/bin/python3 tests/e2e/serve_client.py idle "$port" 11 >"$tmp/idle" &
 idle=$!
 /usr/bin/python3 tests/e2e/serve_client.py unread "$port" $((15 * PATIENCE)) '[0.5,"green"]' 60000 >"$tmp/said" || fail 'an answer'
 ! grep '^wrong' "$tmp/said" || fail 'a client that reads slowly'

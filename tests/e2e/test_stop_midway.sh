@@ -35,7 +35,7 @@ stops() {
 evals() { sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" | sort -n -u; }
 
 # ---- an evaluation: of some 30 chunks a worker, for which the slow one takes seconds -----------------
-slow='test.slow_rank=1 test.slow_secs=0.1'
+slow='test.slow_rank=1 test.slow_secs=0.3'
 # midway NAME STEP RANK|mpirun SIGNAL WHOLE OPTION...: stopped while STEP is evaluated, and resumed: it
 # ends as the run WHOLE did.
 midway() {

@@ -16,8 +16,8 @@ look() {
     job 3 train run.dir="$tmp/run-$what" data.train="$tmp/data.csv" data.header=no train.epochs=100000 \
         run.threads=2 run.checkpoint_secs=1 data.memory_mb=1 "$@" 2>"$tmp/err" &
     launcher=$!
-    settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail "$what does not start"; }
-    sleep 0.5
+    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/run-$what/metrics.jsonl" ||
+        { cat "$tmp/err"; fail "$what does not start"; }
     ids=
     for rank in 0 1 2; do ids="$ids $(pid "$tmp/run-$what" dtrain $rank)"; done
     "$tmp/registers" $ids >"$tmp/threads" || { kill -KILL $ids; skip "may not trace its own processes"; }

@@ -43,16 +43,16 @@ settle worker_rates || { cat "$tmp/top"; fail 'workers do not say their samples 
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
 shows '^rank  host'
 if command -v script >/dev/null; then
-    sleep 9 | timeout 20 script -qec "timeout --foreground 2 '$dtrain' top '$tmp/run'; stty -a" /dev/null >"$tmp/top"
+    sleep 9 | timeout "$limit" script -qec "timeout --foreground 8 '$dtrain' top '$tmp/run'; stty -a" /dev/null >"$tmp/top"
     shows ' icanon .* echo '
-    { sleep 1; printf q; } | timeout 20 script -qec "'$dtrain' top '$tmp/run'" /dev/null >"$tmp/top" ||
+    { settle grep -q 'running on' "$tmp/top"; printf q; } | timeout "$limit" script -qec "'$dtrain' top '$tmp/run'" /dev/null >"$tmp/top" ||
         fail 'q does not end it'
     shows ': running on'
 fi
 for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
 wait
 check_le 'samples a second with local steps' "$(tr ',}' '\n' <"$tmp/local.status" |
-    sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 400
+    sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 600
 settle gone || fail 'the run goes on'
 printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
 top
@@ -87,7 +87,7 @@ for rank in $(seq 40); do echo '{"rank":'"$rank"',"host":"n","role":"worker","ph
 "$dtrain" top "$tmp/crowd" >"$tmp/top" || fail 'top of 40 ranks'
 check_eq 'ranks shown once' "$(grep -c ' worker ' "$tmp/top")" 40
 if command -v script >/dev/null; then
-    sleep 9 | timeout 20 script -qec "stty rows 24 cols 80; timeout --foreground 1 '$dtrain' top '$tmp/crowd'" /dev/null >"$tmp/top"
+    sleep 9 | timeout "$limit" script -qec "stty rows 24 cols 80; timeout --foreground 8 '$dtrain' top '$tmp/crowd'" /dev/null >"$tmp/top"
     check_eq 'ranks that 24 lines have room for' "$(grep -c ' worker ' "$tmp/top")" 13
     shows '^and 27 more'
 fi
