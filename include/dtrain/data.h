@@ -50,6 +50,7 @@ struct dt_schema {
     float *target_std;         /* (targets), 1 where a target is constant */
     char **feature_names;      /* (features), NULL if the data has none */
     char **label_names;        /* (classes), NULL if labels are plain numbers */
+    int64_t *label_numbers;    /* (classes) what files have for them; NULL: positions, or names */
     char *label_column;        /* name of the CSV label column, NULL if it has none */
     struct dt_column *columns; /* (ncolumns); NULL: a column a feature, all numbers */
 };
@@ -89,7 +90,7 @@ struct dt_arrays {
     uint64_t rows;
     int features, targets; /* targets: columns of `target` */
     const float *x;        /* (rows, features) finite; of pictures data.shape says the shape */
-    const int32_t *label;  /* classify: (rows), each in [0, classes) */
+    const int32_t *label;  /* classify: (rows) whole numbers, as labels of a file */
     const float *target;   /* regress: (rows, targets) finite */
     const float *weight;   /* (rows) of the samples, finite, from 0 on; NULL: all 1 */
 };

@@ -33,7 +33,7 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
     const struct dt_arrays *arrays = &file->arrays;
     size_t features = (size_t)arrays->features;
     file->rows = arrays->rows;
-    survey->labels.path = file->path;
+    dt__labels_enter(&survey->labels, file->path);
     survey->source->text_crc = values_crc(survey->source->text_crc, arrays);
     DT_TRY(dt__survey_features(survey, features));
     DT_TRY(weights_check(file));
@@ -86,7 +86,7 @@ static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__b
             memcpy(to, arrays->target + r * targets, targets * sizeof *arrays->target);
         else
             memcpy(to, arrays->label + r, sizeof *arrays->label);
-        dt__labels_to_classes(&reader->source->schema, to, 1);
+        if (!targets) dt__classes_of_labels(&reader->source->classes, to, 1);
         dt__block_add(layout, out, 1);
         if (layout->weights) out->weight[out->rows - 1] = arrays->weight[r];
     }

@@ -249,13 +249,13 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
     for (size_t i = 0; i < count; i++) {
         const unsigned char *x = dt__block_x(layout, block, block->rows - count + i);
         const unsigned char *y = dt__block_y(layout, block, block->rows - count + i);
-        int32_t label, class;
+        int32_t label;
         if (!layout->bytes && !source->gaps)
             DT_TRY(floats_check(file, row + i, "column", x, layout->dense));
         DT_TRY(floats_check(file, row + i, "target", y, layout->targets));
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
-        dt_status status = dt__label_of_number(&source->schema, label, &class);
+        dt_status status = dt__class_check(source->schema.classes, label);
         if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row + i);
     }
     return DT_OK;

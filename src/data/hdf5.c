@@ -24,9 +24,8 @@ struct reader {
     struct dt__h5_file *file;
     struct array x, y; /* y.item NULL: labels are not read */
     int32_t *classes;  /* of texts: (rows); else NULL */
-    double *one_hot;   /* (DT__H5_LABELS, items), if y is one-hot */
-    /* the file names its classes: labels are their numbers, of classes -1 and 1 too */
-    bool named;
+    double *labels;    /* (DT__H5_LABELS, items) of numbers; else NULL */
+    bool named;        /* the file names its classes: labels are their positions */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -113,7 +112,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     if (items > MOST_ONE_HOT)
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
     DT_TRY(dt_alloc(DT__H5_LABELS, items * sizeof *rows, "labels", &rows));
-    dt_status status = one_hot ? dt__labels_add_number(&survey->labels, (int64_t)items - 1) : DT_OK;
+    dt_status status = one_hot ? dt__labels_add_width(&survey->labels, items) : DT_OK;
     for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
         count = y->rows - row < DT__H5_LABELS ? y->rows - row : DT__H5_LABELS;
         status = dt_stop_check();
@@ -155,8 +154,23 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
     return DT_OK;
 }
 
+/* What shards say that files have for their classes: after the names of these. */
+static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_file *file)
+{
+    static const char path[] = DT__SHARD_GROUP "/label_numbers";
+    int64_t **numbers = &survey->source->schema.label_numbers;
+    const struct dt__h5_item *array;
+    const size_t count = survey->labels.texts.count;
+    if (survey->known || *numbers || !dt__h5_has_array(file, path)) return DT_OK;
+    DT_TRY(dt__h5_array(file, path, &array));
+    if (array->rank != 1 || array->count != count || array->type != DT__H5_I64)
+        return dt_fail(DT_EFORMAT, "%s: expected a number for each of %zu classes", path, count);
+    DT_TRY(dt_alloc(count, sizeof **numbers, "labels", numbers));
+    return dt__h5_read(file, array, 0, count, DT__H5_I64, *numbers);
+}
+
 /* Names of features, classes and labels, and the columns of a table that shards were made of. */
-static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
+static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file)
 {
     struct dt__names features = {0}, labels = {0}, column = {0};
     struct dt_schema columns = {.features = survey->source->schema.features};
@@ -176,7 +190,8 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
     }
     if (survey->of->classes && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
-        status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
+        DT_GUARD(dt__labels_add_names(&survey->labels, labels.items, labels.count));
+        status = label_numbers_learn(survey, file);
     }
 done:
     columns.features = 0;
@@ -200,8 +215,7 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     survey->floats |= x.item->type != DT__H5_U8;
     DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
     out->rows = x.rows;
-    survey->labels.path = out->path;
-    survey->labels.line = 0;
+    dt__labels_enter(&survey->labels, out->path);
     DT_GUARD(dt_strdup(config->data.x, &out->x_name));
     DT_GUARD(names_learn(survey, file));
     if (!y_name) goto done;
@@ -219,7 +233,7 @@ static void hdf5_close(void *arg)
     struct reader *reader = arg;
     dt__h5_close(reader->file);
     dt_free(reader->classes);
-    dt_free(reader->one_hot);
+    dt_free(reader->labels);
     dt_free(reader);
 }
 
@@ -247,16 +261,28 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
         DT_GUARD(dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
     for (size_t i = 0; i < texts.count; i++)
-        DT_GUARD(dt__label_of_text(&source->schema, &source->label_names, source->numbered,
-                                   texts.items[i], strlen(texts.items[i]), &reader->classes[i]));
-    if (labels && !of_texts && y->items > 1)
-        DT_GUARD(dt_alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->one_hot, "labels",
-                          &reader->one_hot));
+        DT_GUARD(dt__class_of_text(&source->classes, texts.items[i], strlen(texts.items[i]),
+                                   &reader->classes[i]));
+    if (labels && !of_texts)
+        DT_GUARD(dt_alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->labels, "labels",
+                          &reader->labels));
     *out = reader;
 done:
     dt__names_free(texts.items, texts.count);
     if (status) hdf5_close(reader);
     return dt__fail_path(status, file->path);
+}
+
+/* The class of a row of numbers; -1: none has this label. */
+static int32_t row_class(const struct reader *reader, const double *row)
+{
+    const size_t items = (size_t)reader->y.items;
+    const double label = items > 1 ? one_hot_class(row, items) : *row;
+    int32_t class = -1;
+    if (label != rint(label) || !(fabs(label) < 1e15)) return -1;
+    if (reader->named) return label >= 0 && label < INT32_MAX ? (int32_t)label : -1;
+    (void)dt__class_of_number(&reader->source->classes, (int64_t)label, &class);
+    return class;
 }
 
 static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
@@ -271,19 +297,16 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
         memset(to, 0, count * dt__layout_y(layout));
     else if (reader->classes)
         memcpy(to, reader->classes + row, count * sizeof *reader->classes);
-    else if (!reader->one_hot)
-        DT_TRY(dt__h5_read(reader->file, y->item, row, count,
-                           layout->targets ? DT__H5_F32 : DT__H5_I32, to));
-    for (size_t done = 0, step; reader->one_hot && done < count; done += step) {
+    else if (layout->targets)
+        DT_TRY(dt__h5_read(reader->file, y->item, row, count, DT__H5_F32, to));
+    for (size_t done = 0, step; reader->labels && done < count; done += step) {
         step = count - done < DT__H5_LABELS ? count - done : DT__H5_LABELS;
-        DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F64, reader->one_hot));
+        DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F64, reader->labels));
         for (size_t i = 0; i < step; i++) {
-            int32_t class = one_hot_class(reader->one_hot + i * y->items, (size_t)y->items);
+            const int32_t class = row_class(reader, reader->labels + i * y->items);
             memcpy(to + (done + i) * sizeof class, &class, sizeof class);
         }
     }
-    if (!reader->classes && !reader->named)
-        dt__labels_to_classes(&reader->source->schema, to, count);
     dt__block_add(layout, out, count);
     return DT_OK;
 }

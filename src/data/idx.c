@@ -232,8 +232,7 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     survey->floats |= x.type != U8;
     file->rows = x.rows;
     if (!file->labels) return DT_OK;
-    survey->labels.path = file->labels;
-    survey->labels.line = 0;
+    dt__labels_enter(&survey->labels, file->labels);
     DT_TRY(numbers_survey(file->labels, source, &y, &file->y));
     if (y.rows != file->rows)
         return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
@@ -288,7 +287,8 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
         DT_TRY(array_read_rows(&reader->y, row, count, layout->targets ? AS_FLOATS : AS_LABELS, y));
     else
         memset(y, 0, count * dt__layout_y(layout));
-    dt__labels_to_classes(&reader->source->schema, y, count);
+    if (!layout->targets && reader->y.path)
+        dt__classes_of_labels(&reader->source->classes, y, count);
     dt__block_add(layout, out, count);
     return DT_OK;
 }

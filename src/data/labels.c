@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "data/text.h"
 
 enum { MOST_UNASKED = 1000 };
+static const double MOST_NUMBER = 9e15; /* a double holds all whole numbers up to 2^53 */
 
 /* Whole number of a label text. *is_number: it is a number at all. */
 static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
@@ -17,42 +19,105 @@ static bool text_whole_number(const char *text, size_t length, int64_t *out, boo
     double value;
     const enum dt__number kind = dt__number_parse(text, length, &value);
     *is_number = kind != DT__NUMBER_BAD;
-    if (kind || value != rint(value) || fabs(value) > 9e15) return false;
+    if (kind || value != rint(value) || fabs(value) > MOST_NUMBER) return false;
     *out = (int64_t)value;
     return true;
 }
 
+/* ---- numbers as keys ------------------------------------------------------------------------ */
+
+static dt_status numbers_add(struct dt__dict *numbers, int64_t value, uint32_t *out)
+{
+    return dt__dict_add(numbers, (const char *)&value, sizeof value, out);
+}
+
+static bool numbers_find(const struct dt__dict *numbers, int64_t value, int32_t *out)
+{
+    uint32_t number;
+    const bool found = dt__dict_find(numbers, (const char *)&value, sizeof value, &number);
+    if (found) *out = (int32_t)number;
+    return found;
+}
+
+static int64_t numbers_at(const struct dt__dict *numbers, size_t i)
+{
+    int64_t value;
+    memcpy(&value, dt__dict_text(numbers, i), sizeof value);
+    return value;
+}
+
+static int number_order(const void *a, const void *b)
+{
+    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* Numbers that names are, in the order of these. */
+static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
+{
+    bool is_number;
+    DT_TRY(dt_alloc(names->count, sizeof **out, "labels", out));
+    for (size_t i = 0; i < names->count; i++)
+        (void)text_whole_number(dt__dict_text(names, i), names->entries[i].length, *out + i,
+                                &is_number);
+    return DT_OK;
+}
+
+/* `most`: numbers that memory is needed for, at least. */
+static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int64_t **out)
+{
+    DT_TRY(dt_alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
+    for (size_t i = 0; i < numbers->count; i++)
+        (*out)[i] = numbers_at(numbers, i);
+    qsort(*out, numbers->count, sizeof **out, number_order);
+    return DT_OK;
+}
+
 /* ---- look-up -------------------------------------------------------------------------------- */
 
+#define DECLARE "; data.class_names in training declares classes that no row has"
+
+/* Models of labels -1 and 1 did not keep these numbers at first. */
 static bool schema_has_signs(const struct dt_schema *schema)
 {
     return schema->classes == 2 && schema->label_names && !strcmp(schema->label_names[0], "-1") &&
            !strcmp(schema->label_names[1], "1");
 }
 
-void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels, size_t count)
+dt_status dt__classes_init(struct dt__classes *classes, const struct dt_schema *schema,
+                           bool numbered)
 {
-    if (schema->targets || !schema_has_signs(schema)) return;
-    for (size_t i = 0; i < count; i++) {
-        int32_t label;
-        memcpy(&label, labels + i * sizeof label, sizeof label);
-        if (label == 0) label = -2; /* neither */
-        label = label == -1 ? 0 : label;
-        memcpy(labels + i * sizeof label, &label, sizeof label);
+    static const int64_t signs[2] = {-1, 1};
+    const int64_t *labels = schema->label_numbers;
+    uint32_t number;
+    *classes = (struct dt__classes){
+        .count = schema->classes, .named = schema->label_names, .numbered = numbered};
+    if (!labels && schema_has_signs(schema)) labels = signs;
+    for (int c = 0; labels && c < schema->classes; c++)
+        DT_TRY(numbers_add(&classes->numbers, labels[c], &number));
+    return dt__dict_add_names(&classes->names, schema->label_names, (size_t)schema->classes);
+}
+
+void dt__classes_free(struct dt__classes *classes)
+{
+    dt__dict_free(&classes->names);
+    dt__dict_free(&classes->numbers);
+}
+
+dt_status dt__class_check(int classes, int64_t position)
+{
+    if (position >= 0 && position < classes) return DT_OK;
+    return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: classes are 0..%d" DECLARE,
+                   position, classes - 1);
+}
+
+dt_status dt__class_of_number(const struct dt__classes *classes, int64_t value, int32_t *out)
+{
+    if (classes->numbers.count) {
+        if (numbers_find(&classes->numbers, value, out)) return DT_OK;
+        return dt_fail(DT_EFORMAT, "label %" PRId64 " was never seen in training" DECLARE, value);
     }
-}
-
-dt_status dt__target_check(const struct dt_targets *of, double value)
-{
-    if (!of->expected || (value >= of->least && value <= of->greatest)) return DT_OK;
-    return dt_fail(DT_EFORMAT, "a target is %g, expected %s", value, of->expected);
-}
-
-dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out)
-{
-    if (value < 0 || value >= schema->classes)
-        return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: classes are 0..%d", value,
-                       schema->classes - 1);
+    DT_TRY(dt__class_check(classes->count, value));
     *out = (int32_t)value;
     return DT_OK;
 }
@@ -73,23 +138,59 @@ static bool class_find(const struct dt__dict *names, const char *text, size_t le
     return found;
 }
 
-dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
-                            bool numbered, const char *text, size_t length, int32_t *out)
+dt_status dt__class_of_text(const struct dt__classes *classes, const char *text, size_t length,
+                            int32_t *out)
 {
     int64_t value;
-    bool is_number, whole = text_whole_number(text, length, &value, &is_number);
-    if (whole && (numbered || !schema->label_names)) return dt__label_of_number(schema, value, out);
-    if (class_find(names, text, length, out)) return DT_OK;
+    bool is_number;
+    const bool named = classes->named && !classes->numbered && !classes->numbers.count;
+    if (!named && text_whole_number(text, length, &value, &is_number))
+        return dt__class_of_number(classes, value, out);
+    if (class_find(&classes->names, text, length, out)) return DT_OK;
     return dt_fail(DT_EFORMAT,
-                   schema->label_names ? "label '%.*s' was never seen in training"
-                                       : "label '%.*s' is not a class number",
+                   classes->named ? "label '%.*s' was never seen in training" DECLARE
+                                  : "label '%.*s' is not a class number",
                    dt__shown(length), text);
+}
+
+void dt__classes_of_labels(const struct dt__classes *classes, unsigned char *labels, size_t count)
+{
+    for (size_t i = 0; i < count && classes->numbers.count; i++) {
+        int32_t label, class = -1;
+        memcpy(&label, labels + i * sizeof label, sizeof label);
+        (void)numbers_find(&classes->numbers, label, &class);
+        memcpy(labels + i * sizeof class, &class, sizeof class);
+    }
+}
+
+dt_status dt__target_check(const struct dt_targets *of, double value)
+{
+    if (!of->expected || (value >= of->least && value <= of->greatest)) return DT_OK;
+    return dt_fail(DT_EFORMAT, "a target is %g, expected %s", value, of->expected);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */
 
-/* The names that data.class_names lists, or has in a file. A name that is missing would give its
- * class the next one's, and a number would be the name of one class and the label of another. */
+/* Adds a name of data.class_names. */
+static dt_status class_name_add(struct dt__labels *labels, struct dt__names *names,
+                                const char *name, size_t length)
+{
+    int64_t value;
+    bool is_number = false;
+    char digits[24];
+    const bool whole = length && text_whole_number(name, length, &value, &is_number);
+    if (!names->count) labels->numeric = whole;
+    /* a name that is missing would give its class the next one's, and a number next to texts would
+     * be the name of one class and the label of another */
+    if (!length || is_number != labels->numeric || whole != is_number)
+        return dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
+                       dt__shown(length), name, names->count);
+    if (!whole) return dt__names_add(names, name, length);
+    length = (size_t)snprintf(digits, sizeof digits, "%" PRId64, value);
+    return dt__names_add(names, digits, length);
+}
+
+/* The names that data.class_names lists, or has in a file. */
 static dt_status labels_read_names(struct dt__labels *labels, const char *key)
 {
     enum { MOST_BYTES = 1 << 26 };
@@ -106,18 +207,16 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
     DT_GUARD(file ? dt_file_read(key, MOST_BYTES, &text, &length) : dt_strdup(key, &text));
     if (file && strlen(text) != length)
         DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
-    rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* behind a byte order mark */
+    rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* after a byte order mark */
     for (const char *name; (name = file ? strsep(&rest, "\n") : dt__list_next(&rest));) {
         length = strcspn(name, "\r");
         dt__text_trim(&name, &length);
-        if (!length && !rest && file) break; /* behind the last line's end */
-        if (!length || dt__text_is_number(name, length))
-            DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
-                             dt__shown(length), name, names.count));
-        DT_GUARD(dt__names_add(&names, name, length));
+        if (!length && !rest && file) break; /* after the last line's end */
+        DT_GUARD(class_name_add(labels, &names, name, length));
     }
     status = dt__labels_add_names(labels, names.items, names.count);
     if (status) dt_fail_prefix(status, "data.class_names: ");
+    labels->named_here = false;
 done:
     dt_free(text);
     dt__names_free(names.items, names.count);
@@ -130,34 +229,53 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
     const char *names = config->data.class_names;
     *labels = (struct dt__labels){.known = known,
                                   .task_given = dt_config_is_given(config, "model.task"),
-                                  .numbered = *names,
-                                  .min = INT64_MAX,
-                                  .max = -1};
+                                  .numbered = *names};
     if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
+    DT_TRY(dt__classes_init(&labels->classes, known, labels->numbered));
     return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
 }
 
 void dt__labels_free(struct dt__labels *labels)
 {
     dt_free(labels->negative);
+    dt__classes_free(&labels->classes);
+    dt__dict_free(&labels->numbers);
     dt__dict_free(&labels->texts);
     *labels = (struct dt__labels){0};
 }
 
-static dt_status labels_learn_number(struct dt__labels *labels, int64_t value)
+void dt__labels_enter(struct dt__labels *labels, const char *path)
 {
-    if (value >= DT__MAX_CLASSES)
-        return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: at most %d classes", value,
-                       DT__MAX_CLASSES);
+    labels->path = path;
+    labels->line = 0;
+    labels->named_here = false;
+}
+
+/* After so many distinct labels one more is an error. */
+static dt_status count_check(const struct dt__labels *labels, const struct dt__dict *seen, int most,
+                             const char *text, size_t length)
+{
+    if (seen->count <= (size_t)most) return DT_OK;
+    const bool numbers = seen == &labels->numbers;
+    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels%s", dt__shown(length),
+                   text, most,
+                   labels->task_given ? ""
+                   : numbers          ? ": set model.task=regress to learn them as values"
+                                      : ": set model.task=classify if they are classes");
+}
+
+static dt_status labels_learn_number(struct dt__labels *labels, int64_t value, uint32_t *out)
+{
+    char text[24];
     if (value < 0 && !labels->negative)
         DT_TRY(labels->line ? dt_format(&labels->negative, "%s:%" PRIu64 ": label %" PRId64,
                                         labels->path, labels->line, value)
                             : dt_format(&labels->negative, "%s: label %" PRId64,
                                         labels->path ? labels->path : "data", value));
-    labels->zero |= value == 0;
-    if (value > labels->max) labels->max = value;
-    if (value < labels->min) labels->min = value;
-    return DT_OK;
+    DT_TRY(numbers_add(&labels->numbers, value, out));
+    if (labels->numbers.count <= DT__MAX_CLASSES) return DT_OK;
+    const int digits = snprintf(text, sizeof text, "%" PRId64, value);
+    return count_check(labels, &labels->numbers, DT__MAX_CLASSES, text, (size_t)digits);
 }
 
 /* A number but for signs and marks is hardly the name of a class. */
@@ -172,19 +290,45 @@ static dt_status first_text_check(const char *text, size_t length)
                    dt_error_text());
 }
 
+/* Whether whole numbers are labels of their own next to the names of classes. */
+static bool names_have_numbers(const struct dt__labels *labels)
+{
+    return labels->numbered && !labels->numeric;
+}
+
+static dt_status labels_find_named(struct dt__labels *labels, const char *text, size_t length,
+                                   int32_t *out_code)
+{
+    const size_t count = labels->texts.count;
+    int64_t value;
+    bool is_number;
+    uint32_t number;
+    if (names_have_numbers(labels) && text_whole_number(text, length, &value, &is_number)) {
+        DT_TRY(labels_learn_number(labels, value, &number));
+        *out_code = (int32_t)(count + number);
+        return DT_OK;
+    }
+    if (class_find(&labels->texts, text, length, out_code)) return DT_OK;
+    return dt_fail(DT_EFORMAT, "label '%.*s' is none of the %zu classes that %s names",
+                   dt__shown(length), text, count,
+                   labels->numbered ? "data.class_names" : "a file before");
+}
+
 dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
                               int32_t *out_code)
 {
+    const char *const whole_text = text;
+    const size_t whole_length = length;
     uint32_t number;
     int64_t value = 0;
     bool is_number;
+    dt__text_trim(&text, &length);
     if (!length)
         return dt_fail(DT_EFORMAT,
                        "the label is empty (data.unlabelled=skip leaves such rows of CSV out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
-        return dt__label_of_text(labels->known, &labels->texts, labels->numbered, text, length,
-                                 out_code);
+        return dt__class_of_text(&labels->classes, whole_text, whole_length, out_code);
     const bool whole = text_whole_number(text, length, &value, &is_number);
     if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
@@ -195,15 +339,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is not a class number; model.task=regress learns such values",
                        dt__shown(length), text);
-    *out_code = (int32_t)value;
-    if (labels->kind == DT__LABELS_NAMED) {
-        const size_t count = labels->texts.count;
-        if (labels->numbered && whole && (uint64_t)value < count) return DT_OK;
-        if (class_find(&labels->texts, text, length, out_code)) return DT_OK;
-        return dt_fail(DT_EFORMAT, "label '%.*s' is none of the %zu classes that %s names",
-                       dt__shown(length), text, count,
-                       labels->numbered ? "data.class_names" : "a file before");
-    }
+    if (labels->kind == DT__LABELS_NAMED) return labels_find_named(labels, text, length, out_code);
     if (!labels->kind && !labels->task_given && !is_number) DT_TRY(first_text_check(text, length));
     if (!labels->kind) labels->kind = is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS;
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
@@ -211,60 +347,75 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
                        "label '%.*s' is %s, unlike the labels before it: write all as numbers, or "
                        "all as texts, such as c1",
                        dt__shown(length), text, is_number ? "a number" : "not a number");
-    if (is_number) return labels_learn_number(labels, value);
-    DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
+    DT_TRY(is_number ? labels_learn_number(labels, value, &number)
+                     : dt__dict_add(&labels->texts, text, length, &number));
     *out_code = (int32_t)number;
     const int most = labels->task_given ? DT__MAX_CLASSES : DT__MAX_TEXT_CLASSES;
-    if (labels->texts.count <= (size_t)most) return DT_OK;
-    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels%s", dt__shown(length),
-                   text, most,
-                   labels->task_given ? "" : ": set model.task=classify if they are classes");
+    return is_number ? DT_OK : count_check(labels, &labels->texts, most, text, length);
 }
 
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
 {
+    char text[24];
     int32_t class;
-    if (labels->known && !labels->named_here && schema_has_signs(labels->known))
-        return value == -1 || value == 1
-                   ? DT_OK
-                   : dt_fail(DT_EFORMAT, "label %" PRId64 " was never seen in training", value);
-    if (labels->known) return dt__label_of_number(labels->known, value, &class);
-    if (labels->kind == DT__LABELS_NAMED)
-        return (uint64_t)value < labels->texts.count
-                   ? DT_OK
-                   : dt_fail(DT_EFORMAT,
-                             "label %" PRId64 " is out of range: %zu classes have names", value,
-                             labels->texts.count);
+    uint32_t number;
+    const bool named = labels->kind == DT__LABELS_NAMED && !labels->numbered;
+    const int count = labels->known ? labels->known->classes : (int)labels->texts.count;
+    if (named || labels->named_here) return dt__class_check(count, value);
+    if (labels->known) return dt__class_of_number(&labels->classes, value, &class);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
+    if (labels->kind == DT__LABELS_NAMED) {
+        const int digits = snprintf(text, sizeof text, "%" PRId64, value);
+        return labels_find_named(labels, text, (size_t)digits, &class);
+    }
     labels->kind = DT__LABELS_NUMBERS;
-    return labels_learn_number(labels, value);
+    return labels_learn_number(labels, value, &number);
+}
+
+dt_status dt__labels_add_width(struct dt__labels *labels, size_t width)
+{
+    if (labels->known) return dt__class_check(labels->known->classes, (int64_t)width - 1);
+    if (labels->declared && (size_t)labels->declared != width)
+        return dt_fail(DT_EMISMATCH, "one-hot rows of %zu classes, the files before have %d", width,
+                       labels->declared);
+    if (labels->kind == DT__LABELS_TEXTS)
+        return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
+    if (!labels->kind) labels->kind = DT__LABELS_NUMBERS;
+    labels->declared = (int)width;
+    return DT_OK;
 }
 
 dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, size_t count)
 {
     const struct dt_schema *known = labels->known;
+    const bool first = !known && labels->kind == DT__LABELS_NONE;
     bool same = labels->texts.count == count;
     labels->named_here = true;
-    for (size_t i = 0; same && i < count; i++)
-        same = !strcmp(dt__dict_text(&labels->texts, i), names[i]);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = names[i];
+        size_t length = strlen(name);
+        uint32_t number;
+        const bool found = dt__dict_find_blank(&labels->texts, name, length, &number);
+        same &= found && number == i;
+        if (!first) continue;
+        dt__text_trim(&name, &length);
+        DT_TRY(dt__dict_add(&labels->texts, name, length, &number));
+        if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
+    }
     if (known && known->label_names && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
     if (labels->kind == DT__LABELS_NAMED && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the files before");
-    if (known || labels->kind == DT__LABELS_NAMED) return DT_OK;
-    if (labels->kind) return dt_fail(DT_EMISMATCH, "it names its classes, the files before do not");
-    for (size_t i = 0; i < count; i++) {
-        uint32_t number;
-        DT_TRY(dt__dict_add(&labels->texts, names[i], strlen(names[i]), &number));
-        if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
-    }
-    labels->kind = DT__LABELS_NAMED;
+    if (labels->kind && labels->kind != DT__LABELS_NAMED)
+        return dt_fail(DT_EMISMATCH, "it names its classes, the files before do not");
+    if (first) labels->kind = DT__LABELS_NAMED;
     return DT_OK;
 }
 
-/* Says, once each, that two texts are the same but for blanks around them, or but for the case of
- * letters. */
+/* ---- what was learned ----------------------------------------------------------------------- */
+
+/* Warns once of two texts that differ in the case of letters alone. */
 static void warn_of_twins(const struct dt__dict *texts)
 {
     enum { MOST = 100 }; /* classes of which all pairs are looked at */
@@ -278,47 +429,93 @@ static void warn_of_twins(const struct dt__dict *texts)
                 dt__dict_text(texts, j), dt__dict_text(texts, i));
         break;
     }
-    for (size_t i = 0; i < texts->count; i++) {
-        const char *whole = dt__dict_text(texts, i), *text = whole;
-        size_t length = texts->entries[i].length;
-        uint32_t other;
-        dt__text_trim(&text, &length);
-        if (!dt__dict_find(texts, text, length, &other) || other == i) continue;
-        dt_warn("'%.40s' and '%.40s' are two classes: labels are told apart by the blanks around "
-                "them, too",
-                whole, dt__dict_text(texts, other));
-        return;
-    }
 }
 
-dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
+/* Numbers that may be amounts are classes only if model.task says so. */
+static dt_status amounts_check(const struct dt__labels *labels, const int64_t *sorted, size_t n)
+{
+    const bool signs = n == 2 && sorted[0] == -1 && sorted[1] == 1;
+    if (labels->task_given || signs) return DT_OK;
+    if (labels->negative)
+        return dt_fail(DT_EFORMAT,
+                       "%s: set model.task=regress to learn the labels as values, or "
+                       "model.task=classify if they are classes",
+                       labels->negative);
+    if (sorted[n - 1] < MOST_UNASKED) return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   "%s: labels are numbers up to %" PRId64 ": set model.task=regress to "
+                   "learn them as values, or model.task=classify if they are classes",
+                   labels->path ? labels->path : "data", sorted[n - 1]);
+}
+
+/* Whether numbers in order are 0..limit - 1, or some of these. */
+static bool numbers_below(const int64_t *sorted, size_t n, size_t limit)
+{
+    return !n || (sorted[0] >= 0 && (uint64_t)sorted[n - 1] < limit);
+}
+
+/* Makes names of numbers. */
+static dt_status numbers_name(struct dt__labels *labels, const int64_t *sorted, size_t n)
+{
+    char text[24];
+    uint32_t number;
+    for (size_t i = 0; i < n; i++) {
+        const int digits = snprintf(text, sizeof text, "%" PRId64, sorted[i]);
+        DT_TRY(dt__dict_add(&labels->texts, text, (size_t)digits, &number));
+    }
+    return DT_OK;
+}
+
+/* *out_names: the numbers are names. */
+static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted, size_t n,
+                                struct dt_schema *schema, bool *out_names)
+{
+    const size_t declared = (size_t)labels->declared;
+    if (declared && !numbers_below(sorted, n, declared))
+        return dt_fail(DT_EFORMAT,
+                       "label %" PRId64 " is out of range: by the width of one-hot rows classes "
+                       "are 0..%zu",
+                       sorted[0] < 0 ? sorted[0] : sorted[n - 1], declared - 1);
+    if (!declared && n == 1)
+        return dt_fail(DT_EMISMATCH, "every label is %" PRId64 ": a classifier needs two classes",
+                       sorted[0]);
+    if (!declared) DT_TRY(amounts_check(labels, sorted, n));
+    *out_names = !declared && !numbers_below(sorted, n, n);
+    if (*out_names) return numbers_name(labels, sorted, n);
+    schema->classes = (int)(declared ? declared : n);
+    return DT_OK;
+}
+
+/* n > 0 numbers next to the names that data.class_names lists: positions, or K numbers for K names.
+ * `sorted` becomes the number of each name. */
+static dt_status finish_class_names(const struct dt__labels *labels, int64_t *sorted, size_t n)
+{
+    const size_t names = labels->texts.count;
+    const bool below = numbers_below(sorted, n, names);
+    if (labels->declared && ((size_t)labels->declared != names || !below))
+        return dt_fail(DT_EFORMAT, "one-hot rows have %d classes, data.class_names names %zu",
+                       labels->declared, names);
+    if (!labels->declared && sorted[0] > 0 && (uint64_t)sorted[n - 1] + 1 == names)
+        return dt_fail(DT_EFORMAT,
+                       "data.class_names has %zu names, but no label is 0: the labels are %zu "
+                       "different numbers, %" PRId64 " to %" PRId64
+                       ": expected a name each, in numeric order, and none ('%s') for class 0. If "
+                       "there is a class 0 that no row has, list the numbers 0,1,... themselves",
+                       names, n, sorted[0], sorted[n - 1], dt__dict_text(&labels->texts, 0));
+    for (size_t i = 0; i < names && below; i++)
+        sorted[i] = (int64_t)i;
+    if (below || n == names) return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   "data.class_names has %zu names, the labels are %zu different numbers, %" PRId64
+                   " to %" PRId64 ": expected a name each, in numeric order",
+                   names, n, sorted[0], sorted[n - 1]);
+}
+
+/* Names of the schema. */
+static dt_status finish_names(const struct dt__labels *labels, struct dt_schema *schema)
 {
     struct dt__names names = {0};
     dt_status status = DT_OK;
-    if (labels->kind == DT__LABELS_NUMBERS) {
-        const bool signs = labels->min == -1 && labels->max == 1 && !labels->zero;
-        if (labels->min == labels->max)
-            return dt_fail(DT_EMISMATCH,
-                           "every label is %" PRId64 ": a classifier needs two classes",
-                           labels->max);
-        if (labels->max >= MOST_UNASKED && !labels->task_given)
-            return dt_fail(DT_EFORMAT,
-                           "%s: labels are numbers up to %" PRId64 ": set model.task=regress to "
-                           "learn them as values, or model.task=classify if they are classes",
-                           labels->path ? labels->path : "data", labels->max);
-        if (labels->negative && !signs)
-            return dt_fail(DT_EFORMAT,
-                           "%s is out of range: classes are 0..max, or -1 and 1, or texts; "
-                           "model.task=regress learns amounts",
-                           labels->negative);
-        if (labels->min > 0)
-            dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and "
-                    "none is class 0: write 0 to %" PRId64 ", or texts",
-                    labels->min, labels->max, labels->max - labels->min);
-        schema->classes = (int)labels->max + 1;
-        if (!labels->negative) return DT_OK;
-        DT_TRY(dt__dict_add_names(&labels->texts, (char *[]){"-1", "1"}, 2));
-    }
     for (size_t i = 0; i < labels->texts.count && !status; i++)
         status = dt__names_add(&names, dt__dict_text(&labels->texts, i),
                                labels->texts.entries[i].length);
@@ -332,4 +529,45 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
         status = dt_fail(DT_EMISMATCH, "every label is '%s': a classifier needs two classes",
                          names.items[0]);
     return status;
+}
+
+dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
+{
+    const size_t n = labels->numbers.count;
+    int64_t *sorted;
+    bool has_names = labels->kind != DT__LABELS_NUMBERS, has_numbers = labels->numeric;
+    dt_status status;
+    DT_TRY(labels->numeric ? names_numbers(&labels->texts, &sorted)
+                           : numbers_sorted(&labels->numbers, labels->texts.count, &sorted));
+    if (!has_names) {
+        DT_GUARD(finish_numbers(labels, sorted, n, schema, &has_names));
+        has_numbers = has_names;
+    } else if (n) {
+        DT_GUARD(finish_class_names(labels, sorted, n));
+        has_numbers = true;
+    }
+    if (has_names) DT_GUARD(finish_names(labels, schema));
+    if (!has_numbers) goto done;
+    dt_free(schema->label_numbers); /* of shards */
+    schema->label_numbers = sorted;
+    return DT_OK;
+done:
+    dt_free(sorted);
+    return status;
+}
+
+size_t dt__labels_codes(const struct dt__labels *labels)
+{
+    const bool named = labels->kind == DT__LABELS_TEXTS || labels->kind == DT__LABELS_NAMED;
+    return (named ? labels->texts.count : 0) + labels->numbers.count;
+}
+
+dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__classes *classes,
+                           size_t code, int32_t *out)
+{
+    const size_t texts = dt__labels_codes(labels) - labels->numbers.count;
+    const char *text = code < texts ? dt__dict_text(&labels->texts, code) : NULL;
+    if (!text) return dt__class_of_number(classes, numbers_at(&labels->numbers, code - texts), out);
+    if (class_find(&classes->names, text, strlen(text), out)) return DT_OK;
+    return dt_fail(DT_EBUG, "label '%s' has no class", text);
 }

@@ -8,64 +8,93 @@
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 
+/* ---- look-up -------------------------------------------------------------------------------- */
+
+/* The classes of a schema, to be found by what files have for them. A number is a class's label
+ * (schema.label_numbers), else its position; a text is its name, or a number. */
+struct dt__classes {
+    int count;
+    bool named;    /* they have names */
+    bool numbered; /* data.class_names: a text may be a number although they have names */
+    struct dt__dict names;
+    struct dt__dict numbers; /* labels as the 8 bytes of an int64_t; empty: positions */
+};
+dt_status dt__classes_init(struct dt__classes *classes, const struct dt_schema *schema,
+                           bool numbered);
+void dt__classes_free(struct dt__classes *classes);
+/* DT_EFORMAT: no class has this label. */
+dt_status dt__class_of_text(const struct dt__classes *classes, const char *text, size_t length,
+                            int32_t *out);
+dt_status dt__class_of_number(const struct dt__classes *classes, int64_t value, int32_t *out);
+/* DT_EFORMAT: no class is at this position. */
+dt_status dt__class_check(int classes, int64_t position);
+/* Replaces labels (count) int32_t by their classes, in place; -1: no class has this label. */
+void dt__classes_of_labels(const struct dt__classes *classes, unsigned char *labels, size_t count);
+
+/* ---- learning ------------------------------------------------------------------------------- */
+
 /* What has been seen of the labels so far, which says what the next one may be:
  *
  *                 as text                             as a number of a binary file
- *     known       a class of the model: its name, or its number if it has none
+ *     known       a class of the model, as above      a class of the model, as above
  *     NONE        a whole number or a text            a whole number
  *     NUMBERS     a whole number                      a whole number
  *     TEXTS       a text, seen before or not          an error
- *     NAMED       the name of a class                 the number of a class
+ *     NAMED       the name of a class                 the position of a class
  *
  * The first label makes NUMBERS or TEXTS of NONE. NAMED are the classes that data.class_names lists
- * or the first file names, before any label; by data.class_names a text may be the number of a
- * class as well. */
+ * or the first file names, before any label. Next to names of data.class_names labels may be whole
+ * numbers as well: positions, or K of them in numeric order for K names. If these names are numbers
+ * themselves, a number is the class of this name. */
 struct dt__labels {
     const struct dt_schema *known; /* NULL: the classes are being learned */
+    struct dt__classes classes;    /* known */
     bool task_given;               /* model.task: many classes are meant */
-    bool numbered;                 /* data.class_names: a text may be a class's number */
-    bool named_here; /* the file at hand names its classes: 0 and 1 where the model has -1 and 1 */
+    bool numbered;                 /* data.class_names lists the names */
+    bool numeric;                  /* which are numbers */
+    bool named_here; /* the file at hand names its classes: its numbers are their positions */
     enum dt__labels_kind {
         DT__LABELS_NONE,
         DT__LABELS_NUMBERS,
         DT__LABELS_TEXTS,
         DT__LABELS_NAMED
     } kind; /* while they are learned */
-    /* NUMBERS */
-    int64_t min, max; /* max -1: none is above */
-    bool zero;        /* a label was 0 */
-    char *negative;   /* the first negative label: "FILE:LINE: label -3" */
-    /* TEXTS: those seen; NAMED, known: the names of the classes, in order */
-    struct dt__dict texts;
-    const char *path; /* where the next label stands; set by the caller */
+    int declared;            /* width of one-hot rows; 0: there are none */
+    struct dt__dict numbers; /* seen, as the 8 bytes of an int64_t */
+    char *negative;          /* the first negative label: "FILE:LINE: label -3" */
+    struct dt__dict texts;   /* TEXTS: those seen; NAMED, known: the names of the classes */
+    const char *path;        /* where the next label is; dt__labels_enter, and the line by the
+                              * caller */
     uint64_t line;
 };
 dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known,
                           const struct dt_config *config);
 void dt__labels_free(struct dt__labels *labels);
+/* The next labels are those of this file, which stays the caller's. */
+void dt__labels_enter(struct dt__labels *labels, const char *path);
 
-/* A label as text stands in a text file. Labels are numbers or texts throughout.
- * *out_code: the class, if it is known; the number; or the number of the text among those seen.
- * DT_EFORMAT: empty, of the other kind, no whole number, too large; or not known. */
+/* A label as text is in a text file. Labels are numbers or texts throughout.
+ * *out_code: the class, if classes are known; else a code, see dt__labels_class.
+ * DT_EFORMAT: empty, of the other kind, no whole number, too many; or not known. */
 dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
                               int32_t *out_code);
 /* A label of a binary file. */
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value);
+/* A file has one-hot rows of this width. DT_EFORMAT: unlike those of the files before. */
+dt_status dt__labels_add_width(struct dt__labels *labels, size_t width);
 /* A file names its classes; all files must name the same. */
 dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, size_t count);
-/* Classes and label_names of the schema: numbers 0..max, or -1 and 1; or the distinct texts; or the
- * names in the order of the file that has them. DT_EFORMAT, DT_EMISMATCH: less than two classes; or
- * more than 1,000 by number, where nothing says that they are classes. */
+/* Classes, label_names and label_numbers of the schema: numbers 0..K-1 that all occur have no
+ * names; other numbers are names in numeric order; texts, in bytewise order; or the names in the
+ * order of data.class_names or of the file that has them. DT_EFORMAT, DT_EMISMATCH: fewer than two
+ * classes; numbers that may be amounts, without model.task; names that do not fit the numbers. */
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema);
+/* Codes that dt__labels_add_text gave, and the class of each: texts come first, then numbers. */
+size_t dt__labels_codes(const struct dt__labels *labels);
+dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__classes *classes,
+                           size_t code, int32_t *out);
 
-/* The class of a label; `names` has the schema's label_names in order; `numbered` as above.
- * DT_EFORMAT: no such label. */
-dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
-                            bool numbered, const char *text, size_t length, int32_t *out);
 /* DT_EFORMAT: a target that the loss does not take. */
 dt_status dt__target_check(const struct dt_targets *of, double value);
-/* Numbers -1 and 1 of a binary file, where those are the two classes, to 0 and 1, in place. */
-void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels, size_t count);
-dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out);
 
 #endif

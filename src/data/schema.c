@@ -15,6 +15,7 @@ dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void 
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_std, targets));
     DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->feature_names, features));
     DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->label_names, (size_t)schema->classes));
+    DT_TRY(visit(arg, DT__MEMBER_NUMBERS, &schema->label_numbers, (size_t)schema->classes));
     DT_TRY(visit(arg, DT__MEMBER_TEXT, &schema->label_column, 1));
     DT_TRY(visit(arg, DT__MEMBER_COLUMNS, &schema->columns, (size_t)schema->ncolumns));
     for (int c = 0; schema->columns && c < schema->ncolumns; c++) {

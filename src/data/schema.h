@@ -4,9 +4,15 @@
 
 #include "dtrain/data.h"
 
-/* What a schema has in memory of its own, a pointer at `member`: floats (count), a text, a list of
- * (count) texts, or (count) columns, whose members come behind it. */
-enum dt__member { DT__MEMBER_FLOATS, DT__MEMBER_TEXT, DT__MEMBER_NAMES, DT__MEMBER_COLUMNS };
+/* What a schema has in memory of its own, a pointer at `member`: floats or int64_t (count), a
+ * text, a list of (count) texts, or (count) columns, whose members follow. */
+enum dt__member {
+    DT__MEMBER_FLOATS,
+    DT__MEMBER_NUMBERS,
+    DT__MEMBER_TEXT,
+    DT__MEMBER_NAMES,
+    DT__MEMBER_COLUMNS
+};
 typedef dt_status dt__member_fn(void *arg, enum dt__member kind, void *member, size_t count);
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg);
 

@@ -185,6 +185,14 @@ static dt_status shard_lay_out(struct job *job)
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
+    if (schema->label_numbers)
+        dt__h5_put(file,
+                   &(struct dt__h5_item){.path = DT__SHARD_GROUP "/label_numbers",
+                                         .type = DT__H5_I64,
+                                         .rank = 1,
+                                         .dims = {(uint64_t)schema->classes},
+                                         .data = schema->label_numbers},
+                   NULL);
     if (schema->label_column)
         dt__h5_put_names(file, DT__SHARD_GROUP "/label", &job->source->schema.label_column, 1);
     if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));

@@ -39,7 +39,7 @@ void dt_source_destroy(struct dt_source *source)
     dt_free(source->files);
     dt__holdout_free(&source->holdout);
     dt_free(source->class_weight);
-    dt__dict_free(&source->label_names);
+    dt__classes_free(&source->classes);
     dt__columns_free(&source->columns);
     dt_free(source->label_class);
     dt__typed_close(&source->typed);
@@ -307,6 +307,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     char ***names = member;
     if (kind == DT__MEMBER_TEXT) return archive_text(archive, member);
     if (kind == DT__MEMBER_FLOATS) return archive_array(archive, member, count, sizeof(float));
+    if (kind == DT__MEMBER_NUMBERS) return archive_array(archive, member, count, sizeof(int64_t));
     if (kind == DT__MEMBER_COLUMNS) {
         DT_TRY(archive_array(archive, member, count, sizeof **columns));
         for (size_t c = 0; archive->reading && *columns && c < count; c++) {
@@ -368,13 +369,14 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     const size_t classes = (size_t)source->schema.classes;
     if (archive->reading) {
         DT_TRY(dt__holdout_init(holdout, holdout->seed, holdout->rows, holdout->count));
-        DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names, classes));
+        DT_TRY(dt__classes_init(&source->classes, &source->schema, source->numbered));
         const bool whole = source->schema.dense == source->schema.features; /* may be CSV */
         DT_TRY(whole ? dt__columns_of_schema(&source->columns, &source->schema)
                      : dt__columns_of_json(&source->columns, &source->schema));
     }
     DT_TRY(archive_array(archive, &source->class_weight, classes, sizeof *source->class_weight));
-    DT_TRY(archive_array(archive, &source->label_class, classes, sizeof *source->label_class));
+    DT_TRY(archive_array(archive, &source->label_class, source->label_codes,
+                         sizeof *source->label_class));
     size_t mapped =
         source->schema.columns ? source->columns.count : 0; /* shards have no columns here */
     DT_TRY(ARCHIVE(mapped));

@@ -7,6 +7,7 @@
 
 #include "data/block.h"
 #include "data/columns.h"
+#include "data/labels.h"
 #include "data/text.h"
 #include "data/typed.h"
 #include "dtrain/base.h"
@@ -70,13 +71,14 @@ struct dt_source {
     bool held_out;     /* this part is the held-out one */
     bool numbered;     /* data.class_names: a text may be a class's number */
     bool gaps;         /* missing values are NaN: what stands for them is being learned */
+    size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
     struct dt__holdout holdout;
     struct dt_schema schema;
-    float *class_weight;         /* (classes) factor by the row's class; NULL: none */
-    struct dt__dict label_names; /* the schema's */
-    struct dt__columns columns;  /* CSV */
-    int32_t *label_class;        /* (classes) of label codes of typed rows; NULL: the same */
+    float *class_weight;        /* (classes) factor by the row's class; NULL: none */
+    struct dt__classes classes; /* the schema's */
+    struct dt__columns columns; /* CSV */
+    int32_t *label_class;       /* (label_codes) the class of each; NULL: the same */
     struct dt__typed typed;      /* text, packed files */
     struct dt__file *files;
     size_t nfiles;

@@ -399,17 +399,15 @@ static void warn_of_encoding(const struct dt_schema *schema)
                 odd);
 }
 
-/* The classes of labels that are texts, numbered as they came. */
+/* The classes of labels, which were numbered as they came. */
 static dt_status label_classes(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
-    const struct dt__dict *texts = &survey->labels.texts;
-    if (!texts->count) return DT_OK;
-    DT_TRY(dt_alloc(texts->count, sizeof *source->label_class, "labels", &source->label_class));
-    for (size_t i = 0; i < texts->count; i++)
-        DT_TRY(dt__label_of_text(&source->schema, &source->label_names, source->numbered,
-                                 dt__dict_text(texts, i), texts->entries[i].length,
-                                 &source->label_class[i]));
+    const size_t codes = source->label_codes = dt__labels_codes(&survey->labels);
+    if (!codes) return DT_OK;
+    DT_TRY(dt_alloc(codes, sizeof *source->label_class, "labels", &source->label_class));
+    for (size_t i = 0; i < codes; i++)
+        DT_TRY(dt__labels_class(&survey->labels, &source->classes, i, &source->label_class[i]));
     return DT_OK;
 }
 
@@ -434,7 +432,7 @@ static dt_status schema_make(struct dt__survey *survey)
                                  source->raw_rows);
     else
         DT_TRY(schema_learn(survey));
-    DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
+    DT_TRY(dt__classes_init(&source->classes, schema, source->numbered));
     if (!survey->known) {
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));

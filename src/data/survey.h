@@ -3,7 +3,6 @@
 #ifndef DATA_SURVEY_H
 #define DATA_SURVEY_H
 
-#include "data/labels.h"
 #include "data/source.h"
 
 struct dt__survey {

@@ -186,7 +186,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     char *record;
     size_t length;
     struct dt__typed *typed = &survey->source->typed;
-    survey->labels.path = file->path;
+    dt__labels_enter(&survey->labels, file->path);
     if (!survey->of->classes) {
         dt_status status = dt__survey_targets(survey, 1 + parser->more);
         if (status) return dt_fail_prefix(status, "%s: ", file->path);
@@ -294,8 +294,7 @@ dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt
         if (reader->next < row) continue;
         DT_TRY(grammar->row(&source->columns, words, typed.count, layout, out));
         const int32_t code = typed.y.label;
-        if (!targets) /* the labels -1 and 1 are classes 0 and 1 */
-            typed.y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
+        if (!targets && source->label_class) typed.y.label = source->label_class[code];
         unsigned char *y = dt__block_y(layout, out, out->rows - 1);
         memcpy(y, &typed.y, sizeof typed.y);
         memcpy(y + sizeof typed.y, words + typed.count - more, more * sizeof *words);

@@ -208,7 +208,7 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
         return dt_fail(
             DT_EUSAGE, "eval.metric=%s: there is none of a model with %d outputs for %s%s",
             METRICS[index].name, nout, task->name,
-            metric == DT_METRIC_AUC ? " (auc is of two classes: 0 and 1, or two texts)" : "");
+            metric == DT_METRIC_AUC ? " (auc is of two classes)" : "");
     *out = (struct dt_metric_score){.name = METRICS[index].name,
                                     .value = values ? value_of(index, values) : (double)NAN,
                                     .more_is_better = METRICS[index].more_is_better};

@@ -31,6 +31,7 @@ static const struct dt__record SCHEMA[] = {
     ROW("/schema/target_std", F32, schema.target_std, OPTIONAL, OF(schema.targets)),
     ROW("/schema/feature_names", TEXT, schema.feature_names, OPTIONAL, OF(schema.features)),
     ROW("/schema/label_names", TEXT, schema.label_names, OPTIONAL, OF(schema.classes)),
+    ROW("/schema/label_numbers", I64, schema.label_numbers, OPTIONAL, OF(schema.classes)),
     {0},
 };
 

@@ -19,14 +19,37 @@ static dt_status rows_read(const struct dt_job *job, const struct dt_source *sou
     return dt_table_read(*table, begin, rows, out);
 }
 
+/* Prints the table of labels that are other numbers than their classes. */
+static void advise_numbers(const struct dt_schema *schema)
+{
+    enum { MOST = 20 };
+    struct dt_text table = {0};
+    char *text = NULL;
+    bool same = true, own = true; /* labels are the classes; names are the labels */
+    for (int c = 0; schema->label_numbers && c < schema->classes; c++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)schema->label_numbers[c]);
+        const char *name = schema->label_names ? schema->label_names[c] : number;
+        same &= schema->label_numbers[c] == c;
+        const bool is_own = strcmp(name, number) == 0;
+        own &= is_own;
+        if (c < MOST)
+            dt_text_add(&table, "%s%d is %s%s%s%s%s", c ? ", " : "", c, c ? "" : "label ", number,
+                        is_own ? "" : " (", is_own ? "" : name, is_own ? "" : ")");
+    }
+    if (!dt_text_end(&table, &text) && text && !same && (schema->classes > 2 || !own))
+        dt_info("class %s%s", text, schema->classes > MOST ? ", ..." : "");
+    dt_free(text);
+}
+
 void dt__advise_labels(const struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
+    advise_numbers(schema);
     if (schema->classes == 2 && schema->label_names) {
         const char *one = schema->label_names[1], *other = schema->label_names[0];
         char turn[256] = "";
-        if (!*job->config->data.class_names && strcmp(other, "-1") != 0 && !strpbrk(one, ", '") &&
-            !strpbrk(other, ", '"))
+        if (!*job->config->data.class_names && !strpbrk(one, ", '") && !strpbrk(other, ", '"))
             snprintf(turn, sizeof turn, "; data.class_names=%s,%s turns them round", one, other);
         dt_info("two classes: '%s' is the positive one, '%s' the negative%s", one, other, turn);
     }

@@ -64,7 +64,7 @@ wrong() { # TEXT KEY...
     "$dtrain" data.train="$tmp/a.csv" data.missing=mean run.dir="$tmp/wrong" "$@" 2>"$tmp/log" && fail "no error: $*"
     grep -q "^dtrain: error: .*$text" "$tmp/log" || fail "$(cat "$tmp/log")"
 }
-wrong "label '2' is none of the 2 classes that data.class_names names" data.class_names=a,b
+wrong "data.class_names has 2 names, the labels are 3 different numbers, 0 to 2" data.class_names=a,b
 wrong "'7' is no name for class 1" data.class_names=a,7,c
 wrong "'' is no name for class 1" data.class_names=a,,c
 wrong "two classes are named 'a'" data.class_names=a,b,a

@@ -92,7 +92,7 @@ signed() { "$dtrain" eval "$tmp/signed" data.eval="$1" 2>"$tmp/err" | json accur
 check_ge 'accuracy on rows of signs' "$(signed "$tmp/signs.svm")" 0.9
 check_eq 'and on their shards' "$(signed "$tmp/signs/*.h5")" "$(signed "$tmp/signs.svm")"
 check_eq 'what inspect says of a shard' "$("$dtrain" inspect "$tmp/signs/shard-00000-of-00002.h5" | tail -n +2 | paste -sd,)" \
-    '  /x  (100, 2) floats of 32 bits,  /y  (100) integers of 32 bits,  /label_names  (2) texts'
+    '  /x  (100, 2) floats of 32 bits,  /y  (100) integers of 32 bits,  /label_names  (2) texts,  /dtrain/label_numbers  (2) integers of 64 bits'
 # The features of a sparse row, whole.
 check_eq 'features of a sparse row' "$("$dtrain" predict "$tmp/s3" data.eval="$tmp/a.svm" predict.features=yes 2>"$tmp/err" |
     sed -n '1s/.*"features":\[\([^]]*\)\].*/\1/p')" "$(head -n 1 "$tmp/whole.csv" | cut -d, -f2-)"
@@ -208,10 +208,10 @@ wrong 'does not take sparse rows' "$(awk 'BEGIN {for (i = 0; i < 40; i++) print 
 wrong 'index from 1 to 16777216' '1 1:1\n0 2147483648:1\n'
 wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
 wrong 'only one (is data.separator another? is line 1 a title?)' 'a,y\n1,0\n2,1\n' data.separator=';'
-wrong 'auc is of two classes: 0 and 1, or two texts' 'a,y\n1,1\n2,2\n' eval.metric=auc
+wrong 'auc is of two classes' 'a,y\n1,1\n2,2\n3,4\n' eval.metric=auc
 [ -e "$tmp/wrong/config.ini" ] && fail 'a metric that the model lacks is found late'
 grep -q 'rows to learn from' "$tmp/out" && fail 'a start that says what does not come'
-grep -q 'none is class 0: write 0 to 1, or texts' "$tmp/out" || { cat "$tmp/out"; fail 'classes 1 and 2'; }
+grep -q 'class 0 is label 1, 1 is 2, 2 is 4$' "$tmp/out" || { cat "$tmp/out"; fail 'no table of labels'; }
 wrong "'inf' is not a finite number$" 'a,y\n1,0\ninf,1\n'
 wrong 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 wrong 'this is UTF-16 text.*UTF-16BE' '\0a\0,\0y\0\n'

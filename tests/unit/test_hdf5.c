@@ -910,7 +910,7 @@ static const struct {
     {nan_y, "a.h5: /y: row 3: label nan is not a finite number"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
     {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
-    {negative_y, "a.h5: label -1 is out of range: classes are 0..max, or -1 and 1"},
+    {negative_y, "a.h5: label -1: set model.task=regress"},
     {group_x, "a.h5: /x is not a data set"},
     {empty_x, "a.h5: /x is empty"},
     {scalar_x, "a.h5: /x has no proper dimensions"},

@@ -16,7 +16,7 @@ END_TEST
 START_TEST(format_is_told_by_content)
 {
     const float x[] = {1, 0, 0, 0, 0, 7};
-    const int32_t labels[] = {3, 0};
+    const int32_t labels[] = {1, 0};
     put_text("a", "\xEF\xBB\xBF" "3 1:1\n");
     put_text("b.txt", "0 3:7\n");
     set("data.train=a,b.txt");
