@@ -44,6 +44,7 @@ struct dt_schema {
     double clip;    /* and that within -clip to clip; 0: wherever it is */
     int ncolumns;   /* of a table; 0: see columns */
     int hash_bits;  /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
+    int hash_trims; /* 1: without the blanks around them */
     float *mean;    /* (features), NULL without normalisation */
     float *inv_std; /* (features), 1 where a feature is constant */
     float *target_mean;        /* (targets) learned is (y - mean) / std; NULL: y as it stands */

@@ -29,6 +29,7 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
                                     .texts = strcmp(config->data.categories, "none") != 0,
                                     .dates = config->data.dates == DT_DATES_AUTO,
                                     .learning = true,
+                                    .hash_trims = true,
                                     .hash_bits = (int)config->data.hash_bits};
     return DT_OK;
 }
@@ -46,14 +47,16 @@ int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBE
     return dt__dates_numbers(&dates);
 }
 
-uint32_t dt__column_code(const struct dt__column *column, int hash_bits, size_t at,
-                         const char *text, size_t length)
+uint32_t dt__column_code(const struct dt__columns *columns, size_t at, const char *text,
+                         size_t length)
 {
+    const struct dt__dict *dict = &columns->items[at].dict;
+    const uint64_t mask = (UINT64_C(1) << columns->hash_bits) - 1;
     uint32_t number;
-    if (hash_bits)
-        return (uint32_t)(dt__text_hash(text, length, at + 1) & ((UINT64_C(1) << hash_bits) - 1));
-    if (dt__dict_find_blank(&column->dict, text, length, &number)) return number;
-    return (uint32_t)column->dict.count; /* all others */
+    if (columns->hash_bits && columns->hash_trims) dt__text_trim(&text, &length);
+    if (columns->hash_bits) return (uint32_t)(dt__text_hash(text, length, at + 1) & mask);
+    if (dt__dict_find_blank(dict, text, length, &number)) return number;
+    return (uint32_t)dict->count; /* all others */
 }
 
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
@@ -61,6 +64,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
     const int count = schema->columns ? schema->ncolumns : schema->features;
     struct dt__columns made = {
         .count = (size_t)count, .hash_bits = schema->hash_bits, .numbers = schema->features};
+    made.hash_trims = schema->hash_trims;
     dt_status status = DT_OK;
     DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
     for (int c = 0; c < count; c++) {
@@ -77,7 +81,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
             dt__dates_parse_form(from->categories[0], &column->dates);
         if (column->kind == DT_COLUMN_CATEGORY) {
             made.entries++;
-            column->blank = dt__column_code(column, made.hash_bits, (size_t)c, "", 0);
+            column->blank = dt__column_code(&made, (size_t)c, "", 0);
             if (column->first < made.numbers)
                 made.numbers = column->first; /* numbers, flags before */
         }
@@ -390,6 +394,7 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;
         schema->hash_bits = learned.hash_bits;
+        schema->hash_trims = learned.hash_bits && learned.hash_trims;
         if (learned.hash_bits && config->data.min_count > 1)
             dt_warn("data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
                     "share no entry",
@@ -407,7 +412,8 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         DT_GUARD(dt_alloc(dict->count, sizeof *to->map, "categories", &to->map));
         to->ncodes = dict->count;
         for (size_t i = 0; i < dict->count; i++)
-            to->map[i] = dt__column_code(to, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
+            to->map[i] =
+                dt__column_code(columns, c, dt__dict_text(dict, i), dict->entries[i].length);
     }
 done:
     dt__columns_free(&learned);
@@ -416,16 +422,17 @@ done:
 
 /* ---- in a file ------------------------------------------------------------------------------ */
 
-/* "DENSE HASH_BITS NAMED", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A name may
- * be empty: NAMED, which files had not at first, tells a table with a header. */
+/* "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A
+ * name may be empty: NAMED tells a table with a header. Files had neither it nor HASH_TRIMS at
+ * first. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
 {
     struct dt__names columns = {0}, categories = {0};
     char path[PATH_SIZE], head[32], *line = NULL;
     dt_status status;
-    snprintf(head, sizeof head, "%d %d %d", schema->dense, schema->hash_bits,
-             schema->columns && schema->columns[0].name);
+    snprintf(head, sizeof head, "%d %d %d %d", schema->dense, schema->hash_bits,
+             schema->columns && schema->columns[0].name, schema->hash_trims);
     DT_GUARD(dt__names_add(&columns, head, strlen(head)));
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
@@ -491,7 +498,8 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
 {
     size_t at = 0;
     int named = 0;
-    if (sscanf(columns->items[0], "%d %d %d", &schema->dense, &schema->hash_bits, &named) < 2 ||
+    if (sscanf(columns->items[0], "%d %d %d %d", &schema->dense, &schema->hash_bits, &named,
+               &schema->hash_trims) < 2 ||
         schema->hash_bits < 0 || schema->hash_bits > 30)
         return dt_fail(DT_EFORMAT, "%s/columns are malformed", group);
     for (size_t c = 1; c < columns->count; c++) {

@@ -48,6 +48,7 @@ struct dt__columns {
     size_t count;
     int missing;   /* enum dt_missing */
     int hash_bits; /* 0: a dictionary a column */
+    bool hash_trims; /* texts are hashed without the blanks around them */
     bool learning;
     /* learning */
     bool texts, dates; /* columns of them may be categories, and numbers */
@@ -79,9 +80,9 @@ void dt__columns_tell_unknown(const struct dt__columns *columns, const char *pat
 /* As a list of columns takes it: its name, or its number where that would be read as another. */
 enum { DT__PLACE_SIZE = 64 };
 void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE]);
-/* Settled: the code of a text in a column of categories; `at` is its place among all. */
-uint32_t dt__column_code(const struct dt__column *column, int hash_bits, size_t at,
-                         const char *text, size_t length);
+/* Settled, or hashed: the code of a text in column `at`, which is of categories. */
+uint32_t dt__column_code(const struct dt__columns *columns, size_t at, const char *text,
+                         size_t length);
 
 /* Where a shard of a table keeps them: no name of the user's own data. */
 #define DT__SHARD_GROUP "/dtrain"

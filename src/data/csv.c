@@ -149,10 +149,12 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
     if (column->kind == DT_COLUMN_CATEGORY) {
         if (length && memchr(text, 0, length))
             return dt_fail(DT_EFORMAT, "a byte of zero in a text");
-        if (columns->learning && !columns->hash_bits)
+        if (columns->learning && !columns->hash_bits) {
+            dt__text_trim(&text, &length);
             DT_TRY(dt__dict_add(&column->dict, text, missing ? 0 : length, out));
-        else if (!missing)
-            *out = dt__column_code(column, columns->hash_bits, index, text, length);
+        } else if (!missing) {
+            *out = dt__column_code(columns, index, text, length);
+        }
     } else if (missing) {
         if (columns->learning) column->missing++;
     } else if (column->kind == DT_COLUMN_DATE) {

@@ -313,7 +313,7 @@ dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, 
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (; dt__json_next(json) == ':'; keys++) {
         const struct dt__cell name = json->token;
-        if (!rows->seen || !dt__dict_find(&rows->columns->names, name.text, name.length, &column)) {
+        if (!rows->seen || !dt__dict_find_blank(&rows->columns->names, name.text, name.length, &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_pass(json, dt__json_next(json));
             continue;

@@ -89,6 +89,19 @@ done:
     return status;
 }
 
+/* Finds the first member of an object whose name is this one with blanks around it. */
+static void member_find_blank(struct dt__json object, const char *name, struct dt__json *out)
+{
+    dt__json_next(&object);
+    while (!out->at && dt__json_next(&object) == ':') {
+        const char *text = object.token.text;
+        size_t length = object.token.length;
+        dt__text_trim(&text, &length);
+        if (length == strlen(name) && !memcmp(text, name, length)) *out = object;
+        dt__json_pass(&object, dt__json_next(&object));
+    }
+}
+
 /* A text without its quotes, any other value as it stands. */
 static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 {
@@ -96,6 +109,7 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
         const char *const name = rows->keep.items[k];
         struct dt__json object = *json, value;
         DT_TRY(dt__json_members(&object, dt__json_next(&object), &name, 1, &value));
+        if (!value.at) member_find_blank(*json, name, &value);
         if (!value.at) return dt_fail(DT_EFORMAT, "column '%s' of predict.keep is missing", name);
         const char token = dt__json_next(&value);
         struct dt__cell cell = value.token;

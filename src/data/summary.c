@@ -34,8 +34,10 @@ struct summary {
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
     bool falls;                /* a number is not above the one before */
-    struct dt__dict distinct;  /* up to MOST_DISTINCT, */
+    struct dt__dict distinct;  /* up to MOST_DISTINCT, without the blanks around them, */
+    struct dt__dict exact;     /* texts among these, with the blanks, */
     uint64_t counted;          /* of so many values */
+    size_t trimmed;            /* distinct texts without the blanks */
     struct dt__dates dates;    /* of texts that are dates */
     char odd[VALUE_WIDTH + 1]; /* the first text, or that of a date which is not read as those */
     uint64_t odd_line;         /* before it; and its line */
@@ -97,6 +99,22 @@ static bool has_unit(const char *text, size_t length)
     return digits && !name && begin + (length - end) <= MOST_LETTERS;
 }
 
+/* A value, and, of a text, how it is written. */
+static dt_status distinct_add(struct summary *summary, const struct dt__cell *cell,
+                              enum dt__number kind)
+{
+    const size_t before = summary->distinct.count;
+    const char *text = cell->text;
+    size_t length = cell->length;
+    uint32_t number;
+    dt__text_trim(&text, &length);
+    DT_TRY(dt__dict_add(&summary->distinct, text, length, &number));
+    summary->counted++;
+    if (kind != DT__NUMBER_BAD) return DT_OK;
+    summary->trimmed += summary->distinct.count - before;
+    return dt__dict_add(&summary->exact, cell->text, cell->length, &number);
+}
+
 static dt_status summary_add(struct summary *summary, const struct dt__cell *cell, uint64_t line)
 {
     double value;
@@ -105,13 +123,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         summary->missing++;
         return DT_OK;
     }
-    if (summary->distinct.count < MOST_DISTINCT) {
-        DT_TRY(dt__dict_add(&summary->distinct, cell->text, cell->length, &number));
-        summary->counted++;
-    }
+    const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
+    if (summary->distinct.count < MOST_DISTINCT) DT_TRY(distinct_add(summary, cell, kind));
     if (summary->shown < SHOWN_VALUES)
         value_copy(cell->text, cell->length, summary->first[summary->shown++]);
-    const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
         const bool first = !summary->texts++, read = !summary->unread;
         const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
@@ -362,6 +377,11 @@ static void print_odd(const struct table *table, FILE *out)
     for (const struct summary *column = table->columns; column < table->end; column++) {
         const char *type = column->type, *name = column->name;
         if (column->role < 0 && column->role != DT__ROLE_LABEL) continue;
+        if (column->exact.count > column->trimmed)
+            fprintf(out,
+                    "; %s: %zu values differ from others in the blanks around them alone: they are "
+                    "the same texts\n",
+                    name, column->exact.count - column->trimmed);
         if (!column->texts && column->points > SOME_POINTS && column->points < column->numbers &&
             column->thirds == column->points)
             fprintf(out,
@@ -536,7 +556,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     status = print_advice(&table, lines);
 done:
     for (struct summary *column = table.columns; column < table.end; column++)
-        dt__dict_free(&column->distinct);
+        dt__dict_free(&column->distinct), dt__dict_free(&column->exact);
     dt_free(table.columns);
     dt__header_free(&table.header);
     dt__lines_close(&table.lines);

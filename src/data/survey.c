@@ -91,11 +91,18 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
     const struct dt__columns *columns = &survey->source->columns;
     for (size_t i = 0; i < names->count; i++) {
         const char *name = before ? before[i] : i < columns->count ? columns->items[i].name : NULL;
-        if (name && strcmp(name, names->items[i]))
+        if (name && !dt__text_same(name, names->items[i]))
             return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
                            names->items[i], name);
     }
     if (before || survey->known) return DT_OK;
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        size_t length = strlen(name);
+        dt__text_trim(&name, &length);
+        memmove(names->items[i], name, length);
+        names->items[i][length] = 0;
+    }
     schema->feature_names = names->items;
     *names = (struct dt__names){0};
     return DT_OK;
@@ -104,14 +111,15 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
 {
     struct dt_schema *schema = &survey->source->schema;
-    bool same = schema->ncolumns == read->ncolumns && schema->hash_bits == read->hash_bits;
+    bool same = schema->ncolumns == read->ncolumns && schema->hash_bits == read->hash_bits &&
+                schema->hash_trims == read->hash_trims;
     for (int c = 0; same && c < read->ncolumns; c++) {
         const struct dt_column *a = &schema->columns[c], *b = &read->columns[c];
         same = a->kind == b->kind && a->first == b->first && a->flag == b->flag &&
                a->ncategories == b->ncategories &&
-               !strcmp(a->name ? a->name : "", b->name ? b->name : "");
+               dt__text_same(a->name ? a->name : "", b->name ? b->name : "");
         for (int i = 0; same && i < b->ncategories; i++)
-            same = !strcmp(a->categories[i], b->categories[i]);
+            same = dt__text_same(a->categories[i], b->categories[i]);
     }
     if (schema->columns && !same)
         return dt_fail(DT_EMISMATCH, "its columns are unlike those of the data before");
@@ -119,6 +127,7 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
     schema->columns = read->columns;
     schema->ncolumns = read->ncolumns;
     schema->hash_bits = read->hash_bits;
+    schema->hash_trims = read->hash_trims;
     read->columns = NULL;
     return DT_OK;
 }

@@ -81,6 +81,14 @@ void dt__text_trim(const char **text, size_t *length)
         --*length;
 }
 
+bool dt__text_same(const char *a, const char *b)
+{
+    size_t one = strlen(a), other = strlen(b);
+    dt__text_trim(&a, &one);
+    dt__text_trim(&b, &other);
+    return one == other && !memcmp(a, b, one);
+}
+
 bool dt__text_is_missing(const char *text, size_t length)
 {
     static const char *const words[] = {"",  "NA",   "N/A",  "NaN", "null",

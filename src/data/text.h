@@ -27,6 +27,8 @@ static inline int dt__shown(size_t length)
 
 /* Text without the blanks and tabs around it. */
 void dt__text_trim(const char **text, size_t *length);
+/* Whether two texts are the same without them. */
+bool dt__text_same(const char *a, const char *b);
 
 enum dt__number { DT__NUMBER_GOOD, DT__NUMBER_BAD, DT__NUMBER_NOT_FINITE };
 

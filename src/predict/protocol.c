@@ -127,7 +127,7 @@ static dt_status request_read_named(struct dt__request *request, struct dt__json
             if (input.at) return dt_fail(DT_EFORMAT, "'input' stands twice");
             input = *json;
             dt__json_pass(json, dt__json_next(json));
-        } else if (dt__dict_find(names, json->token.text, json->token.length, &column)) {
+        } else if (dt__dict_find_blank(names, json->token.text, json->token.length, &column)) {
             DT_TRY(request_read_column(request, json, column));
         } else {
             dt__json_pass(json, dt__json_next(json));
@@ -197,7 +197,7 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
             typed |= dt__cell_is(type->token, types[t]);
     if (!typed) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
     if (!name->at || dt__json_next(name) != '"') return DT_OK;
-    if (!dt__dict_find(&columns->names, name->token.text, name->token.length, &out->column))
+    if (!dt__dict_find_blank(&columns->names, name->token.text, name->token.length, &out->column))
         return DT_OK;
     DT_TRY(shape_check(out, &rows, &width));
     if (width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", width);

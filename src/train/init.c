@@ -35,7 +35,7 @@ static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema
     for (int i = 0; i < to->features; i++) {
         const char *text = to->feature_names[i];
         const bool stays = i < from->features && strcmp(from->feature_names[i], text) == 0;
-        const bool found = dt__dict_find(&names, text, strlen(text), &name);
+        const bool found = dt__dict_find_blank(&names, text, strlen(text), &name);
         match[i] = stays ? (uint32_t)i : found ? input[name] : UINT32_MAX;
         same &= stays;
     }

@@ -243,7 +243,20 @@ texts() { rm -rf "$tmp/texts"; job 1 run.dir="$tmp/texts" model.kind=linear data
 texts data.train="$tmp/blank.csv" data.label=income
 sed 's/, /,/g' "$tmp/blank.csv" >"$tmp/plain.csv"
 for file in blank plain; do check_eq "accuracy on $file.csv" "$("$dtrain" eval "$tmp/texts" data.eval="$tmp/$file.csv" 2>/dev/null | json accuracy)" 1; done
-check_eq 'a text without its blank' "$(echo '{"age": 30, "work": "Private"}' | "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" ' >50K'
+check_eq 'a text without its blank' "$(echo '{"age": 30, "work": "Private"}' | "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" '>50K'
+# Dictionaries have no blanks, hashes neither; inspect counts what that merges, and names in JSON may have them.
+awk 'BEGIN {srand(9); print " Flow Duration , kind , y"; for (i = 0; i < 90; i++) print rand() "," (i % 2 ? " Paris,no" : i % 3 ? "Rome , yes" : "Paris,yes ")}' >"$tmp/spaced.csv"
+"$dtrain" inspect "$tmp/spaced.csv" >"$tmp/out" 2>&1
+grep -q '^; kind: 1 values differ from others in the blanks around them alone' "$tmp/out" || { cat "$tmp/out"; fail 'no count of merged texts'; }
+grep -q '^; y: 1 values differ' "$tmp/out" || { cat "$tmp/out"; fail 'no count of merged labels'; }
+for bits in 0 6; do
+    texts data.train="$tmp/spaced.csv" data.hash_bits=$bits
+    [ $bits = 6 ] || "$dtrain" inspect "$tmp/texts" | grep -q '^features *4,' || fail 'texts that differ in blanks are two'
+    for row in '{"Flow Duration":0.5,"kind":"Rome","id":3}' '{" Flow Duration":0.5,"kind ":" Rome"," id":3}' '{"Flow Duration ":0.5," kind":"Rome\t","id ":3}'; do
+        printf '%s\n' "$row" | "$dtrain" predict "$tmp/texts" predict.keep=id 2>&1 | grep -v 'predict:'
+    done >"$tmp/out"
+    check_eq 'answers to one row' "$(sort -u "$tmp/out" | grep -c '^{"id":"3","class":1,"label":"yes",')/$(sort -u "$tmp/out" | wc -l)" 1/1
+done
 grep -q 'taken as texts\|not UTF-8' "$tmp/log" && { cat "$tmp/log"; fail 'a warning of plain texts'; }
 printf 'Gr\366\337e,y\n1,0\n2,1\n3,0\n4,1\n' >"$tmp/latin.csv"
 rm -rf "$tmp/texts"
