@@ -9,7 +9,7 @@
 hosts_up 2
 hosts_slots 2 2
 make_csv "$tmp/data.csv"
-keys="data.train=$tmp/data.csv model.hidden=200,60 train.batch=61 train.max_steps=20 run.replicas=4 \
+keys="data.train=$tmp/data.csv model.hidden=400,300 train.batch=61 train.max_steps=20 run.replicas=4 \
 run.reproducible=yes data.eval_fraction=0.1 export.latest=no export.best=no"
 
 # one DIR KEY...: one process; two DIR KEY...: four ranks on two hosts.

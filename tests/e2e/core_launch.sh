@@ -73,12 +73,13 @@ wait $!
 check_eq 'exit code of a job that dies at every start' $? 1
 check_eq 'its starts' "$(grep -c 'launch: .* at step 60: the job ended without an error line' "$dir.err")" 3
 
-# One that has lost all ranks and does not end is ended: a killed dtrain stays a zombie below it.
+# One that has lost all ranks and does not end is ended, under whatever name launch was called.
 as_mpirun "$tmp/hanging" <<END
 [ ! -e "$tmp/hung" ] || exec $true_mpirun "\$@"
 touch "$tmp/hung"
 echo 'dtrain: starting' >&2
 "$tmp/dtrain" 1 &
+sleep 1000 &
 exec sleep 1000
 END
 cp "$(command -v sleep)" "$tmp/dtrain"

@@ -39,7 +39,13 @@ same every plain
 # ---- a rounded wire ---------------------------------------------------------------------------------
 several q8 "$net" train.wire=q8 train.groups=2 train.clip_norm=0.5
 other q8 plain
-several q8-local "$net" train.wire=q8 train.local_steps=4 train.groups=2 train.local_after=4
+# Stopped where the groups are about to take a copy of the state each, and after their first round.
+local="train.wire=q8 train.local_steps=4 train.groups=2 train.local_after=12"
+run 1 q8-local "$net" $local
+run 3 q8-local-half "$net" $local train.max_steps=12
+run 2 q8-local-half "$net" $local train.max_steps=16
+run 3 q8-local-half "$net" $local
+same q8-local-half q8-local
 expect_error 2 'train.wire: with train.exchange=reduce' 1 data.train="$tmp/data.csv" run.dir="$tmp/none" \
     train.wire=q8 train.exchange=reduce
 

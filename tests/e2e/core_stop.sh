@@ -1,6 +1,6 @@
 #!/bin/sh
 # A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
-# again: USR1 to mpirun, TERM to one rank, USR1 to one process. Would catch a lost step, a signal that is not agreed on,
+# again: USR1 to mpirun, TERM to the bank, USR1 to one process. Would catch a lost step, a signal that is not agreed on,
 # and an exit before the save.
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -28,7 +28,7 @@ stop() {
 }
 ask() { kill -USR1 "$(pid "$tmp/$1" mpirun)"; }
 stop usr1
-ask() { kill -TERM "$(pid "$tmp/$1" dtrain)"; }
+ask() { kill -TERM "$(pid "$tmp/$1" dtrain 0)"; }
 stop term
 
 # One process alone, which starts no daemon of MPI (that may crash it at its end), and makes no directory of

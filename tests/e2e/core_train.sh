@@ -37,6 +37,7 @@ same() {
 good 1 one
 check_eq 'rows held out' "$(record "$tmp/one" eval rows)" 600
 check_ge 'accuracy' "$(record "$tmp/one" eval accuracy)" 0.8
+check_ge 'loss in training, with dropout' "$(record "$tmp/one" final loss)" "$(record "$tmp/one" eval loss)"
 good 3 three
 same three
 check_eq 'losses of three ranks' "$(losses three 0)" "$(losses one 0)"
@@ -48,8 +49,8 @@ for key in rows loss accuracy confusion; do
 done
 
 # ---- killed, and resumed with other ranks -----------------------------------------------------------
-run 3 killed test.slow_rank=1 test.slow_secs=0.05 &
-settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+run 3 killed test.slow_rank=1 test.slow_secs=0.1 &
+settle grep -q '"kind":"checkpoint","step":[5-9]' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
 kill -KILL "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
 by_itself $?
@@ -61,7 +62,7 @@ same killed
 check_eq 'losses after the resume' "$(losses killed "$from")" "$(losses one "$from")"
 # Time adds up over the starts. Speed is that of this start: 70 rows in 0.05 s are 1,400 a second, and a
 # record may come late; with rows of before the kill it is 3,700.
-check_ge 'seconds of both starts' "$(record "$tmp/killed" final wall_secs)" 5
+check_ge 'seconds of both starts' "$(record "$tmp/killed" final wall_secs)" 7.4
 check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort -g | tail -n 1)" 2400
 
 # ---- refused ----------------------------------------------------------------------------------------
