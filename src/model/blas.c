@@ -1,8 +1,8 @@
 /* Matrix products by oneDNN or OpenBLAS.
  *
- * OpenBLAS is loaded here, by name, at the first need of it: it reads OPENBLAS_CORETYPE, its
- * kernel, and starts threads as it loads, so the kernel must be chosen and signals blocked
- * before. */
+ * OpenBLAS reads OPENBLAS_CORETYPE, its kernel, and starts threads as it loads: so the kernel is
+ * chosen and signals are blocked before. Where oneDNN multiplies, OpenBLAS is loaded only for what
+ * it transposes. */
 #include "model/blas.h"
 
 #include "base/library.h"
@@ -27,8 +27,7 @@ void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigne
 static struct {
     pthread_mutex_t lock; /* while it is chosen */
     bool chosen, onednn;
-    char users[32];  /* OPENBLAS_CORETYPE, as this process found it, */
-    char loaded[32]; /* and what it said at the last loading */
+    char loaded[32]; /* OPENBLAS_CORETYPE at the last loading of OpenBLAS */
     char name[64];   /* of the kernel, with bf16's */
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -67,8 +66,9 @@ static void variable_set(const char *name, const char *value)
 static dt_status openblas_load(const char *kernel)
 {
     const char *now = getenv("OPENBLAS_CORETYPE"), *suited = dt__blas_kernel_by_features();
-    if (!blas.chosen && now) snprintf(blas.users, sizeof blas.users, "%s", now);
-    if (!kernel || !strcasecmp(kernel, DT__ONEDNN)) kernel = *blas.users ? blas.users : NULL;
+    char users[32];
+    snprintf(users, sizeof users, "%s", now ? now : "");
+    if (!kernel || !strcasecmp(kernel, DT__ONEDNN)) kernel = *users ? users : NULL;
     if (library.handle && !strcasecmp(kernel ? kernel : "", blas.loaded)) return DT_OK;
     snprintf(blas.loaded, sizeof blas.loaded, "%s", kernel ? kernel : "");
     const bool threads = getenv("OPENBLAS_NUM_THREADS");
@@ -80,8 +80,17 @@ static dt_status openblas_load(const char *kernel)
         status = openblas_reload();
     }
     /* What the program starts is to find them as it has set them. */
-    variable_set("OPENBLAS_CORETYPE", *blas.users ? blas.users : NULL);
+    variable_set("OPENBLAS_CORETYPE", *users ? users : NULL);
     if (!threads) variable_set("OPENBLAS_NUM_THREADS", NULL);
+    return status;
+}
+
+/* Loads OpenBLAS with the kernel for this CPU, if it is not loaded with one yet. */
+static dt_status openblas_need(void)
+{
+    pthread_mutex_lock(&blas.lock);
+    const dt_status status = library.handle ? DT_OK : openblas_load(dt_blas_kernel_for_cpu());
+    pthread_mutex_unlock(&blas.lock);
     return status;
 }
 
@@ -89,12 +98,18 @@ static dt_status openblas_load(const char *kernel)
  * has chosen more, the kernels of f32 are the same. But a forward convolution of much weight in f32
  * (brgconv of oneDNN 2.6.3) sums in blocks by the size of the second-level cache: its bits may
  * differ between CPU models. */
-bool dt_blas_choose(const char *kernel)
+static void onednn_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
     const bool asked = !strcasecmp(kernel, DT__ONEDNN) && !dt__onednn_load();
     if (asked) dnnl.set_max_cpu_isa(isa);
     blas.onednn = asked && (dnnl.get_effective_cpu_isa() & isa) == isa;
+}
+
+bool dt_blas_choose(const char *kernel)
+{
+    onednn_choose(kernel);
+    if (!blas.onednn) blas.onednn = openblas_need() != DT_OK;
     return blas.onednn;
 }
 
@@ -118,8 +133,8 @@ static dt_status blas_settle(const char *whole, bool again)
     dt_denormals_flush(); /* threads of the libraries inherit it */
     if (kernel && !strcasecmp(kernel, DT__ONEDNN)) status = dt__onednn_load();
     if (status) goto done;
-    dt_blas_choose(kernel ? kernel : "");
-    status = openblas_load(kernel);
+    onednn_choose(kernel ? kernel : "");
+    if (!blas.onednn) status = openblas_load(kernel);
     if (!status) blas.chosen = true;
     if (!status && named && strcasecmp(option, kernel_name()))
         status = dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
@@ -191,11 +206,20 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
 /* 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to 256). */
 enum { WORTH_TRANSPOSING = 256 };
 
+static bool is_transposed(int n, int k)
+{
+    return blas.onednn && n >= WORTH_TRANSPOSING && k >= WORTH_TRANSPOSING;
+}
+
+dt_status dt__gemm_transposed_need(int n, int k)
+{
+    return is_transposed(n, k) ? openblas_need() : DT_OK;
+}
+
 dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *b, float *scratch,
                               float *c)
 {
-    if (!blas.onednn || n < WORTH_TRANSPOSING || k < WORTH_TRANSPOSING)
-        return dt__gemm(false, true, m, n, k, a, b, false, c);
+    if (!is_transposed(n, k)) return dt__gemm(false, true, m, n, k, a, b, false, c);
     float *transposed_a = scratch, *transposed_c = scratch + (size_t)m * (size_t)k;
     openblas.somatcopy(CblasRowMajor, CblasTrans, m, k, 1.0f, a, k, transposed_a, m);
     DT_TRY(dt__gemm(false, false, n, m, k, b, transposed_a, false, transposed_c));
@@ -216,7 +240,7 @@ const char *dt_blas_kernel(void)
 
 const char *dt_blas_version(void)
 {
-    return dt__blas_need() ? "none" : openblas.get_config();
+    return openblas_need() ? "none" : openblas.get_config();
 }
 
 static void thread_flush_denormals(void *arg)
@@ -229,7 +253,7 @@ static void thread_flush_denormals(void *arg)
 void dt_blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;
-    openblas.set_num_threads(threads);
+    if (library.handle) openblas.set_num_threads(threads);
     omp_set_num_threads(threads);
     GOMP_parallel(thread_flush_denormals, NULL, (unsigned)threads, 0);
 }

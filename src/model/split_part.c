@@ -36,8 +36,7 @@ static dt_status create_products(struct dt_split_part *part, const struct dt_spl
     DT_TRY(dt_alloc(part->blocks, sizeof *part->bf16, "split layer", &part->bf16));
     for (size_t b = 0; b < part->blocks; b++) {
         const int depth = block_depth(part, b);
-        DT_TRY(
-            dt__bf16_create(depth, (int)part->columns, part->max_rows, !inputs, &part->bf16[b]));
+        DT_TRY(dt__bf16_create(depth, (int)part->columns, part->max_rows, !inputs, &part->bf16[b]));
         dt__bf16_share(part->bf16[b], first ? first->bf16[b] : NULL,
                        depth == block_depth(part, 0) ? part->bf16[0] : NULL);
     }
@@ -51,6 +50,7 @@ dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t column
     struct dt_split_part *part;
     dt_status status;
     DT_TRY(dt__blas_need());
+    DT_TRY(dt__gemm_transposed_need(DT_SPLIT_DEPTH, (int)columns));
     DT_TRY(dt_alloc(1, sizeof *part, "split layer", &part));
     part->nin = layer->nin;
     part->columns = columns;

@@ -75,10 +75,11 @@ static dt_status dense_backward(const struct dt__layer_call *call)
 static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf16,
                             void **out_state)
 {
+    const int nin = (int)dt__shape_size(layer->in), nout = layer->out.c;
     struct dt__bf16 *products = NULL;
+    DT_TRY(dt__gemm_transposed_need(nin, nout));
     if (bf16 && !layer->last && !layer->split)
-        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows,
-                               layer->index == 0, &products));
+        DT_TRY(dt__bf16_create(nin, nout, max_rows, layer->index == 0, &products));
     *out_state = products;
     return DT_OK;
 }
