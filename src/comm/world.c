@@ -78,6 +78,25 @@ static void limit_send_buffers(void)
     setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
 }
 
+/* Begins MPI. Within a host no network device is chosen by its place, so hwloc, which MPI asks for
+ * the topology, need not look at devices: to read the PCI bus, disks and a display takes it a third
+ * of a rank's MPI_Init (Open MPI 4.1.4, hwloc 2.9). The program's own hwloc finds them again. */
+static void begin_within(bool one_host, int *out_provided)
+{
+    static const struct {
+        const char *name, *value;
+    } settings[] = {{"HWLOC_COMPONENTS", "-linux:0x78"}, {"HWLOC_PLUGINS_PATH", ""}};
+    enum { COUNT = sizeof settings / sizeof *settings };
+    bool own[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        own[i] = one_host && !getenv(settings[i].name);
+        if (own[i]) setenv(settings[i].name, settings[i].value, 1);
+    }
+    DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, out_provided));
+    for (int i = 0; i < COUNT; i++)
+        if (own[i]) unsetenv(settings[i].name);
+}
+
 /* DT_EUSAGE if the launcher says that it has started several ranks, of which this one is alone. */
 static dt_status check_alone(void)
 {
@@ -241,7 +260,9 @@ dt_status dt_world_create(struct dt_world **out)
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */
     if (!launched) DT_TRY(check_alone());
-    DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
+    const long ranks = env_number("OMPI_COMM_WORLD_SIZE");
+    begin_within(!launched || (ranks > 0 && ranks == env_number("OMPI_COMM_WORLD_LOCAL_SIZE")),
+                 &provided);
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
     if (provided < MPI_THREAD_FUNNELED)
