@@ -217,9 +217,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
       "B: texts of all columns are hashed to 2^B features, without dictionaries; 0: one "          \
       "dictionary per column")                                                                     \
-    X(data, features, INT, "0", 0, 16777216, NULL, FIXED, "train shard",                           \
+    X(data, features, INT, "0", 0, 2147483647, NULL, FIXED, "train shard",                         \
       "LIBSVM: number of features; greater indices are ignored; 0: the greatest index in "         \
-      "the training data")                                                                         \
+      "the training data, at most 16777216")                                                       \
     X(data, augment, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
       "changes to training pictures: any of shift N, flip, cutout N, noise DEVIATION")             \
     X(data, x, TEXT, "/x", 0, 0, NULL, FIXED, "train eval predict shard",                          \

@@ -13,6 +13,8 @@
 
 /* Features that are believed of data of any size; bytes that a packed one may stand for. */
 enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
+/* Of an index, which may be a hash of 64 bits: what one more digit keeps in them. */
+static const uint64_t GREATEST = UINT64_MAX / 10 * 10 - 1;
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -31,28 +33,39 @@ static bool word_next(char **text, char *end, struct dt__cell *out)
     return true;
 }
 
-static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *word, size_t *last)
+/* Without data.features or a model a few bytes must not make a model of gigabytes. */
+static dt_status index_check(const struct dt__parser *parser, uint64_t index)
+{
+    if (parser->features || index <= PLAUSIBLE) return DT_OK;
+    const char *why = index > DT__MAX_FEATURES ? "more than 16777216 features"
+                      : index <= parser->bytes ? NULL
+                      : parser->bytes ? "data of so few bytes does not have so many features"
+                                      : "rows of a pipe do not show whether there are so many "
+                                        "features";
+    if (!why) return DT_OK;
+    return dt_fail(DT_EFORMAT,
+                   "%s; data.features says how many are meant, and greater ones are "
+                   "ignored",
+                   why);
+}
+
+static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *word, uint64_t *last)
 {
     const char *colon = memchr(word->text, ':', word->length), *p = word->text;
-    size_t index = 0;
+    uint64_t index = 0;
     float value;
-    for (; colon && p < colon && isdigit((unsigned char)*p) && index <= DT__MAX_FEATURES; p++)
-        index = index * 10 + (size_t)(*p - '0');
-    if (!colon || p < colon || !index || index > DT__MAX_FEATURES)
-        return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %d",
-                       dt__shown(word->length), word->text, DT__MAX_FEATURES);
-    if (index <= *last) return dt_fail(DT_EFORMAT, "index %zu does not rise", index);
+    for (; colon && p < colon && isdigit((unsigned char)*p) && index <= GREATEST / 10; p++)
+        index = index * 10 + (uint64_t)(*p - '0');
+    if (!colon || p < colon || !index)
+        return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %" PRIu64,
+                       dt__shown(word->length), word->text, GREATEST);
+    if (index <= *last) return dt_fail(DT_EFORMAT, "index %" PRIu64 " does not rise", index);
     *last = index;
     dt_status status =
         dt__number_read(colon + 1, word->length - (size_t)(colon + 1 - word->text), &value);
-    /* A few bytes must not make a model of gigabytes. */
-    if (!status && index > PLAUSIBLE && index > parser->bytes && !parser->features)
-        status = dt_fail(DT_EFORMAT, "%s; data.features says how many are meant",
-                         parser->bytes ? "data of so few bytes does not have so many features"
-                                       : "rows of a pipe do not show whether there are so many "
-                                         "features");
-    if (status) return dt_fail_prefix(status, "index %zu: ", index);
-    if (index > parser->widest) parser->widest = (uint32_t)index;
+    if (!status) status = index_check(parser, index);
+    if (status) return dt_fail_prefix(status, "index %" PRIu64 ": ", index);
+    if (index > parser->widest) parser->widest = index;
     if (value == 0 || (parser->features && index > parser->features)) return DT_OK;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -68,7 +81,7 @@ static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t le
 {
     char *text = record, *after = record, *end = record + length;
     struct dt__cell word;
-    size_t last = 0;
+    uint64_t last = 0;
     parser->label = (struct dt__cell){record, 0};
     parser->count = parser->entries = 0;
     if (word_next(&after, end, &word) && !memchr(word.text, ':', word.length)) {
@@ -122,17 +135,17 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (status) return status;
     if (!file->rows) return dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
     if (parser.features && parser.widest > parser.features && !survey->said_beyond) {
-        dt_warn("%s: features beyond %u, up to %u, are ignored", file->path, parser.features,
-                parser.widest);
+        dt_warn("%s: features beyond %u, up to %" PRIu64 ", are ignored", file->path,
+                parser.features, parser.widest);
         survey->said_beyond = true;
     }
     if (survey->known) return DT_OK;
-    if (features) parser.widest = (uint32_t)features;
+    if (features) parser.widest = (uint64_t)features;
     if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
     for (const struct dt__file *f = survey->source->files; f < file; f++)
         if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > *known)
-            return dt_fail(DT_EMISMATCH, "%s: %u features, the files before have %d", file->path,
-                           parser.widest, *known);
+            return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " features, the files before have %d",
+                           file->path, parser.widest, *known);
     if ((int)parser.widest > *known) *known = (int)parser.widest;
     return DT_OK;
 }

@@ -358,8 +358,8 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         return dt_fail(status, "%s (rows of LIBSVM: data.format=libsvm)", dt_error_text());
     DT_TRY(status);
     if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
-        dt_warn("%s:%" PRIu64 ": features beyond %u, here %u, are ignored", rows->lines.name,
-                rows->lines.line, rows->parser.features, rows->parser.widest);
+        dt_warn("%s:%" PRIu64 ": features beyond %u, here %" PRIu64 ", are ignored",
+                rows->lines.name, rows->lines.line, rows->parser.features, rows->parser.widest);
         rows->said_beyond = true;
     }
     return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->layout,

@@ -461,6 +461,9 @@ static dt_status schema_make(struct dt__survey *survey)
         return dt_fail(DT_EMISMATCH, "%s: the model takes the categories of a table: expected CSV",
                        whole);
     if (whole) schema->dense = schema->features;
+    if (schema->dense > DT__MAX_FEATURES)
+        return dt_fail(DT_EMISMATCH, "data.features=%d: of rows that are not sparse at most %d",
+                       schema->features, DT__MAX_FEATURES);
     source->layout = (struct dt__layout){.features = schema->features,
                                          .dense = schema->dense,
                                          .targets = schema->targets,

@@ -60,7 +60,7 @@ struct dt__parser {
     struct dt__columns *columns;     /* CSV */
     const struct dt__header *header; /* CSV: which of the file's columns is what */
     uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
-    uint32_t widest;                 /* LIBSVM: greatest index of any row so far */
+    uint64_t widest;                 /* LIBSVM: greatest index of any row so far */
     uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
     uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
     size_t count, room;

@@ -57,7 +57,9 @@ static const struct {
     {"1 1:2\n1 0:1\n", "a.svm:2: '0:1' is not index:value with an index from 1"},
     {"1 1:2\n1 -1:1\n", "a.svm:2: '-1:1' is not index:value"},
     {"1 1:2\n1 99999999999999999999999:1\n", "a.svm:2: '99999999999999999999999:1' is not"},
-    {"1 1:2\n1 16777217:1\n", "a.svm:2: '16777217:1' is not"},
+    {"1 1:2\n1 18446744073709551610:1\n", "a.svm:2: '18446744073709551610:1' is not"},
+    {"1 1:2\n1 16777217:1\n", "a.svm:2: index 16777217: more than 16777216 features; data.features says how many"},
+    {"1 1:2\n1 18446744073709551609:1 5:1\n", "a.svm:2: index 18446744073709551609: more than 16777216 features"},
     {"1 1:2\n1 2:1 2:1\n", "a.svm:2: index 2 does not rise"},
     {"1 1:2\n1:2\n", "a.svm:2: the label is empty"},
     {"1 1:2\n1.5 1:2\n", "a.svm:2: label '1.5' is not a class number"},
@@ -107,6 +109,8 @@ START_TEST(features_are_declared)
     set("data.train=a.svm"), set("data.features=2");
     expect_rows(narrow, NULL, 2, 2);
     set("data.features=5");
+    expect_rows(wide, NULL, 2, 5);
+    put_text("a.svm", "1 3:1 16777217:1 4294967297:1\n0 1:2 4294967298:3 18446744073709551609:1\n");
     expect_rows(wide, NULL, 2, 5);
 }
 END_TEST
