@@ -174,8 +174,84 @@ static dt_status texts_check(const struct dt_schema *schema)
                    count, longest);
 }
 
-/* The dictionary of a column: what comes often enough, by count. Texts that are nearly all
- * different are hardly categories. */
+/* Counts the texts that are numbers; *odd is the first that is none, else the last text. */
+static size_t dict_numbers(const struct dt__dict *dict, const char **odd)
+{
+    size_t numbers = 0, first = dict->count;
+    double value;
+    for (size_t i = 0; i < dict->count; i++) {
+        const size_t length = dict->entries[i].length;
+        const enum dt__number kind = dt__number_parse(dt__dict_text(dict, i), length, &value);
+        numbers += kind == DT__NUMBER_GOOD;
+        if (first == dict->count && length && kind == DT__NUMBER_BAD) first = i;
+    }
+    *odd = dict->count ? dt__dict_text(dict, first < dict->count ? first : dict->count - 1) : "";
+    return numbers;
+}
+
+/* Columns whose texts are nearly all different, which are hardly categories. */
+struct many_texts {
+    struct dt_text names;      /* a list, after those that data.ignore has */
+    struct dt_text odd;        /* messages about those of numbers and some texts */
+    size_t count, most;        /* of names; texts of one of them */
+    char last[DT__PLACE_SIZE]; /* of the names */
+};
+
+static void many_texts_add(struct many_texts *many, const struct dt__column *column)
+{
+    const size_t texts = column->dict.count;
+    const char *example;
+    char place[DT__PLACE_SIZE];
+    const size_t numbers = dict_numbers(&column->dict, &example);
+    dt__column_listed(column, place);
+    if (numbers > texts / 2) {
+        dt_text_add(&many->odd,
+                    "%scolumn %s: %zu of %zu different values are numbers, others are not, such as "
+                    "'%.40s': write numbers or NA there, or leave the column out with "
+                    "data.ignore=%s",
+                    many->odd.length ? "; " : "", place, numbers, texts, example, place);
+        return;
+    }
+    dt_text_add(&many->names, "%s%s", many->names.length ? "," : "", place);
+    memcpy(many->last, place, sizeof place);
+    many->most = texts > many->most ? texts : many->most;
+    many->count++;
+}
+
+/* Reports all of them at once. */
+static dt_status many_texts_check(const struct dt__columns *columns, const struct dt_config *config)
+{
+    struct many_texts many = {.count = 0};
+    struct dt_text text = {0};
+    const unsigned long long rows = (unsigned long long)columns->rows;
+    dt_text_add(&many.names, "%s", config->data.ignore);
+    for (size_t c = 0; c < columns->count; c++) {
+        const struct dt__column *column = &columns->items[c];
+        if (column->kind == DT_COLUMN_CATEGORY && !column->insisted &&
+            column->dict.count > FEW_TEXTS && column->dict.count > columns->rows / 2)
+            many_texts_add(&many, column);
+    }
+    if (many.count == 1)
+        dt_text_add(&text,
+                    "column %s: %zu different texts in %llu rows are too many for categories: "
+                    "leave it out with data.ignore=%s, or keep it with data.categories=%s",
+                    many.last, many.most, rows, many.names.data, many.last);
+    else if (many.count)
+        dt_text_add(&text,
+                    "%zu columns have up to %zu different texts in %llu rows, too many for "
+                    "categories: leave them out with data.ignore=%s, or keep those that "
+                    "data.categories lists",
+                    many.count, many.most, rows, many.names.data);
+    if (many.odd.length) dt_text_add(&text, "%s%s", text.length ? "; " : "", many.odd.data);
+    dt_status status = text.status;
+    if (!status && text.length) status = dt_fail(DT_EFORMAT, "%s", text.data);
+    dt_text_free(&many.names);
+    dt_text_free(&many.odd);
+    dt_text_free(&text);
+    return status;
+}
+
+/* The dictionary of a column: what comes often enough, by count. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
                              struct dt_column *out)
 {
@@ -183,29 +259,8 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     const struct dt__dict *dict = &column->dict;
     struct ranked *ranked;
     struct dt__names kept = {0};
-    size_t numbers = 0, odd = dict->count; /* the first text that is no number, else the last */
-    double value;
-    for (size_t i = 0; i < dict->count; i++) {
-        const size_t length = dict->entries[i].length;
-        const enum dt__number kind = dt__number_parse(dt__dict_text(dict, i), length, &value);
-        numbers += kind == DT__NUMBER_GOOD;
-        if (odd == dict->count && length && kind == DT__NUMBER_BAD) odd = i;
-    }
-    if (odd == dict->count) odd = dict->count - 1;
-    if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
-        char place[DT__PLACE_SIZE];
-        dt__column_listed(column, place);
-        if (numbers > dict->count / 2)
-            return dt_fail(DT_EFORMAT,
-                           "column %s: %zu of %zu different values are numbers, others are not, "
-                           "such as '%.40s': write numbers or NA there, or leave the column out "
-                           "with data.ignore=%s",
-                           place, numbers, dict->count, dt__dict_text(dict, odd), place);
-        return dt_fail(DT_EFORMAT,
-                       "column %s: %zu different texts in %llu rows are too many for categories: "
-                       "leave it out with data.ignore=%s, or keep it with data.categories=%s",
-                       place, dict->count, (unsigned long long)columns->rows, place, place);
-    }
+    const char *odd;
+    const size_t numbers = dict_numbers(dict, &odd);
     DT_TRY(dt_alloc(dict->count, sizeof *ranked, "categories", &ranked));
     for (size_t i = 0; i < dict->count; i++)
         ranked[i] = (struct ranked){dt__dict_text(dict, i), dict->entries[i].count};
@@ -215,7 +270,7 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
             "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
             "numbers, others are not, such as '%.40s' (write NA there to have a numeric column)",
             column->place, column->name ? " (" : "", column->name ? column->name : "",
-            column->name ? ")" : "", numbers, dict->count, dt__dict_text(dict, odd));
+            column->name ? ")" : "", numbers, dict->count, odd);
     dt_status status = DT_OK;
     for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)
         status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));
@@ -399,6 +454,7 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
             dt_warn("data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
                     "share no entry",
                     (long long)config->data.min_count);
+        DT_TRY(many_texts_check(&learned, config));
         DT_TRY(settle_columns(&learned, (uint64_t)config->data.min_count, schema));
         DT_TRY(settle_names(schema));
     }

@@ -959,6 +959,18 @@ START_TEST(identifiers_are_no_categories)
     struct dt_source *source = survey();
     ck_assert_int_eq(dt_source_schema(source)->features, 301);
     dt_source_destroy(source);
+    out = fopen("a.csv", "w"); /* all of them at once, after those that are left out already */
+    fprintf(out, "id,a,b,n,c,y\n");
+    for (int r = 0; r < 300; r++)
+        fprintf(out, "i%d,a%d,b%d,%s%d,c%d,%d\n", r, r, r % 200, r ? "" : "x", r, r % 90, r % 2);
+    fclose(out);
+    set("data.categories=auto"), set("data.ignore=id");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "2 columns have up to 300 different texts in 300 rows, too many for categories: leave them out with "
+                "data.ignore=id,a,b, or keep those that data.categories lists; column n: 299 of 300 different values "
+                "are numbers, others are not, such as 'x0'");
+    set("data.ignore=id,a,b,n");
+    dt_source_destroy(survey());
 }
 END_TEST
 
