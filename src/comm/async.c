@@ -56,12 +56,6 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     return DT_OK;
 }
 
-uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                           const float *gradient)
-{
-    return dt_crc32c(dt_crc32c(0, note, sizeof *note), gradient, slice->at.vector);
-}
-
 /* Cuts the vector into slices, of which `owners` have floats. The first slice is the bank's, for
  * its tickets and update log. It has all floats if there is one owner, none if the workers are
  * enough owners, and else a share like each worker's. */

@@ -284,13 +284,17 @@ static inline float *dt__newest(const struct dt__slice *slice)
     return dt__weights_in(slice, slice->state->current)->params;
 }
 
+/* Windows: returns the checksum of a slot's head: of the note and the slice's gradient. */
+static inline uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
+                                         const float *gradient)
+{
+    return dt_crc32c(dt_crc32c(0, note, sizeof *note), gradient, slice->at.vector);
+}
+
 /* async.c. Places, from the spec and what stands before them in the structs.
  * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number can count, or
  * ranges of rows that do not rise. */
 dt_status dt__slice_lay_out(struct dt__slice *slice);
-/* Windows: returns the checksum of a slot's head: of the note and the slice's gradient. */
-uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                           const float *gradient);
 /* Allocates what this rank needs of its own, once each slice's `remote` is open. */
 dt_status dt__async_allocate(struct dt_async *async);
 

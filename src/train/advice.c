@@ -279,15 +279,15 @@ static bool may_set(const struct dt_config *config, int local_steps, int wire)
     return dt_config_check(&changed, 0) == DT_OK;
 }
 
-void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_wire_look *look)
+void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_span *span)
 {
     enum { MOST_STEPS = 512 };
     if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
     double now = dt_clock_secs(), waited = dt_exchange_waited(job->exchange);
-    if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
-    if (look->steps < LOOK_UNTIL) return;
+    if (++span->wire_steps == LOOK_FROM) span->wire_start = now, span->wire_waited = waited;
+    if (span->wire_steps < LOOK_UNTIL) return;
     worker->wire_told = true;
-    double step = now - look->start, wait = waited - look->waited;
+    double step = now - span->wire_start, wait = waited - span->wire_waited;
     if (wait < 0.3 * step) return;
     /* a round also computes with what it exchanges: half of the tenth it may take is waiting */
     int rarely = 2;

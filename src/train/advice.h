@@ -3,7 +3,7 @@
 #ifndef DT_TRAIN_ADVICE_H
 #define DT_TRAIN_ADVICE_H
 
-#include "train/bank.h"
+#include "train/step.h"
 #include "train/worker.h"
 
 /* Bank only: what the labels come to, where a user may take it for something else. */
@@ -23,12 +23,8 @@ void dt__advise_loss(struct dt_bank *bank);
 dt_status dt__check_memory(const struct dt_job *job);
 
 /* What the exchange of a step with other hosts takes, over some steps of a span. */
-struct dt_wire_look {
-    int steps; /* of the span */
-    double start, waited;
-};
 /* At each step of a span: the first worker tells if it is much, and after how many local steps it
  * would be little: a tenth of what the rest of a step takes. */
-void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_wire_look *look);
+void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_span *span);
 
 #endif

@@ -3,28 +3,31 @@
  * the bank follows what is applied, and keeps records on the way. Evaluations and checkpoints are
  * made between spans, when all that was begun is applied. */
 #include "base/limits.h"
-#include "train/trainer.h"
+#include "train/step.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* A gradient that failed goes to the bank as well, which ends the span for all. */
-static void worker_span(const struct dt_job *job, struct dt_worker *worker)
+/* Computes one gradient and hands it in. A gradient that failed goes to the bank as well, which ends
+ * the span for all. */
+static int async_step(struct dt_job *job, struct dt_span *span)
 {
+    struct dt_worker *worker = job->worker;
     struct dt_async *async = job->async;
-    while (!worker->failed && dt_async_begin(async)) {
-        dt_trace_phase(job->trace, DT_PHASE_WAIT, job->step);
-        const float *weights = dt_async_read(async);
-        int replica = dt__next_replica(job, worker);
-        dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
-        struct dt_note note = dt__async_gradient(job, worker, replica, weights,
-                                                 dt_async_grad(async), dt_async_touched(async));
-        dt_world_show(job->world, worker->samples, -1);
-        dt__slow_down(job);
-        if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
-        dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
-        dt_async_send(async, &note);
-        dt_trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
-    }
+    (void)span;
+    if (worker->failed || !dt_async_begin(async)) return DT_ASK_SYNC;
+    dt_trace_phase(job->trace, DT_PHASE_WAIT, job->step);
+    const float *weights = dt_async_read(async);
+    const int replica = dt__next_replica(job, worker);
+    dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
+    struct dt_note note = dt__async_gradient(job, worker, replica, weights, dt_async_grad(async),
+                                             dt_async_touched(async));
+    dt_world_show(job->world, worker->samples, -1);
+    dt__slow_down(job);
+    if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
+    dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
+    dt_async_send(async, &note);
+    dt_trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
+    return DT_ASK_NONE;
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
@@ -35,16 +38,17 @@ static void require(const struct dt_bank *bank, dt_status status)
     if (status) dt_world_abort(bank->job->world, status);
 }
 
-/* Accounts for the gradients that are applied, until the span is over, which has begun at this
- * clock. Returns what has been asked for, by their workers as well: what was begun is applied then,
- * so that the span can end. */
-static int bank_span(struct dt_bank *bank, double clock)
+/* Accounts for the gradients that are applied, until the span ends. Returns what was asked for, also
+ * by the gradients' workers: gradients that had started are applied first, so that the span can
+ * end. Workers may have applied gradients before the bank gets here, so times count from the span's
+ * start. */
+static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
-    struct dt_job *job = bank->job;
+    struct dt_bank *bank = job->bank;
     struct dt_async *async = job->async;
+    double clock = span->start;
     int asked = DT_ASK_NONE;
-    double cpu = dt_clock_cpu_secs();
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
         int n = dt_async_serve(async, DT__ASYNC_RECORDS, applied);
@@ -63,45 +67,55 @@ static int bank_span(struct dt_bank *bank, double clock)
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt_async_close(async);
     }
-    bank->cpu_secs += dt_clock_cpu_secs() - cpu;
+    bank->cpu_secs += dt_clock_cpu_secs() - span->cpu;
     return asked;
 }
 
 /* ---- bank and workers ----------------------------------------------------------------------- */
 
-/* Each span's end, and what ended it, go from the bank to all. */
-dt_status dt__async_train(struct dt_job *job)
+static void async_begin(struct dt_job *job, struct dt_span *span)
+{
+    const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
+    dt_async_open(job->async, span->begin, span->end, span->begin < warm);
+}
+
+/* The span's end, and what ended it, go from the bank to all. */
+static int async_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     struct dt_bank *bank = job->bank;
-    const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    for (bool over = false; !over;) {
-        struct {
-            uint64_t step;
-            int asked;
-        } end = {0};
-        /* Workers may have applied gradients before the bank gets to see that the span is open. */
-        const double clock = dt_clock_secs();
-        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
-        if (bank) {
-            end.asked = bank_span(bank, clock);
-            end.step = job->step;
-        } else {
-            worker_span(job, job->worker);
-        }
-        dt_async_end(job->async);
-        if (bank) bank->state.params = dt_async_weights(job->async);
-        dt_ranks_bcast(job->world->trainers, &end, sizeof end, 0);
-        job->step = end.step;
-        const struct dt_async_counts *counts = dt_async_count(job->async);
-        if (bank) bank->counts = counts;
-        DT_TRY(dt__sync_point(job, end.asked, &over));
-    }
-    return DT_OK;
+    struct {
+        uint64_t step;
+        int asked;
+    } end = {job->step, asked};
+    (void)span;
+    dt_async_end(job->async);
+    if (bank) bank->state.params = dt_async_weights(job->async);
+    dt_ranks_bcast(job->world->trainers, &end, sizeof end, 0);
+    job->step = end.step;
+    const struct dt_async_counts *counts = dt_async_count(job->async);
+    if (bank) bank->counts = counts;
+    return end.asked;
+}
+
+static void async_gather(struct dt_job *job)
+{
+    dt_async_gather(job->async);
+}
+
+static void async_close(struct dt_job *job)
+{
+    dt_async_destroy(job->async);
+    job->async = NULL;
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-dt_status dt__async_open(struct dt_job *job)
+static bool async_applies(const struct dt_job *job)
+{
+    return job->mode == DT_MODE_ASYNC;
+}
+
+static dt_status async_open(struct dt_job *job, dt_fill_fn *fill)
 {
     struct dt_bank *bank = job->bank;
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
@@ -129,7 +143,7 @@ dt_status dt__async_open(struct dt_job *job)
         float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
         for (int i = 0; i < job->optimizer.nstate; i++)
             vectors[1 + i] = dt_async_states(job->async)[i];
-        status = dt__bank_open(bank, vectors);
+        status = fill(bank, vectors);
     }
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     /* Replicas go on with the draw that the checkpoint has them at. */
@@ -137,3 +151,14 @@ dt_status dt__async_open(struct dt_job *job)
     dt_ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;
 }
+
+const struct dt_stepper dt__async_stepper = {
+    .applies = async_applies,
+    .open = async_open,
+    .begin = async_begin,
+    .step = async_step,
+    .serve = async_serve,
+    .settle = async_settle,
+    .gather = async_gather,
+    .close = async_close,
+};

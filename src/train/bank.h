@@ -107,8 +107,6 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params);
 
 /* ---- resume.c ------------------------------------------------------------------------------- */
 
-/* Adds to the record of what the start of a run changes. */
-void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Loads what run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
 /* DT_EMISMATCH: the training data, of such a content, is not the loaded checkpoint's. */
@@ -122,9 +120,6 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
  * with it. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
-/* Where a group's vector is in bank->state: of its optimizer's state, or, behind that, its
- * difference. */
-float **dt__group_vector(struct dt_bank *bank, int group, int index);
 
 /* ---- sync_point.c --------------------------------------------------------------------------- */
 
@@ -137,6 +132,8 @@ void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *s
                        struct dt_staleness *staleness);
 double dt__wall_secs(const struct dt_bank *bank); /* of this run, over all its starts */
 void dt__show_progress(struct dt_bank *bank);
+/* Adds to the record of what the start of a run changes. */
+void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Says what the run is; records it, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);
 dt_status dt__record_train(struct dt_bank *bank);

@@ -17,6 +17,17 @@ struct dt_evaluation {
         confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */
 };
 
+/* ---- measure.c ------------------------------------------------------------------------------ */
+
+/* Makes the network read only the rows of weights that were pulled; `inputs`: as for
+ * dt_network_set_inputs. */
+void dt__measure_inputs(struct dt_measure *measure, const struct dt_touched *inputs);
+/* Lists the inputs that a chunk reads, whose rows are to be pulled. */
+dt_status dt__measure_list(struct dt_measure *measure, uint64_t chunk,
+                           const struct dt_touched *inputs);
+
+/* ---- judge.c -------------------------------------------------------------------------------- */
+
 /* classes^2, or 0 if results have no confusion matrix. */
 size_t dt__confusion_cells(const struct dt_job *job);
 /* start: clock at the evaluation's start. */

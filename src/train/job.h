@@ -60,7 +60,8 @@ struct dt_job {
     struct dt_bank *bank;     /* NULL: this rank is none */
     struct dt_worker *worker; /* likewise */
     struct dt__kept *kept;    /* memory of all that lasts until the run's end, whoever has it */
-    int mode;                 /* enum dt_mode as run: sync for staleness 0 */
+    const struct dt_stepper *stepper; /* does the steps; NULL: an evaluator's, and before it opens */
+    int mode;                         /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */
     int groups;               /* G, with local steps or a rounded wire */
     int *worker_of;           /* (R) whose each replica is */

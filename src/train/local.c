@@ -1,99 +1,36 @@
-/* Local steps (see local.h). A round: each group's first step reads the bank's weights and writes
- * its own, the others go on from there; then each group's first worker puts the difference, times
- * its part of the round's samples, into the group's slot of the job's exchange. With train.overlap
- * it stays there through the next round, in which workers carry on with that exchange between their
- * steps.
+/* Local steps: the groups of replicas that a worker takes part in, and their stepper.
+ *
+ * Replicas are divided into G groups. Through a round each group steps on its own weights and
+ * optimizer, by an exchange of its workers; at the round's end the groups' differences from the
+ * bank's weights meet in the exchange of the job, in which each group is one replica. So bits depend
+ * on groups, replicas and the length of rounds, and not on the rank that computes.
+ *
+ * A round: each group's first step reads the bank's weights and writes its own, the others continue
+ * from there. Then each group's first worker puts the difference, times its part of the round's
+ * samples, into the group's slot of the job's exchange.
+ *
+ * With train.overlap the exchange of a round's differences continues through the next round, in
+ * which workers advance it between their steps, and ends with it. A group begins a round with the
+ * bank's weights less (a part of) its own difference, which these weights do not include yet:
+ *
+ *     round                  1        2                 3                 last     then
+ *     a group begins with    w0       w0 - own d1       w1 - own d2       ...
+ *     its difference         d1       d2                d3                dn
+ *     in flight meanwhile    none     all groups' d1    all groups' d2    ...      all groups' dn
+ *     the bank's weights     w0       w1                w2                         wn
+ *     at its end
+ *
+ * So at a synchronization point, which follows a round, nothing is in flight: weights and
+ * differences are the state. The run's last round is exchanged at once (catch_up).
+ *
  * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local
  * SGD", ICLR 2020 (train.local_after). */
-#include "train/local.h"
+#include "train/replicas.h"
+#include "train/sync_step.h"
 
 #include <string.h>
 
 #include "base/clones.h"
-
-/* ---- who has what --------------------------------------------------------------------------- */
-
-/* Where part `index` of `parts` of n things in a row begins. */
-int dt__part_begin(int n, int parts, int index)
-{
-    return (int)((int64_t)n * index / parts);
-}
-
-dt_status dt__settle_groups(struct dt_job *job)
-{
-    const struct dt_bank *bank = job->bank;
-    const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
-    const bool grouped = dt__is_grouped(job);
-    const struct dt_config *before = &bank->before; /* zeros of a new run */
-    const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
-    job->groups = asked ? asked : were ? (int)before->train.groups : 0;
-    if (!job->replicas) job->replicas = job->world->workers;
-    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
-        job->replicas = job->groups;
-    if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
-    if (!grouped || job->groups <= job->replicas) return DT_OK;
-    return dt_fail(DT_EUSAGE, "train.groups=%d: expected at most run.replicas=%d", job->groups,
-                   job->replicas);
-}
-
-int dt__group_begin(const struct dt_job *job, int group)
-{
-    return dt__part_begin(job->replicas, job->groups, group);
-}
-
-dt_status dt__deal_replicas(struct dt_job *job)
-{
-    const int workers = job->world->workers, replicas = job->replicas;
-    const int groups = dt__is_grouped(job) ? job->groups : 1;
-    job->all = (struct dt_group){.job = job, .count = replicas};
-    DT_TRY(dt__keep(&job->kept, (size_t)replicas, sizeof(int), "replica table", &job->worker_of));
-    for (int g = 0, worker = 0; g < groups; g++) {
-        const int begin = dt__part_begin(replicas, groups, g);
-        const int count = dt__part_begin(replicas, groups, g + 1) - begin;
-        int members = 1;
-        if (workers >= groups) {
-            worker = dt__part_begin(workers, groups, g);
-            members = dt__part_begin(workers, groups, g + 1) - worker;
-        } else { /* each has whole groups */
-            worker += dt__part_begin(groups, workers, worker + 1) <= g;
-        }
-        for (int m = 0, first, some; m < members; m++) {
-            dt_deal_replicas(members, m, count, &first, &some);
-            for (int r = first; r < first + some; r++)
-                job->worker_of[begin + r] = worker + m;
-        }
-    }
-    return DT_OK;
-}
-
-void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
-{
-    *first = *count = 0;
-    for (int r = job->replicas - 1; r >= 0; r--) {
-        if (job->worker_of[r] != worker) continue;
-        *first = r;
-        ++*count;
-    }
-}
-
-int dt__idle_workers(const struct dt_job *job)
-{
-    int busy = 1;
-    for (int r = 1; r < job->replicas; r++)
-        busy += job->worker_of[r] != job->worker_of[r - 1];
-    return job->world->workers - busy;
-}
-
-double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
-{
-    const struct dt_job *job = group->job;
-    const uint64_t all = dt__samples_at(job, end) - dt__samples_at(job, begin);
-    uint64_t rows = 0;
-    for (uint64_t step = begin; step < end; step++)
-        for (int r = group->first; r < group->first + group->count; r++)
-            rows += dt_plan_share(job->plan, step, r).count;
-    return all ? (double)rows / (double)all : 0;
-}
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
@@ -113,7 +50,7 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
                     &group->difference);
 }
 
-dt_status dt__local_open(struct dt_job *job)
+static dt_status groups_open(struct dt_job *job)
 {
     const int worker = job->world->worker;
     dt_status status = dt__keep(&job->kept, 1, sizeof *job->local, "groups", &job->local);
@@ -129,22 +66,25 @@ dt_status dt__local_open(struct dt_job *job)
     return dt_ranks_agree(job->world->trainers, status);
 }
 
-void dt__local_close(struct dt_job *job)
+/* A group is one replica of the job's exchange, whose gradients are differences of rounds. */
+static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
-    for (int i = 0; job->local && i < job->local->count; i++)
-        dt_exchange_destroy(job->local->group[i].exchange);
+    int *leaders = NULL; /* (groups) */
+    *out = dt__step_spec(&job->all);
+    DT_TRY(dt__keep(&job->kept, (size_t)job->groups, sizeof(int), "groups", &leaders));
+    for (int g = 0; g < job->groups; g++)
+        leaders[g] = job->worker_of[dt__group_begin(job, g)];
+    out->worker_of = leaders;
+    out->replicas = job->groups;
+    out->vectors = 1 + job->outer.nstate;
+    out->norm = false;
+    out->measure = NULL;
+    out->update = dt__update_outer;
+    out->arg = job;
+    return DT_OK;
 }
 
 /* ---- the groups' state ---------------------------------------------------------------------- */
-
-float *dt__local_vector(const struct dt_job *job, int group, int index)
-{
-    const struct dt_group *at = job->local->group;
-    while (at->index != group)
-        at++;
-    const bool state = index < job->optimizer.nstate;
-    return state ? dt_exchange_vectors(at->exchange)[1 + index] : at->difference;
-}
 
 /* Between the bank and the groups' first workers; a process alone has it in one place. */
 static void move_state(const struct dt_job *job, bool to_bank)
@@ -182,7 +122,7 @@ static void group_begin(struct dt_group *group)
     foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
 }
 
-void dt__local_start(struct dt_job *job)
+static void groups_start(struct dt_job *job)
 {
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
@@ -203,7 +143,7 @@ void dt__local_start(struct dt_job *job)
     }
 }
 
-void dt__local_gather(struct dt_job *job)
+static void groups_gather(struct dt_job *job)
 {
     struct dt_local *local = job->local;
     for (int i = 0; i < local->count; i++)
@@ -269,31 +209,42 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-int dt__local_round(struct dt_job *job, uint64_t end)
+/* The group steps of one step of a round. A stop waits only so long for the end of a round
+ * (test.round_secs), which is done again after the resume: batch systems kill a job some time after
+ * they ask it to stop. Returns what ranks ask for. */
+static int groups_step(struct dt_job *job, uint64_t step)
 {
-    struct dt_worker *worker = job->worker;
     struct dt_local *local = job->local;
+    struct dt_worker *worker = job->worker;
+    int asked = DT_ASK_NONE;
+    const bool stop = dt_exchange_consult(job->exchange, dt__asks(job) & DT_ASK_STOP) & DT_ASK_STOP;
+    if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
+    const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
+    const int ask = late ? DT_ASK_GIVE_UP : DT_ASK_NONE;
+    for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {
+        struct dt_group *group = &local->group[i];
+        dt__step_gradients(group, worker, step);
+        asked |= dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
+        group->start = NULL;
+    }
+    return asked;
+}
+
+/* One round and its exchange, or, with train.overlap, that of the round before. */
+static int local_step(struct dt_job *job, struct dt_span *span)
+{
+    struct dt_local *local = job->local;
+    const uint64_t end = dt__round_end(job, job->step);
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
+    (void)span;
     dt_exchange_begin(job->exchange, job->step);
     await_weights(job);
     for (int i = 0; i < local->count; i++)
         local->group[i].start = overlaps ? NULL : dt_exchange_weights(job->exchange);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
-        /* A stop waits only so long for the end of a round (test.round_secs), which is done again
-         * after the resume: batch systems kill a job some time after they ask it to stop. */
-        const int asks = dt__asks(job) & DT_ASK_STOP;
-        const bool stop = dt_exchange_consult(job->exchange, asks) & DT_ASK_STOP;
-        if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
-        const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
-        for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {
-            struct dt_group *group = &local->group[i];
-            const int ask = late ? DT_ASK_GIVE_UP : DT_ASK_NONE;
-            dt__step_gradients(group, worker, step);
-            asked |= dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
-            group->start = NULL;
-        }
+        asked |= groups_step(job, step);
         if (overlaps) dt_exchange_advance(job->exchange);
         dt__slow_down(job);
     }
@@ -308,7 +259,8 @@ int dt__local_round(struct dt_job *job, uint64_t end)
     return asked;
 }
 
-int dt__local_catch_up(struct dt_job *job)
+/* After the run's last round: exchanges the differences that are still pending. */
+static int catch_up(struct dt_job *job)
 {
     uint64_t done;
     int asked;
@@ -326,3 +278,61 @@ int dt__local_catch_up(struct dt_job *job)
     if (job->bank) job->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
     return asked;
 }
+
+/* ---- the stepper ---------------------------------------------------------------------------- */
+
+static dt_status local_open(struct dt_job *job, dt_fill_fn *fill)
+{
+    struct dt_exchange_spec spec;
+    const dt_status status = local_spec(job, &spec);
+    DT_TRY(dt__exchange_open(job, &spec, status));
+    DT_TRY(groups_open(job));
+    DT_TRY(dt__exchange_fill(job, fill));
+    groups_start(job);
+    return DT_OK;
+}
+
+static void local_begin(struct dt_job *job, struct dt_span *span)
+{
+    (void)span;
+    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+}
+
+static int local_settle(struct dt_job *job, const struct dt_span *span, int asked)
+{
+    if (job->worker) {
+        dt_exchange_settle(job->exchange);
+        dt__budget_add(job, job->worker, dt_clock_secs() - span->start);
+    }
+    if (!(asked & DT_ASK_VOID)) {
+        job->pending |= dt__overlaps(job) && job->step > span->begin;
+        if (job->pending && job->step == job->last_step) asked |= catch_up(job);
+    }
+    dt__span_account(job, span);
+    return asked;
+}
+
+static void local_gather(struct dt_job *job)
+{
+    dt_exchange_gather(job->exchange);
+    groups_gather(job);
+}
+
+static void local_close(struct dt_job *job)
+{
+    for (int i = 0; job->local && i < job->local->count; i++)
+        dt_exchange_destroy(job->local->group[i].exchange);
+    dt_exchange_destroy(job->exchange);
+    job->exchange = NULL;
+}
+
+const struct dt_stepper dt__local_stepper = {
+    .applies = dt__is_local,
+    .open = local_open,
+    .begin = local_begin,
+    .step = local_step,
+    .serve = dt__exchange_serve,
+    .settle = local_settle,
+    .gather = local_gather,
+    .close = local_close,
+};

@@ -4,7 +4,7 @@
 
 #include "dtrain/history.h"
 #include "train/advice.h"
-#include "train/local.h"
+#include "train/replicas.h"
 
 static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 {
@@ -53,6 +53,16 @@ static void print_unused(const struct dt_config *config)
                                         "train.local_after", NULL};
     if (config->train.mode == DT_MODE_SYNC) warn_of_unused(config, ASYNC, "train.mode=sync");
     if (config->train.local_steps == 1) warn_of_unused(config, LOCAL, "train.local_steps=1");
+}
+
+void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
+{
+    if (bank->change.text.length == 0) {
+        dt_json_begin(&bank->change);
+        dt_json_text(&bank->change, "kind", "change");
+        dt_json_int(&bank->change, "step", (int64_t)step);
+    }
+    dt_json_text(&bank->change, key, text);
 }
 
 /* What groups do with local steps, what a rounded wire is, and what they cost. */

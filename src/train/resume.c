@@ -6,7 +6,7 @@
  * go into the history, a JSON line a resume, which every later checkpoint carries. */
 #include <string.h>
 
-#include "train/local.h"
+#include "train/replicas.h"
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
 
@@ -71,16 +71,6 @@ dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
 }
 
 /* ---- what a resume changes ------------------------------------------------------------------ */
-
-void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
-{
-    if (bank->change.text.length == 0) {
-        dt_json_begin(&bank->change);
-        dt_json_text(&bank->change, "kind", "change");
-        dt_json_int(&bank->change, "step", (int64_t)step);
-    }
-    dt_json_text(&bank->change, key, text);
-}
 
 /* dt_change_fn; arg: struct dt_bank. */
 static dt_status add_change(void *arg, const char *key, const char *before, const char *now)
@@ -250,14 +240,6 @@ static void load_state(const struct dt_job *job, const struct dt_checkpoint *fro
         for (size_t i = 0; more && i < n; i++)
             out[i] += weight * more[i];
     }
-}
-
-float **dt__group_vector(struct dt_bank *bank, int group, int index)
-{
-    struct dt_checkpoint *state = &bank->state;
-    const bool own = index < bank->job->optimizer.nstate;
-    return own ? &state->group_state[group * state->group_nstate + index]
-               : &state->group_difference[group];
 }
 
 /* The groups' state and differences, as the bank has them: copies, or, in a process alone, the

@@ -7,7 +7,7 @@
 
 #include "dtrain/history.h"
 #include "train/advice.h"
-#include "train/local.h"
+#include "train/replicas.h"
 #include "train/split_layers.h"
 
 static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
@@ -358,8 +358,7 @@ static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     dt_status status = DT_OK;
-    if (job->world->role != DT_ROLE_EVALUATOR)
-        status = job->mode == DT_MODE_SYNC ? dt__sync_open(job) : dt__async_open(job);
+    if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job);
     DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
@@ -416,10 +415,7 @@ void dt__run_close(struct dt_run *run)
     if (job->bank) dt__bank_close(job->bank);
     dt__evaluator_close(run->evaluator);
     if (job->worker) dt__worker_close(job->worker);
-    dt__local_close(job);
-    dt__split_close(job);
-    dt_exchange_destroy(job->exchange);
-    dt_async_destroy(job->async);
+    if (job->stepper) job->stepper->close(job);
     dt_model_destroy(job->model);
     dt_plan_destroy(job->plan);
     dt_source_destroy(job->eval);

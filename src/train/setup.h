@@ -2,7 +2,7 @@
 #ifndef DT_TRAIN_SETUP_H
 #define DT_TRAIN_SETUP_H
 
-#include "train/trainer.h"
+#include "train/step.h"
 
 /* A run as one rank has it. */
 struct dt_run {

@@ -3,7 +3,7 @@
 #ifndef DT_TRAIN_SPLIT_LAYERS_H
 #define DT_TRAIN_SPLIT_LAYERS_H
 
-#include "train/trainer.h"
+#include "train/step.h"
 #include "train/worker.h"
 
 /* Whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/local.h"
-#include "train/split_layers.h"
+#include "train/step.h"
 
 bool dt__stop_asked(struct dt_bank *bank)
 {
@@ -78,10 +77,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
  * save is waited for. Collective. */
 static dt_status save(struct dt_job *job, bool last)
 {
-    if (job->async) dt_async_gather(job->async);
-    if (job->exchange) dt_exchange_gather(job->exchange);
-    if (job->local) dt__local_gather(job);
-    dt__split_gather(job, true);
+    job->stepper->gather(job);
     if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
     const dt_status status = job->bank ? dt__save(job->bank, last) : DT_OK;
     return dt_ranks_agree(job->world->trainers, status);

@@ -7,8 +7,8 @@
  *   setup.c           all that comes before the first step: configuration, machines, data, model
  *   rundir.c          the bank's files: lock, saves, exports
  *   init.c, resume.c  what the weights begin with
- *   sync_train.c      spans of sync steps; local.c: rounds of local steps
- *   async_train.c     spans of async
+ *   step.c            the loop over spans, and the plain step; local.c: rounds of local steps;
+ *                     async_train.c: gradients of async
  *   split_layers.c    steps of a model with split layers, and this worker's parts of them
  *   worker.c          a replica's gradient; update.c: what it does to the weights
  *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run goes
@@ -57,9 +57,8 @@ static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     if (job->config->report.trace) DT_TRY(create_trace(run));
-    const dt_status status = run->evaluator              ? dt__evaluator_run(run->evaluator)
-                             : job->mode == DT_MODE_SYNC ? dt__sync_train(job)
-                                                         : dt__async_train(job);
+    const dt_status status =
+        run->evaluator ? dt__evaluator_run(run->evaluator) : dt__steps_run(job);
     if (job->bank) dt__link_dismiss(job->bank, status);
     const bool good = !status || status == DT_STOPPED;
     const dt_status traced = good && job->trace ? write_traces(job) : DT_OK;

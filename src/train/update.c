@@ -8,7 +8,7 @@
 
 #include "base/clones.h"
 #include "base/internal.h"
-#include "train/local.h"
+#include "train/replicas.h"
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 

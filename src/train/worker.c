@@ -1,6 +1,5 @@
 /* A worker's computing: the gradient of one replica, in sync and in async. */
-#include "train/local.h"
-#include "train/split_layers.h"
+#include "train/replicas.h"
 
 #include <limits.h>
 #include <math.h>
@@ -185,76 +184,6 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
     return worker->failed == DT_OK;
 }
 
-/* ---- sync ----------------------------------------------------------------------------------- */
-
-struct dt_exchange_spec dt__step_spec(struct dt_group *group)
-{
-    const struct dt_job *job = group->job;
-    const size_t measures = dt__measures(job);
-    return (struct dt_exchange_spec){.kind = job->config->train.exchange,
-                                     .params = job->model->shared,
-                                     .buckets = job->model->buckets,
-                                     .bucket_end = job->model->bucket_end,
-                                     .replicas = group->count,
-                                     .vectors = 1 + job->optimizer.nstate,
-                                     .norm = job->config->train.clip_norm > 0 || measures,
-                                     .norm_params = job->model->trained,
-                                     .measure = measures ? dt__measure_sync : NULL,
-                                     .measures = measures,
-                                     .squares =
-                                         (size_t)(job->model->splits * job->config->run.parts),
-                                     .update = dt__update_sync,
-                                     .arg = group};
-}
-
-/* What the hooks of a step know. */
-struct step_hooks {
-    const struct dt_group *group;
-    uint64_t step;
-    int unready; /* buckets whose gradients are still to come, the first ones */
-};
-
-static void bucket_need(void *arg, int bucket)
-{
-    const struct step_hooks *hooks = arg;
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_WAIT, hooks->step);
-    dt_exchange_need(hooks->group->exchange, bucket);
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
-}
-
-static void bucket_ready(void *arg, int bucket)
-{
-    struct step_hooks *hooks = arg;
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_REDUCE, hooks->step);
-    dt_exchange_ready(hooks->group->exchange, bucket);
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
-    hooks->unready = bucket;
-}
-
-void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step)
-{
-    const struct dt_job *job = group->job;
-    const int begin = group->first, end = group->first + group->count;
-    const float *weights = group->start ? group->start : dt_exchange_weights(group->exchange);
-    struct step_hooks state = {group, step, job->model->buckets};
-    group->rows = 0;
-    for (int r = begin; r < end && group->count < job->replicas; r++)
-        group->rows += dt_plan_share(job->plan, step, r).count;
-    dt_exchange_begin(group->exchange, step);
-    const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
-    if (job->split) dt__split_gradients(group->job, worker, &all);
-    for (int i = 0; i < worker->count && !job->split; i++) {
-        const int replica = worker->first + i;
-        const bool last = i + 1 == worker->count || replica + 1 == end;
-        struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
-        if (replica < begin || replica >= end || worker->failed) continue;
-        dt__replica_gradient(job, worker, replica, step, weights,
-                             dt_exchange_slot(group->exchange, replica - begin), &hooks);
-    }
-    while (state.unready > 0)
-        bucket_ready(&state, state.unready - 1);
-}
-
 /* ---- async ---------------------------------------------------------------------------------- */
 
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
@@ -292,24 +221,4 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
                             .rows = dt_plan_share(job->plan, draw, replica).count,
                             .loss = worker->loss[replica],
                             .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
-}
-
-/* ---- budget --------------------------------------------------------------------------------- */
-
-void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
-{
-    struct dt_exchange_times times = {0};
-    double *spent = worker->budget;
-    dt_exchange_take_times(job->exchange, &times);
-    for (int i = 0; job->local && i < job->local->count; i++)
-        dt_exchange_take_times(job->local->group[i].exchange, &times);
-    spent[DT__WAIT] += times.wait;
-    spent[DT__REDUCE] += times.reduce;
-    spent[DT__UPDATE] += times.update;
-    spent[DT__NETWORK] += times.network;
-    spent[DT__DATA] += worker->data_secs;
-    spent[DT__COMPUTE] +=
-        secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
-    worker->data_secs = 0;
-    dt_world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
 }

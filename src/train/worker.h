@@ -72,13 +72,6 @@ dt_status dt__loss_check(const struct dt_job *job, int replica, double loss);
 void dt__evaluating_workers(const struct dt_job *job, int *first, int *end);
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
                    uint64_t *end);
-/* The exchange of a group's steps. */
-struct dt_exchange_spec dt__step_spec(struct dt_group *group);
-/* Begins a group's step in its exchange: the gradient of each of its replicas that this worker has
- * goes into its slot; buckets are ready as the last one's are. The others wait for each bucket of a
- * rank that has no replica, or failed, as well. */
-void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step);
-
 /* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a
  * function of the draws alone, so that a resume goes on with the same one. The worker has rows. */
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
@@ -87,8 +80,5 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                                   const float *weights, float *grad,
                                   const struct dt_touched *touched);
-
-/* A sync span took so long: adds to the budget. */
-void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "data_files.h"
 #include "model_text.h"
-#include "train/trainer.h"
+#include "train/step.h"
 
 enum { ROWS = 3 * DT__SLICE_ROWS, FEATURES = 3 };
 

@@ -7,7 +7,7 @@
  * that a checkpoint forgets. */
 #include "data_files.h"
 #include "model_text.h"
-#include "train/local.h"
+#include "train/replicas.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,0 +1,101 @@
+/* Replicas: which worker has which, and which groups they form. */
+#include "train/replicas.h"
+
+/* Where part `index` of `parts` of n things in a row begins. */
+int dt__part_begin(int n, int parts, int index)
+{
+    return (int)((int64_t)n * index / parts);
+}
+
+dt_status dt__settle_groups(struct dt_job *job)
+{
+    const struct dt_bank *bank = job->bank;
+    const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
+    const bool grouped = dt__is_grouped(job);
+    const struct dt_config *before = &bank->before; /* zeros of a new run */
+    const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
+    job->groups = asked ? asked : were ? (int)before->train.groups : 0;
+    if (!job->replicas) job->replicas = job->world->workers;
+    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
+        job->replicas = job->groups;
+    if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
+    if (!grouped || job->groups <= job->replicas) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.groups=%d: expected at most run.replicas=%d", job->groups,
+                   job->replicas);
+}
+
+int dt__group_begin(const struct dt_job *job, int group)
+{
+    return dt__part_begin(job->replicas, job->groups, group);
+}
+
+dt_status dt__deal_replicas(struct dt_job *job)
+{
+    const int workers = job->world->workers, replicas = job->replicas;
+    const int groups = dt__is_grouped(job) ? job->groups : 1;
+    job->all = (struct dt_group){.job = job, .count = replicas};
+    DT_TRY(dt__keep(&job->kept, (size_t)replicas, sizeof(int), "replica table", &job->worker_of));
+    for (int g = 0, worker = 0; g < groups; g++) {
+        const int begin = dt__part_begin(replicas, groups, g);
+        const int count = dt__part_begin(replicas, groups, g + 1) - begin;
+        int members = 1;
+        if (workers >= groups) {
+            worker = dt__part_begin(workers, groups, g);
+            members = dt__part_begin(workers, groups, g + 1) - worker;
+        } else { /* each has whole groups */
+            worker += dt__part_begin(groups, workers, worker + 1) <= g;
+        }
+        for (int m = 0, first, some; m < members; m++) {
+            dt_deal_replicas(members, m, count, &first, &some);
+            for (int r = first; r < first + some; r++)
+                job->worker_of[begin + r] = worker + m;
+        }
+    }
+    return DT_OK;
+}
+
+void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
+{
+    *first = *count = 0;
+    for (int r = job->replicas - 1; r >= 0; r--) {
+        if (job->worker_of[r] != worker) continue;
+        *first = r;
+        ++*count;
+    }
+}
+
+int dt__idle_workers(const struct dt_job *job)
+{
+    int busy = 1;
+    for (int r = 1; r < job->replicas; r++)
+        busy += job->worker_of[r] != job->worker_of[r - 1];
+    return job->world->workers - busy;
+}
+
+double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
+{
+    const struct dt_job *job = group->job;
+    const uint64_t all = dt__samples_at(job, end) - dt__samples_at(job, begin);
+    uint64_t rows = 0;
+    for (uint64_t step = begin; step < end; step++)
+        for (int r = group->first; r < group->first + group->count; r++)
+            rows += dt_plan_share(job->plan, step, r).count;
+    return all ? (double)rows / (double)all : 0;
+}
+
+float *dt__local_vector(const struct dt_job *job, int group, int index)
+{
+    const struct dt_group *at = job->local->group;
+    while (at->index != group)
+        at++;
+    const bool state = index < job->optimizer.nstate;
+    return state ? dt_exchange_vectors(at->exchange)[1 + index] : at->difference;
+}
+
+float **dt__group_vector(struct dt_bank *bank, int group, int index)
+{
+    struct dt_checkpoint *state = &bank->state;
+    const bool own = index < bank->job->optimizer.nstate;
+    return own ? &state->group_state[group * state->group_nstate + index]
+               : &state->group_difference[group];
+}

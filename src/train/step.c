@@ -1,0 +1,60 @@
+/* Training, span by span, and the table of steppers.
+ *
+ *   dt__steps_run           span, synchronization point, span, ...
+ *     span                  begin, steps, settle: of the job's stepper
+ *       plain_step          one step of sync training (sync_step.c)
+ *       local_step          a round of local steps (local.c)
+ *       async_step          a gradient of async (async_train.c) */
+#include "train/step.h"
+
+static const struct dt_stepper *stepper_of(const struct dt_job *job)
+{
+    static const struct dt_stepper *const ALL[] = {&dt__async_stepper, &dt__local_stepper,
+                                                   &dt__plain_stepper};
+    int i = 0;
+    while (!ALL[i]->applies(job))
+        i++;
+    return ALL[i];
+}
+
+dt_status dt__steps_open(struct dt_job *job)
+{
+    job->stepper = stepper_of(job);
+    return job->stepper->open(job, dt__bank_open);
+}
+
+/* Another stepper does the step that comes next (train.local_after): its exchange takes over
+ * weights and state. */
+static dt_status stepper_change(struct dt_job *job)
+{
+    job->stepper->gather(job);
+    const dt_status status = job->bank ? dt__bank_set_aside(job->bank) : DT_OK;
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    job->stepper->close(job);
+    job->stepper = stepper_of(job);
+    return job->stepper->open(job, dt__bank_refill);
+}
+
+static int span(struct dt_job *job)
+{
+    const struct dt_stepper *stepper = job->stepper;
+    struct dt_span span = {.begin = job->step,
+                           .end = dt__span_end(job),
+                           .start = dt_clock_secs(),
+                           .cpu = dt_clock_cpu_secs()};
+    int asked = DT_ASK_NONE;
+    stepper->begin(job, &span);
+    if (!job->worker) asked = stepper->serve(job, &span);
+    while (job->worker && job->step < span.end && !asked)
+        asked = stepper->step(job, &span);
+    return stepper->settle(job, &span, asked);
+}
+
+dt_status dt__steps_run(struct dt_job *job)
+{
+    for (bool end = false; !end;) {
+        DT_TRY(dt__sync_point(job, span(job), &end));
+        if (!end && job->stepper != stepper_of(job)) DT_TRY(stepper_change(job));
+    }
+    return DT_OK;
+}

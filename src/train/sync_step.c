@@ -1,0 +1,290 @@
+/* The plain step of sync training: the replicas' gradients are summed, and the weights updated with
+ * their mean. Local steps use parts of it.
+ *
+ *   plain_step              one step
+ *     dt__step_gradients    each replica's gradient into its slot; buckets are ready on the way
+ *     dt_exchange_end       sums, updates, weights (comm/exchange.h)
+ *     dt__split_update      split layers whose update waits for the norm
+ *
+ * Workers compute; the exchange decides which rank sums and updates: the workers, each its slice,
+ * or, with plain MPI_Reduce, the bank. */
+#include "train/sync_step.h"
+
+#include <string.h>
+
+#include "train/advice.h"
+#include "train/replicas.h"
+#include "train/split_layers.h"
+
+/* ---- the exchange ---------------------------------------------------------------------------- */
+
+static dt_status gradient_tile(void *arg, int matrix, const void *factors, struct dt_tile tile,
+                               float *out)
+{
+    const struct dt_job *job = ((const struct dt_group *)arg)->job;
+    return dt_network_tile(job->worker->network, matrix, factors, tile, out);
+}
+
+/* Returns the inputs that a rank reads at once, at most: in a step, or of a chunk of evaluation. */
+static size_t most_inputs(const struct dt_job *job)
+{
+    size_t most = 0;
+    for (int w = 0; w < job->world->workers && job->row_ranges; w++) {
+        int first, count;
+        dt__worker_replicas(job, w, &first, &count);
+        const size_t inputs = (size_t)count * job->row_range[0].most;
+        if (inputs > most) most = inputs;
+    }
+    if (!dt__evaluates_in_place(job)) return most;
+    const size_t inputs = (size_t)dt__most_inputs(job, job->eval, DT_EVAL_CHUNK);
+    return inputs > most ? inputs : most;
+}
+
+dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, dt_status status)
+{
+    const bool rounded = dt__is_rounded(job);
+    if (!status) status = dt__list_row_ranges(job);
+    if (!status) status = dt__list_factored(job);
+    spec->wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
+    spec->groups = job->groups;
+    spec->wire_params = job->model->trained;
+    spec->vectors += rounded;
+    spec->update_rows = dt__update_rows_sync;
+    spec->tile = gradient_tile;
+    spec->update_tile = dt__update_tile_sync;
+    spec->behind = job->model->params - job->model->shared;
+    spec->books = job->ckpt_dir.text;
+    spec->row_range = job->row_range;
+    spec->row_ranges = job->row_ranges;
+    spec->most_inputs = most_inputs(job);
+    /* If matrices are updated tile by tile, the rank that updates a tile also writes the copy that
+     * bf16 products read; else each worker makes its own. */
+    spec->factored = job->factored;
+    spec->matrices = job->matrices;
+    for (int i = 0; i < job->matrices; i++)
+        spec->copies += job->factored[i].copy_bytes;
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt_exchange_create(job->world, spec, &job->exchange));
+    job->all.exchange = job->exchange;
+    job->copies = dt_exchange_copies(job->exchange);
+    return spec->row_ranges ? dt__check_touched(job, dt_exchange_slot(job->exchange, 0).touched)
+                            : DT_OK;
+}
+
+/* Loss sums of an open log window continue at the workers that have the replicas. */
+static void share_losses(struct dt_job *job)
+{
+    struct dt_worker *worker = job->worker;
+    const size_t bytes = (size_t)job->replicas * sizeof(double);
+    /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
+    double *losses = job->bank ? job->bank->state.loss_sums : worker->loss;
+    dt_ranks_bcast(job->world->trainers, losses, bytes, 0);
+    if (worker) memmove(worker->loss, losses, bytes);
+    for (int r = 0; worker && r < job->replicas; r++)
+        if (r < worker->first || r >= worker->first + worker->count) worker->loss[r] = 0;
+}
+
+dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill)
+{
+    struct dt_worker *worker = job->worker;
+    struct dt_bank *bank = job->bank;
+    float *const *vectors = dt_exchange_vectors(job->exchange);
+    DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
+    if (bank && job->copies)
+        dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
+    if (worker) dt_network_set_copies(worker->network, job->copies);
+    if (worker) dt_network_set_inputs(worker->network, dt_exchange_inputs(job->exchange));
+    share_losses(job);
+    dt_exchange_start(job->exchange);
+    return DT_OK;
+}
+
+int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
+{
+    uint64_t rounds = 0, done;
+    for (uint64_t step = span->begin; step < span->end; step = dt__round_end(job, step))
+        rounds++;
+    const int asked =
+        dt_exchange_serve(job->exchange, span->begin, span->begin + rounds, dt__asks, job, &done);
+    for (done -= span->begin; done > 0; done--)
+        job->step = dt__round_end(job, job->step);
+    return asked;
+}
+
+void dt__span_account(struct dt_job *job, const struct dt_span *span)
+{
+    struct dt_bank *bank = job->bank;
+    const double secs = dt_clock_secs() - span->start;
+    if (!bank) return;
+    if (job->step > span->begin) bank->step_secs = secs / (double)(job->step - span->begin);
+    bank->state.train_secs += secs;
+    bank->cpu_secs += dt_clock_cpu_secs() - span->cpu;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------ */
+
+struct dt_exchange_spec dt__step_spec(struct dt_group *group)
+{
+    const struct dt_job *job = group->job;
+    const size_t measures = dt__measures(job);
+    return (struct dt_exchange_spec){.kind = job->config->train.exchange,
+                                     .params = job->model->shared,
+                                     .buckets = job->model->buckets,
+                                     .bucket_end = job->model->bucket_end,
+                                     .replicas = group->count,
+                                     .vectors = 1 + job->optimizer.nstate,
+                                     .norm = job->config->train.clip_norm > 0 || measures,
+                                     .norm_params = job->model->trained,
+                                     .measure = measures ? dt__measure_sync : NULL,
+                                     .measures = measures,
+                                     .squares =
+                                         (size_t)(job->model->splits * job->config->run.parts),
+                                     .update = dt__update_sync,
+                                     .arg = group};
+}
+
+/* What the hooks of a step know. */
+struct step_hooks {
+    const struct dt_group *group;
+    uint64_t step;
+    int unready; /* buckets whose gradients are still to come, the first ones */
+};
+
+static void bucket_need(void *arg, int bucket)
+{
+    const struct step_hooks *hooks = arg;
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_WAIT, hooks->step);
+    dt_exchange_need(hooks->group->exchange, bucket);
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
+}
+
+static void bucket_ready(void *arg, int bucket)
+{
+    struct step_hooks *hooks = arg;
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_REDUCE, hooks->step);
+    dt_exchange_ready(hooks->group->exchange, bucket);
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
+    hooks->unready = bucket;
+}
+
+void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step)
+{
+    const struct dt_job *job = group->job;
+    const int begin = group->first, end = group->first + group->count;
+    const float *weights = group->start ? group->start : dt_exchange_weights(group->exchange);
+    struct step_hooks state = {group, step, job->model->buckets};
+    group->rows = 0;
+    for (int r = begin; r < end && group->count < job->replicas; r++)
+        group->rows += dt_plan_share(job->plan, step, r).count;
+    dt_exchange_begin(group->exchange, step);
+    const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
+    if (job->split) dt__split_gradients(group->job, worker, &all);
+    for (int i = 0; i < worker->count && !job->split; i++) {
+        const int replica = worker->first + i;
+        const bool last = i + 1 == worker->count || replica + 1 == end;
+        struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
+        if (replica < begin || replica >= end || worker->failed) continue;
+        dt__replica_gradient(job, worker, replica, step, weights,
+                             dt_exchange_slot(group->exchange, replica - begin), &hooks);
+    }
+    while (state.unready > 0)
+        bucket_ready(&state, state.unready - 1);
+}
+
+void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
+{
+    struct dt_exchange_times times = {0};
+    double *spent = worker->budget;
+    dt_exchange_take_times(job->exchange, &times);
+    for (int i = 0; job->local && i < job->local->count; i++)
+        dt_exchange_take_times(job->local->group[i].exchange, &times);
+    spent[DT__WAIT] += times.wait;
+    spent[DT__REDUCE] += times.reduce;
+    spent[DT__UPDATE] += times.update;
+    spent[DT__NETWORK] += times.network;
+    spent[DT__DATA] += worker->data_secs;
+    spent[DT__COMPUTE] +=
+        secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
+    worker->data_secs = 0;
+    dt_world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
+}
+
+/* ---- the plain step -------------------------------------------------------------------------- */
+
+static bool plain_applies(const struct dt_job *job)
+{
+    (void)job;
+    return true;
+}
+
+static dt_status plain_open(struct dt_job *job, dt_fill_fn *fill)
+{
+    struct dt_exchange_spec spec = dt__step_spec(&job->all);
+    spec.worker_of = job->worker_of;
+    DT_TRY(dt__exchange_open(job, &spec, DT_OK));
+    DT_TRY(dt__split_open(job));
+    DT_TRY(dt__exchange_fill(job, fill));
+    dt__split_scatter(job);
+    return DT_OK;
+}
+
+/* The rows of weights that the first step reads are pulled before it, by all ranks together. */
+static void plain_begin(struct dt_job *job, struct dt_span *span)
+{
+    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+    span->needs = job->worker ? dt_exchange_needs(job->exchange) : NULL;
+    if (span->begin == span->end) return;
+    if (span->needs) dt__list_inputs(job, job->worker, job->step, span->needs);
+    dt_exchange_pull(job->exchange);
+}
+
+static int plain_step(struct dt_job *job, struct dt_span *span)
+{
+    struct dt_worker *worker = job->worker;
+    const struct dt_touched *needs = span->needs;
+    dt__step_gradients(&job->all, worker, job->step);
+    if (needs) *needs->count = 0;
+    if (needs && job->step + 1 < span->end) dt__list_inputs(job, worker, job->step + 1, needs);
+    dt__slow_down(job);
+    dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
+    const int asked = dt_exchange_end(job->exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
+    if (asked & DT_ASK_VOID) return asked;
+    dt__split_update(job);
+    dt__advise_wire(job, worker, span);
+    job->step++;
+    return asked;
+}
+
+static int plain_settle(struct dt_job *job, const struct dt_span *span, int asked)
+{
+    if (job->worker) {
+        dt_exchange_settle(job->exchange);
+        dt__budget_add(job, job->worker, dt_clock_secs() - span->start);
+    }
+    dt__span_account(job, span);
+    return asked;
+}
+
+static void plain_gather(struct dt_job *job)
+{
+    dt_exchange_gather(job->exchange);
+    dt__split_gather(job, true);
+}
+
+static void plain_close(struct dt_job *job)
+{
+    dt__split_close(job);
+    dt_exchange_destroy(job->exchange);
+    job->exchange = NULL;
+}
+
+const struct dt_stepper dt__plain_stepper = {
+    .applies = plain_applies,
+    .open = plain_open,
+    .begin = plain_begin,
+    .step = plain_step,
+    .serve = dt__exchange_serve,
+    .settle = plain_settle,
+    .gather = plain_gather,
+    .close = plain_close,
+};
