@@ -32,6 +32,8 @@ run 1 plain "$net"
 # ---- local steps ------------------------------------------------------------------------------------
 several local "$net" train.local_steps=4 train.groups=2
 other local plain
+loss() { record "$tmp/$1" final loss; }
+check_le 'loss of local steps' "$(loss local)" "$(loss plain | awk '{print 1.3 * $1}')"
 grep -q '"kind":"start".*"local_steps": *4' "$tmp/local/metrics.jsonl" || fail 'the record of local steps'
 run 1 every "$net" train.local_steps=1 train.groups=3
 same every plain
@@ -55,14 +57,15 @@ several bf16 model.hidden=40,30 $bf16
 run 1 f32 model.hidden=40,30 run.kernel=Haswell
 other bf16 f32
 # Copies that updates keep are those that a worker would make of the weights.
-run 2 kept model.hidden=96,80 run.precision=bf16 run.replicas=1
-run 2 made model.hidden=96,80 run.precision=bf16 run.replicas=1 train.exchange=reduce
+kept='model.hidden=96,80 run.precision=bf16 run.replicas=1 train.batch=20'
+run 2 kept $kept
+run 2 made $kept train.exchange=reduce
 same made kept
 
 # ---- split layers -----------------------------------------------------------------------------------
 several split "model.layers=dense 64 relu split, dropout 0.2, dense 80 tanh split" run.reproducible=yes
 run 1 unsplit "model.layers=dense 64 relu, dropout 0.2, dense 80 tanh"
-echo "$(record "$tmp/split" final loss) $(record "$tmp/unsplit" final loss)" |
+echo "$(loss split) $(loss unsplit)" |
     awk '{d = $1 - $2; exit !(NF == 2 && d * d < 1e-10)}' || fail 'split layers learn something else'
 
 # ---- sparse rows ------------------------------------------------------------------------------------
