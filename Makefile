@@ -31,9 +31,10 @@ SHARED  := $(BUILD)/libdtrain.so.$(VERSION)
 # While the first number is 0, structs grow with the second: programs of another one must not load it.
 SONAME  := libdtrain.so.$(basename $(VERSION))
 
+# -g1: places in the sources, for a backtrace; CFLAGS='-O1 -g' has variables too.
 # SANITIZE goes to the compiler and the linker: sanitizers, coverage. -ffp-contract=off: the same bits of
 # every compiler, in every room (clang would contract a * b + c).
-CFLAGS  ?= -O3 -g
+CFLAGS  ?= -O3 -g1
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(WERROR),1)
 WARN    += -Werror
@@ -100,6 +101,10 @@ $(BUILD)/src/report/page.o: src/report/page.html
 $(BUILD)/src/config/describe.o: src/config/manual.roff
 $(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt commands.txt manual.roff completion.bash completion.zsh)
 
+# Tests compute little, and each is compiled for one run. Those that include sources of the library have loops of it.
+$(BUILD)/tests/%.o: ALLFLAGS += -O0
+$(BUILD)/tests/unit/test_slots.o: ALLFLAGS += -O1
+
 compile = $(CC)
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -161,7 +166,7 @@ flags:
 format:
 	clang-format -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])
 
-# Builds of their own below build/. Open MPI leaks by design: leaks are looked for without it.
+# Builds of their own below build/; MPI_GROUPS=mpi: without the long MPI tests. Open MPI leaks by design: leaks are looked for without it.
 asan: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 ubsan: SANITIZE := -fsanitize=undefined -fno-sanitize-recover=all
@@ -169,7 +174,7 @@ asan ubsan:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE="$(SANITIZE)" \
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
 	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit
-	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi mpi_long
+	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh $(or $(MPI_GROUPS),mpi mpi_long)
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 ALONE=1 tests/run.sh -k '^e2e/random' e2e
 
 # All sizes of src/base/limits.h at their least.
@@ -271,7 +276,7 @@ clean:
 help:
 	@echo 'make             build dtrain and libdtrain.a (ARCH= WERROR=0 BUILD=build)'
 	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
-	@echo 'make check       install what is missing, build, test each promise once; quick: without the program; check-all: all tests'
+	@echo 'make check       install what is missing, build, test each promise once; quick: the library alone; check-all: all tests'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
 	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer and UBSan; ubsan: that alone; also valgrind, coverage'

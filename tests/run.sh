@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs tests side by side and prints a line for each, then what tests lacked on this machine, and
 # "N passed, N failed, N skipped"; non-zero if one failed, or none ran.
-#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] unit|mpi|mpi_long|core|e2e|long|fuzz ...
+#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] [-d SECONDS] [-r N] unit|mpi|mpi_long|core|e2e|long|fuzz ...
 # unit      build/tests/unit/test_*  Check programs, no MPI
 # mpi       tests/mpi/testlist       programs under mpirun: name, ranks, seconds, expectation
 # mpi_long  the same file            its second section: more ranks, steps and transports
@@ -10,12 +10,14 @@
 # e2e       tests/e2e/test_*.sh      the whole program, each promise in depth
 # long      tests/e2e/long_*.sh      the same, minutes long
 # fuzz      build/fuzz/fuzz_*        libFuzzer programs, SECS seconds each
-# JOBS: tests at a time; without it one a core, and one more. Beside them, three times as many as cores
-# (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link: a line
-# `# waits` in a script says so; and one unit test, which is a process alone. (Two cores of a Zen 4: 271 s;
-# without the one more 287 s, and with unit tests among the others 308 s.)
+# JOBS: tests at a time; without it one a core, and one more. Next to them run three times as many as
+# cores (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link: a line
+# `# waits` in a script says so; and one unit test a core, which is one process.
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
+# -d SECONDS: after these no test starts; those left out are named. -r N: starts at the N-th quarter of
+# the tests and goes round, so that runs of rising N that are cut short meet all of them.
+# SCRATCH: directory for files of unit and MPI tests, in memory where that has space: they sync often.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
 # PATIENCE (5) times as many; its own deadlines grow likewise (tests/e2e/lib.sh).
 cd "$(dirname "$0")/.." || exit 1
@@ -33,6 +35,10 @@ if ldd "$BUILD/dtrain" "$BUILD/tests/mpi/test_world" 2>/dev/null | grep -q libmp
     other_mpi='^#\|  1 .*OMPI_MCA'
 fi
 logs=$BUILD/tests/logs
+if [ -z "${SCRATCH:-}" ] && [ -w /dev/shm ] &&
+    [ "$(df -P -k /dev/shm | awk 'NR == 2 {print $4}')" -gt 500000 ]; then
+    export SCRATCH=/dev/shm
+fi
 
 # ends_as WHAT COMMAND...: 0 if the command ends as expected: `pass`, `die` (any failure but a
 # time-out, whatever the exit code of its mpirun, or a program that cannot be launched), or one of these
@@ -57,6 +63,10 @@ run_one() {
     ample=$1 name=$2
     shift 2
     log=$logs/$(echo "$name" | tr "/ " --).log
+    if [ "$(date +%s)" -ge "${LAST_START:-9999999999}" ]; then
+        echo "$name" >>"$logs/left"
+        return
+    fi
     start=$(date +%s.%N)
     "$@" >"$log" 2>&1 </dev/null
     status=$?
@@ -108,14 +118,19 @@ list_fuzz() {
     done
 }
 # those_that wait|compute|are_alone: of the tests; the longest first, so that none is left over at the
-# end. side_by_side JOBS: runs them.
+# end, or in turn (-r). side_by_side JOBS: runs them.
 those_that() {
     echo "$tests" | while read -r secs name command; do
         script=${command##* } what=compute
         case $script in *.sh) ! grep -q '^# waits$' "$script" || what='wait' ;; esac
         case $name in unit/*) what=are_alone ;; esac
         [ $what = "$1" ] && echo "$secs $name $command"
-    done | sort -s -k 1,1rn
+    done | if [ -n "$turn" ]; then cat; else sort -s -k 1,1rn; fi
+}
+# in_turn N: the lines of its input, from the N-th quarter on.
+in_turn() {
+    awk -v turn="$1" '{line[NR] = $0} END {
+        for (i = 0; i < NR; i++) print line[1 + (i + turn % 4 * int((NR + 3) / 4)) % NR]}'
 }
 side_by_side() {
     tr '\n' '\0' | xargs -0 -r -n 1 -P "$1" tests/run.sh one
@@ -138,27 +153,36 @@ if [ "${1:-}" = one ]; then
     run_one $1
     exit 0
 fi
-jobs=$(nproc) pattern=. names=
-compute=$((jobs + 1)) alone=1
-while getopts j:k:l option; do
-    case $option in j) jobs=$OPTARG compute=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
+jobs=$(nproc) pattern=. names='' turn=''
+compute=$((jobs + 1))
+while getopts j:k:ld:r: option; do
+    case $option in
+    j) jobs=$OPTARG compute=$OPTARG ;;
+    k) pattern=$OPTARG ;;
+    l) names=1 ;;
+    d) export LAST_START=$(($(date +%s) + OPTARG)) ;;
+    r) turn=$OPTARG ;;
+    *) exit 2 ;;
+    esac
 done
 shift $((OPTIND - 1))
 tests=$(list "$@") || exit
 tests=$(echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern')
+[ -z "$turn" ] || tests=$(echo "$tests" | in_turn "$turn")
 [ -n "$tests" ] || { echo "tests/run.sh: no test is named like $pattern" >&2; exit 2; }
 [ -z "$names" ] || { echo "$tests" | cut -d ' ' -f 2; exit 0; }
 mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
+: >"$logs/left"
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
-[ -n "$(those_that compute)" ] || alone=$jobs
 those_that wait | side_by_side $((3 * jobs)) &
-those_that are_alone | side_by_side "$alone" &
+those_that are_alone | side_by_side "$jobs" &
 those_that compute | side_by_side "$compute"
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
 [ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
+[ ! -s "$logs/left" ] || echo "left out: $(sort "$logs/left" | paste -s -d ' ')"
 count() { grep -cx "$1" "$logs/verdicts"; }
 echo "$(count ok) passed, $(count FAIL) failed, $(count skip) skipped"
-[ -s "$logs/verdicts" ] && [ "$(count FAIL)" -eq 0 ]
+{ [ -s "$logs/verdicts" ] || [ -s "$logs/left" ]; } && [ "$(count FAIL)" -eq 0 ]

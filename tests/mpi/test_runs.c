@@ -206,12 +206,14 @@ int main(int argc, char **argv)
 {
     static float x[ROWS];
     static int32_t label[ROWS];
-    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[8][80], command[100];
+    char top[64], dir[8][80], command[100];
     struct dt_world *world;
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank, total = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(comm, &rank);
+    const char *scratch = getenv("SCRATCH");
+    snprintf(top, sizeof top, "%s/dtrain-runs-XXXXXX", scratch ? scratch : "/tmp");
     if (rank == 0 && !mkdtemp(top)) MPI_Abort(comm, 1);
     MPI_Bcast(top, sizeof top, MPI_CHAR, 0, comm);
     for (int i = 0; i < 8; i++)

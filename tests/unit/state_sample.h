@@ -31,15 +31,12 @@ static char test_dir[64];
 
 static inline void make_test_dir(void)
 {
-    snprintf(test_dir, sizeof test_dir, "/tmp/dtrain-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(test_dir));
+    scratch_make(test_dir);
 }
 
 static inline void remove_test_dir(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", test_dir);
-    ck_assert_int_eq(system(command), 0);
+    scratch_clear(test_dir);
 }
 
 /* DIR/name for the directory of the test; up to four at once. */

@@ -57,11 +57,18 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
                       #call, dt_error_text(), text);                                               \
     } while (0)
 
+/* Makes a directory in SCRATCH, or in /tmp. */
+static inline void scratch_make(char path[64])
+{
+    const char *top = getenv("SCRATCH");
+    snprintf(path, 64, "%s/dtrain-test-XXXXXX", top ? top : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(path));
+}
+
 /* Makes a directory and goes there; scratch_leave removes it and all that is in it. */
 static inline void scratch_enter(char path[64])
 {
-    snprintf(path, 64, "/tmp/dtrain-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(path));
+    scratch_make(path);
     ck_assert_int_eq(chdir(path), 0);
 }
 
@@ -72,10 +79,15 @@ static inline int scratch_remove(const char *path, const struct stat *info, int 
     return remove(path);
 }
 
+static inline void scratch_clear(const char *path)
+{
+    ck_assert_int_eq(nftw(path, scratch_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 static inline void scratch_leave(const char *path)
 {
     ck_assert_int_eq(chdir("/"), 0);
-    ck_assert_int_eq(nftw(path, scratch_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    scratch_clear(path);
 }
 
 #endif
