@@ -181,9 +181,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "the end. regress and multilabel: one or more, comma-separated; \\, is a comma of a name")   \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard inspect",               \
       "CSV: columns to leave out: names or numbers, as for data.label, comma-separated")           \
-    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train inspect",                                  \
-      "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
-      "none")                                                                                      \
+    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train shard inspect",                            \
+      "CSV: column with the weights of the training rows, relative to their mean, which shards "   \
+      "keep; empty: none")                                                                         \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab, bar, or else blanks), tab, space or a character. space: " \
       "a run of blanks or tabs is one separator, also at the start and end of a line")             \

@@ -255,9 +255,10 @@ bool dt_data_trains_on_table(const struct dt_config *config);
 
 /* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
  * f32 raw values, of pictures (rows, height, width, channels); /y; /label_names and /feature_names
- * if there are any; /columns and /categories of a table, so that a model of them reads the table
- * too), streaming: memory stays within data.memory_mb whatever the size; OUT_DIR's disk holds the
- * data twice meanwhile. Held-out rows are in the shards too. DT_EUSAGE: more shards than rows.
+ * if there are any). A table with texts, dates or gaps has no /x: its shards keep its columns with
+ * their dictionaries, and a word a cell (src/data/columns.h), and are read as the table is. Rows
+ * keep their weights. Memory stays within data.memory_mb whatever the size; OUT_DIR's disk holds
+ * the data twice meanwhile. Held-out rows are in the shards too. DT_EUSAGE: more shards than rows.
  * DT_EIO: OUT_DIR not empty of shards, disk full; no partial shard is left. */
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
 

@@ -120,7 +120,7 @@ dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *
 const struct dt__format *const dt__formats[] = {
     [DT_FORMAT_IDX] = &dt__format_idx,        [DT_FORMAT_CSV] = &dt__format_csv,
     [DT_FORMAT_LIBSVM] = &dt__format_libsvm,  [DT_FORMAT_HDF5] = &dt__format_hdf5,
-    [DT__FORMAT_MEMORY] = &dt__format_memory,
+    [DT__FORMAT_MEMORY] = &dt__format_memory, [DT__FORMAT_SHARD] = &dt__format_shard,
 };
 
 enum { HEAD_BYTES = 4096 };
@@ -253,6 +253,10 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
         if (!layout->bytes && !source->gaps)
             DT_TRY(floats_check(file, row + i, "column", x, layout->dense));
         DT_TRY(floats_check(file, row + i, "target", y, layout->targets));
+        const float weight = layout->weights ? block->weight[block->rows - count + i] : 1;
+        if (!isfinite(weight) || weight < 0)
+            return dt_fail(DT_EFORMAT, "%s: row %" PRIu64 ": the weight %g: expected 0 or more",
+                           file->path, row + i, (double)weight);
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
         dt_status status = dt__class_check(source->schema.classes, label);

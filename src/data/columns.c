@@ -402,6 +402,43 @@ static dt_status settle_names(struct dt_schema *schema)
     return DT_OK;
 }
 
+dt_status dt__columns_of_shards(struct dt__columns *columns, struct dt_schema *schema)
+{
+    if (!schema->feature_names) DT_TRY(settle_names(schema));
+    DT_TRY(dt__columns_of_schema(columns, schema));
+    schema->dense = columns->numbers;
+    for (size_t c = 0; c < columns->count; c++)
+        if (columns->items[c].kind != DT_COLUMN_CATEGORY)
+            schema->columns[c].fill = columns->items[c].fill = NAN;
+    return DT_OK;
+}
+
+void dt__columns_encode(const struct dt__columns *columns, uint32_t *words)
+{
+    for (size_t c = 0; c < columns->count; c++)
+        if (columns->items[c].kind == DT_COLUMN_CATEGORY)
+            words[c] = dt__column_word_code(&columns->items[c], words[c]);
+}
+
+static bool column_has(const struct dt__column *column, int hash_bits, bool bytes, uint32_t word)
+{
+    float value;
+    memcpy(&value, &word, sizeof value);
+    if (column->kind == DT_COLUMN_CATEGORY)
+        return hash_bits ? word < UINT32_C(1) << hash_bits : word <= column->dict.count;
+    if (bytes) return dt__floats_are_bytes(&value, 1);
+    if (word == DT__MISSING) return true;
+    return column->kind == DT_COLUMN_DATE ? dt__dates_has(&column->dates, word) : isfinite(value);
+}
+
+dt_status dt__columns_check(const struct dt__columns *columns, bool bytes, const uint32_t *words)
+{
+    for (size_t c = 0; columns->items && c < columns->count; c++)
+        if (!column_has(&columns->items[c], columns->hash_bits, bytes, words[c]))
+            return dt_fail(DT_EFORMAT, "column %zu: %08x is no value of it", c, words[c]);
+    return DT_OK;
+}
+
 /* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
 static void warn_of_row_numbers(const struct dt__columns *columns, const struct dt__column *column)
 {
@@ -525,11 +562,12 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
 /* Whether what a file says of its columns is what settling makes of them. */
 static bool columns_fit(struct dt_schema *schema)
 {
-    const bool whole = schema->dense == schema->features;
-    if (!schema->columns) return schema->dense == 0 || whole;
+    if (!schema->columns) return schema->dense == 0 || schema->dense == schema->features;
     const struct placed placed = columns_place(schema);
+    if (!schema->features && placed.features <= DT__MAX_FEATURES)
+        schema->features = (int)placed.features;
     return placed.same && placed.features == (uint64_t)schema->features &&
-           (whole || placed.numbers == (uint64_t)schema->dense);
+           (schema->dense == schema->features || placed.numbers == (uint64_t)schema->dense);
 }
 
 /* Where the name of a column begins in its line; NULL: the line is malformed. */

@@ -19,6 +19,7 @@
 #include "data/block.h"
 #include "data/date.h"
 #include "data/text.h"
+#include "data/typed.h"
 #include "hdf5/write.h"
 
 enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */
@@ -84,12 +85,35 @@ void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE]
 uint32_t dt__column_code(const struct dt__columns *columns, size_t at, const char *text,
                          size_t length);
 
-/* Where a shard of a table keeps them: no name of the user's own data. */
+/* Settled: the code of a category's word. */
+static inline uint32_t dt__column_word_code(const struct dt__column *column, uint32_t word)
+{
+    if (word == DT__MISSING) return column->blank;
+    return column->map ? column->map[word] : word;
+}
+
+/* ---- shards --------------------------------------------------------------------------------- */
+
+/* A shard of a table keeps its columns in a group that is no name of the user's own data, and there
+ * its rows: a word a column, where categories are codes of the dictionary in the shard. @bytes is 1
+ * if all numbers are bytes. Weights are floats (rows). */
 #define DT__SHARD_GROUP "/dtrain"
+#define DT__SHARD_ROWS DT__SHARD_GROUP "/rows"
+#define DT__SHARD_WEIGHT DT__SHARD_GROUP "/weight"
+#define DT__SHARD_SMALL DT__SHARD_GROUP "@bytes"
+
+/* Settles the columns that shards have in `schema`, and names its features. What stands for a
+ * missing number is to be learned from the rows that are read, as of CSV. */
+dt_status dt__columns_of_shards(struct dt__columns *columns, struct dt_schema *schema);
+/* Settled: codes in the place of a row's words of categories. */
+void dt__columns_encode(const struct dt__columns *columns, uint32_t *words);
+/* Settled: whether each word of a row is one of its column; `bytes`: numbers are bytes. DT_EFORMAT:
+ * names the column. */
+dt_status dt__columns_check(const struct dt__columns *columns, bool bytes, const uint32_t *words);
 
 /* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of
- * the columns and of the categories. get: for schema->features; what the group lacks is left as it
- * is. DT_EFORMAT. */
+ * the columns and of the categories. get: for schema->features, which it counts if they are 0; what
+ * the group lacks is left as it is. DT_EFORMAT. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema);
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,

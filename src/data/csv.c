@@ -279,9 +279,7 @@ dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words
         if (missing) value = column->fill;
         if (missing && column->flag) DT_TRY(dt__block_put(layout, out, x, (size_t)column->flag, 1));
         if (column && column->kind == DT_COLUMN_CATEGORY) {
-            const uint32_t code = missing       ? column->blank
-                                  : column->map ? column->map[words[c]]
-                                                : words[c];
+            const uint32_t code = dt__column_word_code(column, words[c]);
             DT_TRY(dt__block_put(layout, out, x, feature + code, 1));
         } else if (!column || column->kind != DT_COLUMN_DATE) {
             DT_TRY(dt__block_put(layout, out, x, feature, value));

@@ -155,17 +155,34 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
         out[i] = (float)(isnan(mean) ? mean : numbers[i]);
 }
 
+/* The year of a word, and its days; 0: there is no such day. */
+static int word_days(const struct dt__dates *dates, uint32_t word, double *out)
+{
+    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
+              second = groups % GROUP + 1, year = groups / GROUP / GROUP;
+    const bool good =
+        days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, out);
+    *out += (double)(word % SLOTS) / SLOTS;
+    return good ? year : 0;
+}
+
+bool dt__dates_has(const struct dt__dates *dates, uint32_t word)
+{
+    double days;
+    if (are_times_alone(dates)) return word <= DAY_SECS;
+    const int year = word_days(dates, word, &days);
+    return year >= 1000 && year <= 9999;
+}
+
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 {
+    double days;
     if (are_times_alone(dates)) {
         *out = (float)(word / 3600.0);
         return;
     }
-    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
-              second = groups % GROUP + 1, year = groups / GROUP / GROUP;
-    double days;
-    days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
-    dt__dates_put_mean(dates, days + (double)(word % SLOTS) / SLOTS, out);
+    (void)word_days(dates, word, &days);
+    dt__dates_put_mean(dates, days, out);
 }
 
 /* ---- the form ------------------------------------------------------------------------------- */

@@ -33,6 +33,8 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
                          uint32_t *out);
 /* Whether the order of day and month is known; d.m.Y has it anyway. */
 bool dt__dates_settle(struct dt__dates *dates);
+/* Whether a word is a date of the column. */
+bool dt__dates_has(const struct dt__dates *dates, uint32_t word);
 /* The numbers of a word, or of a mean of the first number, days or the hour (NaN: all are NaN). */
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out);
 void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out);

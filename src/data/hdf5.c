@@ -8,6 +8,7 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
+#include "data/csv.h"
 #include "data/survey.h"
 #include "hdf5/read.h"
 
@@ -22,10 +23,13 @@ struct array {
 struct reader {
     const struct dt_source *source;
     struct dt__h5_file *file;
-    struct array x, y; /* y.item NULL: labels are not read */
-    int32_t *classes;  /* of texts: (rows); else NULL */
-    double *labels;    /* (DT__H5_LABELS, items) of numbers; else NULL */
-    bool named;        /* the file names its classes: labels are their positions */
+    const char *path;
+    struct array x, y;                /* y.item NULL: labels are not read */
+    const struct dt__h5_item *weight; /* NULL: each is 1 */
+    uint32_t *words;  /* (DT__H5_LABELS, columns) of a shard of a table; else NULL */
+    int32_t *classes; /* of texts: (rows); else NULL */
+    double *labels;   /* (DT__H5_LABELS, items) of numbers; else NULL */
+    bool named;       /* the file names its classes: labels are their positions */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -169,14 +173,63 @@ static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_fi
     return dt__h5_read(file, array, 0, count, DT__H5_I64, *numbers);
 }
 
-/* Names of features, classes and labels, and the columns of a table that shards were made of. */
-static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file)
+/* The weights in a shard. */
+static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
+                              const struct dt__h5_item **out)
 {
+    DT_TRY(dt__h5_array(file, DT__SHARD_WEIGHT, out));
+    if ((*out)->type == DT__H5_F32 && (*out)->count == rows && (*out)->dims[0] == rows)
+        return DT_OK;
+    return dt_fail(DT_EFORMAT, "%s are not the weights of %" PRIu64 " rows", (*out)->path, rows);
+}
+
+/* Either all files have weights, or none has. */
+static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_file *file,
+                               const struct dt__file *of)
+{
+    const struct dt__h5_item *weight;
+    const bool has = dt__h5_has_array(file, DT__SHARD_WEIGHT);
+    if (!survey->training) return DT_OK;
+    if (has != survey->weights && of != survey->source->files && !*survey->config->data.weight)
+        return dt_fail(DT_EMISMATCH, "has %s, unlike the files before",
+                       has ? "weights" : "no weights");
+    survey->weights |= has;
+    return has ? weights_find(file, of->rows, &weight) : DT_OK;
+}
+
+/* The rows of a shard of a table, by its columns. */
+static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file *file,
+                             const struct array *x, const struct dt_schema *columns)
+{
+    struct dt_source *source = survey->source;
+    const struct dt__h5_item *bytes = dt__h5_find(file, DT__H5_ATTRIBUTE, DT__SHARD_SMALL);
+    int32_t are_bytes = 0;
+    if (x->item->type != DT__H5_U32 || x->items != (uint64_t)columns->ncolumns)
+        return dt_fail(DT_EFORMAT, "%s does not fit %s/columns", x->item->path, DT__SHARD_GROUP);
+    if (survey->known && !source->schema.columns)
+        return dt_fail(DT_EMISMATCH, "a shard of a table, but the model takes plain numbers");
+    if (bytes && bytes->type == DT__H5_I32) memcpy(&are_bytes, bytes->data, sizeof are_bytes);
+    survey->floats |= are_bytes != 1;
+    for (int c = 0; c < columns->ncolumns; c++)
+        survey->floats |= columns->columns[c].kind == DT_COLUMN_DATE;
+    if (!survey->known) return DT_OK;
+    source->most_entries = (uint64_t)dt_schema_categories(columns);
+    source->entries += source->most_entries * x->rows;
+    return DT_OK;
+}
+
+/* Names of features, classes and labels, and the columns of a table that shards were made of. */
+static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file,
+                             const struct dt__file *of, const struct array *x)
+{
+    const bool table = of->format == DT__FORMAT_SHARD;
     struct dt__names features = {0}, labels = {0}, column = {0};
-    struct dt_schema columns = {.features = survey->source->schema.features};
+    struct dt_schema columns = {.features = table ? 0 : survey->source->schema.features};
     dt_status status;
     DT_GUARD(dt__columns_get(file, DT__SHARD_GROUP, &columns));
+    if (table) DT_GUARD(table_learn(survey, file, x, &columns));
     if (columns.columns) DT_GUARD(dt__survey_columns(survey, &columns));
+    if (table) DT_GUARD(dt__survey_features(survey, (uint64_t)columns.features));
     if (dt__h5_has_array(file, "/feature_names")) {
         DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));
         if (features.count != (size_t)columns.features)
@@ -209,15 +262,19 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     struct array x, y;
     dt_status status;
     DT_TRY(dt__h5_open(out->path, &file));
-    const char *y_name = survey->predicting ? NULL : config->data.y;
-    DT_GUARD(arrays_find(file, config->data.x, y_name, &x, &y));
-    DT_GUARD(dt__survey_features(survey, x.items));
-    survey->floats |= x.item->type != DT__H5_U8;
+    const bool table = dt__h5_has_array(file, DT__SHARD_ROWS);
+    const char *x_name = table ? DT__SHARD_ROWS : config->data.x;
+    const char *y_name = survey->predicting ? NULL : table ? "/y" : config->data.y;
+    if (table) out->format = DT__FORMAT_SHARD;
+    DT_GUARD(arrays_find(file, x_name, y_name, &x, &y));
+    if (!table) DT_GUARD(dt__survey_features(survey, x.items));
+    survey->floats |= !table && x.item->type != DT__H5_U8;
     DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
     out->rows = x.rows;
     dt__labels_enter(&survey->labels, out->path);
-    DT_GUARD(dt_strdup(config->data.x, &out->x_name));
-    DT_GUARD(names_learn(survey, file));
+    DT_GUARD(dt_strdup(x_name, &out->x_name));
+    DT_GUARD(names_learn(survey, file, out, &x));
+    DT_GUARD(weights_learn(survey, file, out));
     if (!y_name) goto done;
     DT_GUARD(dt_strdup(y_name, &out->y_name));
     DT_GUARD(labels_learn(survey, file, &x, &y));
@@ -232,6 +289,7 @@ static void hdf5_close(void *arg)
 {
     struct reader *reader = arg;
     dt__h5_close(reader->file);
+    dt_free(reader->words);
     dt_free(reader->classes);
     dt_free(reader->labels);
     dt_free(reader);
@@ -240,19 +298,26 @@ static void hdf5_close(void *arg)
 static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, void **out)
 {
     const struct dt__layout *layout = &source->layout;
+    const bool table = file->format == DT__FORMAT_SHARD;
+    const size_t items = table ? source->columns.count : (size_t)layout->features;
     struct dt__names texts = {0};
     struct reader *reader;
     struct array *x, *y;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     reader->source = source;
+    reader->path = file->path;
     x = &reader->x, y = &reader->y;
     DT_GUARD(dt__h5_open(file->path, &reader->file));
     DT_GUARD(arrays_find(reader->file, file->x_name, file->y_name, x, y));
-    if (x->rows != file->rows || x->items != (uint64_t)layout->features ||
+    if (x->rows != file->rows || x->items != items ||
         (y->item &&
          (y->rows != file->rows || (layout->targets && y->items != (uint64_t)layout->targets))))
         DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
+    if (table)
+        DT_GUARD(dt_alloc(DT__H5_LABELS, items * sizeof *reader->words, "rows", &reader->words));
+    if (layout->weights && dt__h5_has_array(reader->file, DT__SHARD_WEIGHT))
+        DT_GUARD(weights_find(reader->file, file->rows, &reader->weight));
     reader->named = dt__h5_has_array(reader->file, "/label_names");
     const bool labels = y->item && !layout->targets;
     const bool of_texts = labels && y->item->type == DT__H5_TEXT;
@@ -285,14 +350,47 @@ static int32_t row_class(const struct reader *reader, const double *row)
     return class;
 }
 
+/* Adds rows of words, all but y and weight. They are a stranger's until they are checked. */
+static dt_status words_read(struct reader *reader, uint64_t row, size_t count,
+                            struct dt__block *out)
+{
+    const struct dt_source *source = reader->source;
+    const struct dt__columns *columns = &source->columns;
+    const size_t n = columns->count;
+    for (size_t done = 0, step; done < count; done += step) {
+        step = count - done < DT__H5_LABELS ? count - done : DT__H5_LABELS;
+        DT_TRY(
+            dt__h5_read(reader->file, reader->x.item, row + done, step, DT__H5_U32, reader->words));
+        for (size_t i = 0; i < step; i++) {
+            dt_status status =
+                dt__columns_check(columns, source->layout.bytes, reader->words + i * n);
+            if (status)
+                return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", reader->path,
+                                      row + done + i);
+            DT_TRY(dt__table_row(columns, reader->words + i * n, n, &source->layout, out));
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
     const struct dt__layout *layout = &reader->source->layout;
     const struct array *x = &reader->x, *y = &reader->y;
-    unsigned char *to = dt__block_y(layout, out, out->rows);
-    DT_TRY(dt__h5_read(reader->file, x->item, row, count, layout->bytes ? DT__H5_U8 : DT__H5_F32,
-                       dt__block_x(layout, out, out->rows)));
+    const size_t first = out->rows;
+    unsigned char *to = dt__block_y(layout, out, first);
+    if (reader->words) {
+        DT_TRY(words_read(reader, row, count, out));
+    } else {
+        DT_TRY(dt__h5_read(reader->file, x->item, row, count,
+                           layout->bytes ? DT__H5_U8 : DT__H5_F32,
+                           dt__block_x(layout, out, first)));
+        dt__block_add(layout, out, count);
+    }
+    if (reader->weight)
+        DT_TRY(
+            dt__h5_read(reader->file, reader->weight, row, count, DT__H5_F32, out->weight + first));
     if (!y->item)
         memset(to, 0, count * dt__layout_y(layout));
     else if (reader->classes)
@@ -307,7 +405,6 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
             memcpy(to + (done + i) * sizeof class, &class, sizeof class);
         }
     }
-    dt__block_add(layout, out, count);
     return DT_OK;
 }
 
@@ -328,3 +425,12 @@ const struct dt__format dt__format_hdf5 = {.name = "HDF5",
                                            .open = hdf5_open,
                                            .read = hdf5_read,
                                            .close = hdf5_close};
+
+/* A shard of a table: rows of words. */
+const struct dt__format dt__format_shard = {.name = "shards",
+                                            .sparsity = DT__CATEGORIES,
+                                            .stores_columns = true,
+                                            .survey = hdf5_survey,
+                                            .open = hdf5_open,
+                                            .read = hdf5_read,
+                                            .close = hdf5_close};

@@ -9,8 +9,9 @@
  * would touch the disk once a row.
  *
  * The HDF5 writer lays a shard out, with room for /x and /y; the rows then go to their place by
- * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
- * written out in full. */
+ * plain writes, so that errors of the disk are ours and no byte is copied twice. Rows of a table
+ * with texts, dates or gaps are written as words (DT__SHARD_ROWS), the sparse rows of LIBSVM in
+ * full. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ struct bucket {
 struct shuffle {
     int fd; /* of the temporary file, which has no name */
     uint64_t seed, rows, put, taken;
-    size_t row_bytes;      /* x, and y behind it */
+    size_t row_bytes;      /* x, y and, if rows have one, the weight */
     struct dt_perm spread; /* of all rows: which bucket */
     struct dt_perm within; /* of the rows of the bucket that is in memory */
     struct bucket *buckets;
@@ -108,7 +109,9 @@ static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__layout *l
     const size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
     unsigned char *to = shuffle->buffers + slot * shuffle->row_bytes;
     memcpy(to, dt__block_x(layout, block, row), dt__layout_x(layout));
-    memcpy(to + dt__layout_x(layout), dt__block_y(layout, block, row), dt__layout_y(layout));
+    to += dt__layout_x(layout);
+    memcpy(to, dt__block_y(layout, block, row), dt__layout_y(layout));
+    if (layout->weights) memcpy(to + dt__layout_y(layout), &block->weight[row], sizeof(float));
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
@@ -141,6 +144,8 @@ static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out
 
 struct job {
     const struct dt_source *source;
+    struct dt__columns columns; /* of rows that are words; without items: rows are numbers */
+    int32_t bytes;              /* whether all numbers of such rows are bytes */
     struct shuffle shuffle;
     struct dt__block pending; /* rows of the shard that are not yet written */
 
@@ -148,8 +153,8 @@ struct job {
     uint64_t rows;
     int fd;
     const char *path;
-    uint64_t laid_out;   /* bytes of the file, while it is laid out */
-    uint64_t x_at, y_at; /* bytes: where the next rows go */
+    uint64_t laid_out;              /* bytes of the file, while it is laid out */
+    uint64_t x_at, y_at, weight_at; /* bytes: where the next rows go */
 };
 
 /* All but the rows, which come later. */
@@ -167,9 +172,11 @@ static dt_status shard_lay_out(struct job *job)
     const struct dt_schema *schema = &job->source->schema;
     const struct dt__layout *layout = &job->source->layout;
     const int features = layout->features, *shape = schema->shape;
-    const bool pictures = shape[0] > 0;
-    const struct dt__h5_item x = {.path = "/x",
-                                  .type = layout->bytes ? DT__H5_U8 : DT__H5_F32,
+    const bool words = job->columns.items, pictures = shape[0] > 0 && features == schema->features;
+    const struct dt__h5_item x = {.path = words ? DT__SHARD_ROWS : "/x",
+                                  .type = words           ? DT__H5_U32
+                                          : layout->bytes ? DT__H5_U8
+                                                          : DT__H5_F32,
                                   .rank = pictures ? 4 : 2,
                                   .dims = {job->rows, (uint64_t)(pictures ? shape[0] : features),
                                            (uint64_t)shape[1], (uint64_t)shape[2]}};
@@ -177,11 +184,17 @@ static dt_status shard_lay_out(struct job *job)
                                   .type = layout->targets ? DT__H5_F32 : DT__H5_I32,
                                   .rank = layout->targets > 1 ? 2 : 1,
                                   .dims = {job->rows, (uint64_t)layout->targets}};
+    const struct dt__h5_item weight = {
+        .path = DT__SHARD_WEIGHT, .type = DT__H5_F32, .rank = 1, .dims = {job->rows}};
+    const struct dt__h5_item bytes = {
+        .path = DT__SHARD_SMALL, .type = DT__H5_I32, .data = &job->bytes};
     struct dt__h5_layout *file;
     DT_TRY(dt__h5_layout_create(job->path, 0, &file));
     dt__h5_put(file, &x, &job->x_at);
     dt__h5_put(file, &y, &job->y_at);
-    if (schema->feature_names)
+    if (layout->weights) dt__h5_put(file, &weight, &job->weight_at);
+    if (words) dt__h5_put(file, &bytes, NULL);
+    if (schema->feature_names && !words) /* the columns say them */
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
@@ -209,10 +222,14 @@ static dt_status shard_flush(struct job *job)
     const struct dt__layout *layout = &job->source->layout;
     const size_t x = job->pending.rows * dt__layout_x(layout);
     const size_t y = job->pending.rows * dt__layout_y(layout);
+    const size_t weight = layout->weights ? job->pending.rows * sizeof(float) : 0;
     DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.x, x, job->x_at));
     DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
+    if (weight)
+        DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.weight, weight, job->weight_at));
     job->x_at += x;
     job->y_at += y;
+    job->weight_at += weight;
     job->pending.rows = 0;
     return DT_OK;
 }
@@ -229,9 +246,14 @@ static dt_status shard_fill(int fd, const char *path, void *arg)
     DT_TRY(shard_lay_out(job));
     for (uint64_t i = 0; i < job->rows; i++) {
         DT_TRY(shuffle_take(&job->shuffle, &row));
-        memcpy(dt__block_x(layout, pending, pending->rows), row, dt__layout_x(layout));
-        memcpy(dt__block_y(layout, pending, pending->rows++), row + dt__layout_x(layout),
-               dt__layout_y(layout));
+        unsigned char *const x = dt__block_x(layout, pending, pending->rows);
+        memcpy(x, row, dt__layout_x(layout));
+        if (job->columns.items) dt__columns_encode(&job->columns, (uint32_t *)(void *)x);
+        row += dt__layout_x(layout);
+        memcpy(dt__block_y(layout, pending, pending->rows), row, dt__layout_y(layout));
+        row += dt__layout_y(layout);
+        if (layout->weights) memcpy(&pending->weight[pending->rows], row, sizeof(float));
+        pending->rows++;
         if (pending->rows == pending->capacity) DT_TRY(shard_flush(job));
     }
     return shard_flush(job);
@@ -243,6 +265,25 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
     for (size_t i = 0; i < block->rows; i++)
         DT_TRY(shuffle_put(&job->shuffle, &job->source->layout, block, i));
     return DT_OK;
+}
+
+/* Has the source give rows as they go into shards: the words of a table, which without columns are
+ * taken as numbers; or all numbers. */
+static void job_layout(struct job *job, struct dt_source *source)
+{
+    struct dt__layout *layout = &source->layout;
+    bool table = source->schema.columns;
+    for (size_t i = 0; i < source->nfiles; i++)
+        table &= dt__formats[source->files[i].format]->sparsity == DT__CATEGORIES;
+    layout->dense = layout->features;
+    job->source = source;
+    if (!table) return;
+    job->columns = source->columns;
+    job->bytes = layout->bytes;
+    source->columns = (struct dt__columns){.count = job->columns.count};
+    source->gaps = true; /* words need be no numbers */
+    layout->features = layout->dense = (int)job->columns.count;
+    layout->bytes = false;
 }
 
 /* ---- sets of shards ------------------------------------------------------------------------- */
@@ -383,8 +424,6 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     struct dt_source *source;
     char *path;
     int held;
-    if (*config->data.weight)
-        return dt_fail(DT_EUSAGE, "data.weight=%s: shards have no weights", config->data.weight);
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
@@ -395,10 +434,9 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     if (!status) status = dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source);
     if (status) close(held);
     DT_TRY(status);
-    source->layout.dense = source->layout.features;
+    job_layout(&job, source);
     const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
     const uint64_t rows = source->rows;
-    job.source = source;
     job.shuffle = (struct shuffle){
         .fd = -1, .seed = (uint64_t)config->run.seed, .rows = rows, .row_bytes = width};
     if (shards < 1 || (uint64_t)shards > rows)
@@ -420,6 +458,7 @@ done:
     close(held);
     shuffle_free(&job.shuffle);
     dt__block_free(&job.pending);
+    dt__columns_free(&job.columns);
     dt_source_destroy(source);
     return status;
 }

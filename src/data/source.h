@@ -30,7 +30,8 @@ uint64_t dt__holdout_before(const struct dt__holdout *holdout, uint64_t raw);
 /* Raw row of the index-th held-out row (or of the index-th other row). */
 uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, uint64_t index);
 
-enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1 }; /* beside enum dt_format */
+/* Besides enum dt_format; a shard of a table is HDF5 until its survey. */
+enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1, DT__FORMAT_SHARD };
 enum { DT__MAX_FEATURES = 1 << 24, DT__MAX_TARGETS = 1 << 20 };
 
 /* Where typed rows can be entered: the offset of a row. */

@@ -122,7 +122,9 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
             same = dt__text_same(a->categories[i], b->categories[i]);
     }
     if (schema->columns && !same)
-        return dt_fail(DT_EMISMATCH, "its columns are unlike those of the data before");
+        return dt_fail(DT_EMISMATCH,
+                       "its columns or their texts are unlike those of the data before "
+                       "(dtrain shard takes all files at once)");
     if (survey->known || schema->columns || !read->columns) return DT_OK;
     schema->columns = read->columns;
     schema->ncolumns = read->ncolumns;
@@ -420,6 +422,18 @@ static dt_status label_classes(struct dt__survey *survey)
     return DT_OK;
 }
 
+/* Rows of shards of a table are read by columns, as those of CSV are, which may have them. */
+static dt_status shards_settle(struct dt__survey *survey)
+{
+    struct dt_source *source = survey->source;
+    bool any = false;
+    for (size_t i = 0; i < source->nfiles; i++)
+        any |= source->files[i].format == DT__FORMAT_SHARD;
+    if (!any || source->columns.count) return DT_OK;
+    return survey->known ? dt__columns_of_schema(&source->columns, &source->schema)
+                         : dt__columns_of_shards(&source->columns, &source->schema);
+}
+
 static dt_status schema_make(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -441,6 +455,7 @@ static dt_status schema_make(struct dt__survey *survey)
                                  source->raw_rows);
     else
         DT_TRY(schema_learn(survey));
+    DT_TRY(shards_settle(survey));
     DT_TRY(dt__classes_init(&source->classes, schema, source->numbered));
     if (!survey->known) {
         warn_of_encoding(schema);

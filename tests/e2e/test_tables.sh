@@ -130,7 +130,7 @@ grep -q 'CSV cannot stand beside shards of a table' "$tmp/log" || { cat "$tmp/lo
 
 # What names columns is refused where there are none; a run's configuration, with every key, is not.
 for key in data.weight=w data.label=price data.ignore=carat; do
-    expect_error 1 "${key%=*}: for CSV alone, and the data is HDF5" 1 data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
+    expect_error 1 "${key%=*}: for CSV alone, and the data is shards" 1 data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
 done
 job 1 "$tmp/sharded/config.ini" run.dir="$tmp/again" train.max_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 

@@ -7,6 +7,8 @@
 #include <sys/statvfs.h>
 
 #include "data_files.h"
+#include "hdf5/read.h"
+#include "hdf5/write.h"
 
 enum { ROWS = 60000, FEATURES = 20 };
 
@@ -114,6 +116,176 @@ START_TEST(floats_and_targets_are_kept)
     }
     dt_table_destroy(table);
     dt_source_destroy(source);
+}
+END_TEST
+
+/* A table of a text, a number, a date and a weight. Rows lie in the order of `place`. */
+static const char TABLE[] = "kind,n,when,w,y\nred,1.5,2021-03-04,1,0\nblue,2.5,2021-03-05,2,1\nred,,2021-03-06,3,1\n";
+
+static void put_shard(void)
+{
+    put_text("in.csv", TABLE);
+    set("data.train=in.csv"), set("data.missing=flag"), set("data.weight=w");
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    dt_config_free(&config);
+    EXPECT_OK(dt_config_init(&config));
+}
+
+/* Puts 4 bytes of the `at`-th value of a data set. */
+static void patch(const char *path, const char *array, size_t at, const void *bytes)
+{
+    struct dt__h5_file *file;
+    const struct dt__h5_item *item;
+    EXPECT_OK(dt__h5_open(path, &file));
+    EXPECT_OK(dt__h5_array(file, array, &item));
+    ck_assert_uint_ne(item->offset, UINT64_MAX);
+    const int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, bytes, 4, (off_t)(item->offset + 4 * at)), 4);
+    close(fd);
+    dt__h5_close(file);
+}
+
+static const char SHARD[] = "out/shard-00000-of-00001.h5";
+
+/* Words stay words, of texts codes by count: red is 0, blue 1. */
+START_TEST(tables_are_kept_as_words)
+{
+    struct dt__h5_file *file;
+    const struct dt__h5_item *item;
+    uint32_t words[9];
+    float weights[3];
+    put_shard();
+    EXPECT_OK(dt__h5_open(SHARD, &file));
+    EXPECT_OK(dt__h5_array(file, "/dtrain/rows", &item));
+    EXPECT_OK(dt__h5_read(file, item, 0, 3, DT__H5_U32, words));
+    EXPECT_OK(dt__h5_array(file, "/dtrain/weight", &item));
+    EXPECT_OK(dt__h5_read(file, item, 0, 3, DT__H5_F32, weights));
+    for (int r = 0; r < 3; r++) {
+        float number;
+        memcpy(&number, &words[3 * r + 1], sizeof number);
+        const int line = (int)weights[r];
+        ck_assert_uint_eq(words[3 * r], line == 2);
+        if (line == 3)
+            ck_assert_uint_eq(words[3 * r + 1], UINT32_MAX);
+        else
+            ck_assert_float_eq(number, (float)line + 0.5F);
+    }
+    ck_assert(!dt__h5_has_array(file, "/x") && !dt__h5_has_array(file, "/feature_names"));
+    dt__h5_close(file);
+    set("data.train=out/*.h5");
+    struct dt_source *source = survey();
+    const struct dt_schema *schema = dt_source_schema(source);
+    ck_assert_int_eq(schema->features, 9); /* n, days, year, month, weekday, no n; red, blue, others */
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Words of a stranger are checked when they are read. */
+START_TEST(wrong_words_are_refused)
+{
+    static const struct {
+        const char *array;
+        size_t column;
+        uint32_t word;
+        const char *message;
+    } wrong[] = {{"/dtrain/rows", 0, 3, "row 1: column 0: 00000003 is no value of it"},
+                 {"/dtrain/rows", 0, UINT32_MAX, "row 1: column 0: ffffffff is no value"},
+                 {"/dtrain/rows", 1, 0x7f800000, "row 1: column 1: 7f800000 is no value"},
+                 {"/dtrain/rows", 1, 0x7fc00000, "row 1: column 1: 7fc00000 is no value"},
+                 {"/dtrain/rows", 2, 0, "row 1: column 2: 00000000 is no value"},
+                 {"/dtrain/rows", 2, UINT32_MAX - 1, "row 1: column 2: fffffffe is no value"},
+                 {"/dtrain/weight", 0, 0xbf800000, "row 1: the weight -1: expected 0 or more"},
+                 {"/dtrain/weight", 0, 0x7fc00000, "row 1: the weight nan: expected 0 or more"}};
+    put_shard();
+    patch(SHARD, wrong[_i].array, wrong[_i].array[8] == 'r' ? 3 + wrong[_i].column : 1, &wrong[_i].word);
+    set("data.train=out/*.h5");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, wrong[_i].message);
+}
+END_TEST
+
+/* ---- shards by hand ------------------------------------------------------------------------- */
+
+static dt_status write_part(void *arg, const void *bytes, size_t length)
+{
+    static const char zeros[1 << 20];
+    ck_assert_uint_eq(fwrite(bytes ? bytes : zeros, 1, length, arg), length);
+    return DT_OK;
+}
+
+/* A shard of a column of texts, red and blue, and what else `items` has. */
+static void put_by_hand(const char *path, const char *form, const struct dt__h5_item *items, size_t count)
+{
+    char *columns[] = {*form == '0' ? "1 0 1" : "0 0 1", (char *)(uintptr_t)form}, *texts[] = {"red", "blue"};
+    struct dt__h5_layout *layout;
+    FILE *out = fopen(path, "w");
+    EXPECT_OK(dt__h5_layout_create(path, 0, &layout));
+    dt__h5_put_names(layout, "/dtrain/columns", columns, 2);
+    dt__h5_put_names(layout, "/dtrain/categories", texts, 2);
+    for (size_t i = 0; i < count; i++)
+        dt__h5_put(layout, &items[i], NULL);
+    EXPECT_OK(dt__h5_stream(layout, write_part, out));
+    ck_assert_int_eq(fclose(out), 0);
+    dt__h5_layout_free(layout);
+}
+
+#define KIND "1 0 0 nan 2 kind"
+
+/* Shards that were written before rows were words: a byte a text. */
+START_TEST(old_shards_are_read)
+{
+    static const unsigned char x[] = {1, 0, 0, 0, 1, 0};
+    static const float expected[] = {1, 0, 0, 0, 1, 0};
+    static const int32_t y[] = {0, 1};
+    static const uint32_t words[] = {0, 1};
+    const struct dt__h5_item items[] = {
+        {.path = "/y", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
+        {.path = "/x", .type = DT__H5_U8, .rank = 2, .dims = {2, 3}, .data = x},
+        {.path = "/dtrain/rows", .type = DT__H5_U32, .rank = 2, .dims = {2, 1}, .data = words}};
+    put_by_hand("old.h5", KIND, items, 2);
+    struct dt__h5_item new[] = {items[0], items[2]};
+    put_by_hand("new.h5", KIND, new, 2);
+    set("data.train=old.h5");
+    expect_rows(expected, y, 2, 3);
+    set("data.train=new.h5");
+    expect_rows(expected, y, 2, 3);
+    set("data.train=new.h5,old.h5");
+    ck_assert_int_eq(try_survey(), DT_OK);
+}
+END_TEST
+
+/* What does not fit is refused before any memory is taken for it. */
+START_TEST(malformed_shards_are_refused)
+{
+    static const uint32_t words[12] = {0, 1}, large[] = {4, 1};
+    static const float half = 0.5F;
+    static const int32_t y[3] = {0, 1}, yes = 1;
+    static const struct {
+        const char *form;
+        struct dt__h5_item rows, other;
+        const char *message;
+    } wrong[] = {
+        {KIND, {.rank = 2, .dims = {2, 2}}, {0}, "/dtrain/rows does not fit /dtrain/columns"},
+        {KIND, {.rank = 1, .dims = {1}}, {0}, "/dtrain/rows has 1 rows, /y has 2"},
+        {KIND, {.rank = 2, .type = DT__H5_F32, .dims = {2, 1}}, {0}, "does not fit /dtrain/columns"},
+        {"1 1 0 nan 2 kind", {.rank = 2, .dims = {2, 1}}, {0}, "/dtrain/columns do not fit it"},
+        {"1 0 0 nan 9 kind", {.rank = 2, .dims = {2, 1}}, {0}, "column 0 is malformed"},
+        {KIND, {.rank = 2, .dims = {2, 1}, .data = large}, {0}, "row 0: column 0: 00000004 is no value"},
+        {KIND, {.rank = 2, .dims = {2, 1}},
+         {.path = "/dtrain/weight", .type = DT__H5_F32, .rank = 1, .dims = {1}, .data = &half},
+         "/dtrain/weight are not the weights of 2 rows"},
+        {KIND, {.rank = 2, .dims = {2, 1}},
+         {.path = "/dtrain/weight", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
+         "/dtrain/weight are not the weights of 2 rows"},
+        {"0 0 0 nan 0 n", {.rank = 2, .dims = {2, 1}, .data = large},
+         {.path = "/dtrain@bytes", .type = DT__H5_I32, .data = &yes}, "row 0: column 0: 00000004 is no value"}};
+    struct dt__h5_item items[] = {{.path = "/y", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
+                                  wrong[_i].rows, wrong[_i].other};
+    items[1].path = "/dtrain/rows";
+    if (!items[1].type) items[1].type = DT__H5_U32;
+    if (!items[1].data) items[1].data = words;
+    put_by_hand("in.h5", wrong[_i].form, items, items[2].path ? 3 : 2);
+    set("data.train=in.h5"), set("data.normalize=standard");
+    EXPECT_FAIL(try_survey(), _i == 1 ? DT_EMISMATCH : DT_EFORMAT, wrong[_i].message);
 }
 END_TEST
 
@@ -292,6 +464,7 @@ START_TEST(a_disk_without_room_is_told_before)
 END_TEST
 
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 2}, {half_of_the_shards_are_not_taken_for_all, 2},
+           {shapes_are_kept, 2}, {tables_are_kept_as_words, 1}, {wrong_words_are_refused, 8}, {old_shards_are_read, 1},
+           {malformed_shards_are_refused, 9}, {half_of_the_shards_are_not_taken_for_all, 2},
            {shards_left_out_are_told_of, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
            {a_disk_without_room_is_told_before, 1})
