@@ -145,12 +145,14 @@ static dt_status request_read_named(struct dt__request *request, struct dt__json
 struct input {
     struct dt__json shape, data; /* at NULL: not given */
     size_t values;
-    uint32_t column; /* of which it is; as many as there are: of none */
+    size_t dims, rows; /* of the shape, once it was checked, */
+    double width;      /* and values in a row */
+    uint32_t column;   /* of which it is; as many as there are: of none */
 };
 
 /* The values of a tensor: its shape's first dimension is the rows, the product of the others is
  * what a row has, and the data have as many. */
-static dt_status shape_check(const struct input *input, size_t *out_rows, double *out_width)
+static dt_status shape_check(struct input *input)
 {
     struct dt__json shape = input->shape;
     double rows = 0, width = 1;
@@ -170,9 +172,25 @@ static dt_status shape_check(const struct input *input, size_t *out_rows, double
     if (!i) return dt_fail(DT_EFORMAT, "expected a shape");
     if ((double)input->values != rows * width)
         return dt_fail(DT_EFORMAT, "%zu values, its shape has %.0f", input->values, rows * width);
-    *out_rows = (size_t)rows;
-    *out_width = width;
+    input->dims = i;
+    input->rows = (size_t)rows;
+    input->width = width;
     return DT_OK;
+}
+
+/* Finds the column that an input is of by its name; all columns may come as one 'input'. */
+static dt_status input_find(const struct dt__request *request, struct dt__json *name,
+                            struct input *out)
+{
+    const struct dt__columns *columns = request->reader.columns;
+    const bool tensor = takes_tensor(columns);
+    if (!name->at || dt__json_next(name) != '"') return dt_fail(DT_EFORMAT, "expected a name");
+    const struct dt__cell text = name->token;
+    if (dt__dict_find_blank(&columns->names, text.text, text.length, &out->column) ||
+        (tensor && dt__cell_is(text, "input")))
+        return DT_OK;
+    return dt_fail(DT_EFORMAT, "the model has no input '%.*s'%s", dt__shown(text.length), text.text,
+                   tensor ? ": expected 'input'" : "");
 }
 
 /* Passes an input over, and finds the column that it is of. BYTES are texts. */
@@ -187,20 +205,18 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
     const struct dt__columns *columns = request->reader.columns;
     struct dt__json found[MEMBERS], *name = &found[NAME], *type = &found[DATATYPE];
     bool typed = false;
-    size_t rows;
-    double width;
     DT_TRY(dt__json_members(json, token, names, MEMBERS, found));
-    *out = (struct input){found[SHAPE], found[DATA], 0, (uint32_t)columns->count};
+    *out = (struct input){
+        .shape = found[SHAPE], .data = found[DATA], .column = (uint32_t)columns->count};
     if (out->data.at) out->values = dt__json_pass(&found[DATA], dt__json_next(&found[DATA]));
     if (type->at && dt__json_next(type) == '"')
         for (size_t t = 0; t < ntypes; t++)
             typed |= dt__cell_is(type->token, types[t]);
     if (!typed) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
-    if (!name->at || dt__json_next(name) != '"') return DT_OK;
-    if (!dt__dict_find_blank(&columns->names, name->token.text, name->token.length, &out->column))
-        return DT_OK;
-    DT_TRY(shape_check(out, &rows, &width));
-    if (width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", width);
+    DT_TRY(input_find(request, name, out));
+    if (out->column == columns->count) return DT_OK;
+    DT_TRY(shape_check(out));
+    if (out->width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", out->width);
     if (!request->lists[out->column]) return DT_OK;
     return dt_fail(DT_EFORMAT, "'%s' stands twice", columns->items[out->column].name);
 }
@@ -209,11 +225,14 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
 static dt_status request_read_tensor(struct dt__request *request, struct input *input)
 {
     const size_t features = request->reader.columns->count;
-    double width;
-    DT_TRY(shape_check(input, &request->rows, &width));
-    if (width != (double)features)
-        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
-                       features);
+    DT_TRY(shape_check(input));
+    request->rows = input->rows;
+    if (input->width != (double)features)
+        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features",
+                       input->width, features);
+    if (input->dims != 2)
+        return dt_fail(DT_EFORMAT, "a shape of %zu dimensions, expected [%zu,%zu]", input->dims,
+                       input->rows, features);
     DT_TRY(rows_check(request->rows, request->max_rows));
     for (size_t i = 0; i < request->rows * features;) {
         const char token = dt__json_next(&input->data);

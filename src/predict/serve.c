@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,7 +48,14 @@ static struct dt__library library = DT__LIBRARY("microhttpd", symbols, &MHD);
 
 /* BODIES: the greatest that are there at once; of smaller ones there are more. NUMBER_BYTES: of a
  * number of an answer, and its text, which grows by doubling. */
-enum { TOO_LARGE = 413, BUCKETS = 12, BODIES = 16, HEADER_BYTES = 32 << 10, NUMBER_BYTES = 32 };
+enum {
+    TOO_LARGE = 413,
+    PACKED = 415,
+    BUCKETS = 12,
+    BODIES = 16,
+    HEADER_BYTES = 32 << 10,
+    NUMBER_BYTES = 32
+};
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
@@ -415,6 +423,8 @@ static const char *exchange_work(struct exchange *exchange, const struct dt__ver
     exchange->route = route;
     exchange->code = exchange->refusal;
     if (exchange->code == TOO_LARGE) return "the request is too large";
+    if (exchange->code == PACKED)
+        return "the body has a Content-Encoding: expected JSON that is not packed";
     if (exchange->code) return "too much at once; try again";
     exchange->code = MHD_HTTP_NOT_FOUND;
     if (target.other) return "no such model";
@@ -518,6 +528,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     if (!exchange) { /* its headers */
         const char *length = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);
+        const char *packing = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                          MHD_HTTP_HEADER_CONTENT_ENCODING);
         const union MHD_ConnectionInfo *info =
             MHD.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return MHD_NO;
@@ -528,9 +540,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         /* How long the connection was idle before is no time of this request's. */
         if (exchange->connection) exchange->connection->waits_since = exchange->began;
         exchange->announced = length ? strtoull(length, NULL, 10) : 0;
+        if (packing && strcasecmp(packing, "identity") != 0) exchange->refusal = PACKED;
         if (exchange->announced > server->options.max_body) exchange->refusal = TOO_LARGE;
         server->active++;
-        return exchange->refusal ? exchange_answer(exchange, connection, url, method) : MHD_YES;
+        return exchange->refusal == TOO_LARGE ? exchange_answer(exchange, connection, url, method)
+                                              : MHD_YES;
     }
     if (*size) {
         exchange_take_body(exchange, bytes, *size);

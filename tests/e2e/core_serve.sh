@@ -32,6 +32,20 @@ refuse '{"instances":[[1,2],[3]]}'
 refuse '{"instances":[[1,2],[3e38,3e38]]}'
 refuse '{"inputs":{"a":[1,2],"b":[1]}}'
 refuse '{"instances":'
+packed() { # CODING
+    /usr/bin/python3 -c "import sys, http.client
+client = http.client.HTTPConnection('127.0.0.1', $port)
+for body in b'{\"instances\":[[1,2]]}', b' ' * 100000:
+    client.request('POST', '/v1/models/default:predict', body, {'Content-Encoding': sys.argv[1]})
+    answer = client.getresponse()
+    print(answer.status, answer.read().decode().split(chr(10))[0][:50])" "$1"
+}
+check_eq 'packed bodies, on one connection' "$(packed gzip | paste -sd' ')" \
+    "$(yes '415 {"error":"the body has a Content-Encoding: expecte' | head -n 2 | paste -sd' ')"
+check_eq 'bodies that are not packed' "$(packed identity | cut -c1-3 | paste -sd' ')" '200 400'
+check_eq 'an input of another name' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}' | head -n 1)" \
+    '400 {"error":"inputs: item 0: the model has no input '"'x'"': expected '"'input'"'"}'
 check_eq 'another model' "$(ask /v1/models/other:predict '{"instances":[[1,2]]}' | cut -c1-4)" '404 '
 /usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a client'
 ! grep '^wrong' "$tmp/said" || fail 'bodies of all clients together have no limit'

@@ -62,7 +62,7 @@ START_TEST(rows_have_many_forms)
         {false, "{\"x\":[{}],\"instances\":[{\"b\":2,\"c\":[0],\"a\":1},{\"input\":[3,[4]]}]}", "{\"predictions\":[0.5,1.5]}\n"},
         {false, "{\"inputs\":{\"input\":[[1,2],[3,4]]}}", "{\"outputs\":[0.5,1.5]}\n"},
         {false, "{\"inputs\":{\"b\":[2,[4]],\"c\":[1],\"a\":[1,3]}}", "{\"outputs\":[0.5,1.5]}\n"},
-        {true, "{\"id\":\"q\\n\",\"inputs\":[{\"data\":[[1,2],[3,4]],\"shape\":[2,2],\"datatype\":\"FP32\",\"name\":\"x\"}]}",
+        {true, "{\"id\":\"q\\n\",\"inputs\":[{\"data\":[[1,2],[3,4]],\"shape\":[2,2],\"datatype\":\"FP32\",\"name\":\"input\"}]}",
          "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\\n\",\"outputs\":[{\"name\":\"values\",\"datatype\":\"FP32\","
          "\"shape\":[2,1],\"data\":[0.5,1.5]}]}\n"},
         {true, "{\"inputs\":[{\"data\":[2,4],\"name\":\"b\",\"shape\":[2,1],\"datatype\":\"INT8\"},{\"name\":\"a\",\"shape\":[2],"
@@ -100,10 +100,17 @@ START_TEST(wrong_requests_are_told_of)
         {false, "{\"instances\":[{\"a\":1,\"b\":2},{\"a\":{\"b\":2},\"b\":2}]}", "instances: row 1: 'a': not a number"},
         {false, "{\"inputs\":{\"a\":[1,2],\"b\":[1,\"x\"]}}", "inputs: row 1: 'b': 'x' is not a number"},
         {false, "{\"inputs\":{\"a\":[1,2,3,4],\"b\":[1,2,3,4]}}", "inputs: 4 rows, at most 3 in a request"},
-        {true, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,3,{}]}]}",
+        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,3,{}]}]}",
          "inputs: row 1: item 1: not a number"},
-        {true, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[2e1,2],\"data\":[1]}]}",
+        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2e1,2],\"data\":[1]}]}",
          "inputs: the shape's item 0 is not a size"},
+        {true, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}",
+         "inputs: item 0: the model has no input 'x': expected 'input'"},
+        {true, "{\"inputs\":[{\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}", "inputs: item 0: expected a name"},
+        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2],\"data\":[1,2]}]}",
+         "inputs: 1 numbers in a row, the model has 2 features"},
+        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,2,1],\"data\":[1,2]}]}",
+         "inputs: a shape of 3 dimensions, expected [1,2]"},
         {true, "{\"inputs\":{}}", "expected \"inputs\", a list"},
     };
     struct dt_inputs inputs = {0};
