@@ -431,8 +431,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 
 #define DT_OPTIONS_predict(X)                                                                      \
     X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
-      "format of the predictions: JSON lines, or CSV with a header. The column error says why a "  \
-      "row could not be predicted")                                                                \
+      "format of the predictions: JSON lines, or CSV with a header, which names classes and "      \
+      "targets. The column error says why a row could not be predicted")                           \
     X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
       "columns of standard input to copy into the predictions, as texts, comma-separated: "        \
       "id,name")                                                                                   \

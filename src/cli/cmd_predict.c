@@ -22,6 +22,7 @@ struct stream {
     size_t instance[BATCH]; /* its number among the rows of that line */
     char **kept[BATCH];     /* (keep.count) what it has in columns to keep; NULL: nothing */
     struct dt__names keep;  /* the columns of predict.keep */
+    struct dt__names names; /* of several targets, if the training data named them */
     float *answers;         /* (BATCH, width) */
     int32_t classes[BATCH];
     enum { OBJECT, NAMES, VALUES } form; /* of a record: a JSON object, or a line of CSV */
@@ -61,8 +62,8 @@ static dt_status int_add(struct stream *stream, const char *name, const int32_t 
     return DT_OK;
 }
 
-/* One number without `name_of` is no list; a list has a column an element, by name, quantile or
- * number. */
+/* One number without `name_of` is no list; a list has a column an element, by the name of a class,
+ * feature or target, by quantile or by number. */
 typedef const char *name_fn(const struct dt_predictor *predictor, int i);
 static dt_status floats_add(struct stream *stream, const char *name, const float *values, size_t n,
                             name_fn *name_of)
@@ -71,7 +72,8 @@ static dt_status floats_add(struct stream *stream, const char *name, const float
     const struct dt_checkpoint *file = &stream->predictor->file;
     const char *quantile = name_of || file->schema.targets > 1 ? NULL : file->desc.quantiles;
     for (size_t i = 0; stream->form != OBJECT && i < n; i++) {
-        const char *of = name_of ? name_of(stream->predictor, (int)i) : NULL;
+        const char *target = stream->names.count == n ? stream->names.items[i] : NULL;
+        const char *of = name_of ? name_of(stream->predictor, (int)i) : target;
         char title[DT_ERROR_MAX], value[DT_REAL_TEXT] = "";
         if (of)
             snprintf(title, sizeof title, "%s %s", name, of);
@@ -331,6 +333,9 @@ dt_status cmd_predict(int argc, char **argv)
             dt_fail(DT_EUSAGE, "predict.keep goes with rows of standard input: expected < FILE; "
                                "predict.keep can name the label's column, too");
     if (!status) status = dt__names_split(model.config.predict.keep, &stream.keep);
+    const struct dt_schema *schema = &model.predictor->file.schema;
+    if (!status && schema->targets > 1 && schema->label_column)
+        status = dt__names_split(schema->label_column, &stream.names);
     if (model.config.predict.format == DT_PREDICT_CSV) stream.form = VALUES;
     if (!status) status = keep_check(&stream);
     if (!status) status = files ? stream_files(&stream, &model) : stream_input(&stream, &model);
@@ -344,6 +349,7 @@ dt_status cmd_predict(int argc, char **argv)
     for (size_t i = 0; i < BATCH; i++) /* of rows that a failure has left */
         dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
+    dt__names_free(stream.names.items, stream.names.count);
     dt_json_free(&stream.json);
     dt_text_free(&stream.csv);
     cli_model_close(&model);

@@ -145,6 +145,19 @@ job 1 data.train="$tmp/linear.csv" run.dir="$tmp/between" model.task=regress tra
 grep -q 'a mere guess, always the mean, has rmse' "$tmp/err" && grep -q 'eval at step .*: loss .*, rmse ' "$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'columns of quantiles' "$("$dtrain" predict "$tmp/between" predict.format=csv <"$tmp/linear.csv" 2>"$tmp/err" | head -n 1)" \
     'values 0.1,values 0.9,error'
+# Several targets are, by theirs; without a header by their numbers.
+awk -F, 'NR > 1 { print $1 "," $2 "," $3 "," $1 - $2 }' "$tmp/linear.csv" >"$tmp/nameless.csv"
+{ echo 'a,b,"sum, of both",gap'; cat "$tmp/nameless.csv"; } >"$tmp/targets.csv"
+columns() { # RUN LABELS KEY=VALUE...
+    name=$1 labels=$2
+    shift 2
+    job 1 data.train="$tmp/$name.csv" data.label="$labels" run.dir="$tmp/$name" model.task=regress model.kind=linear train.epochs=1 \
+        2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    "$dtrain" predict "$tmp/$name" predict.format=csv "$@" data.eval="$tmp/$name.csv" 2>"$tmp/err" | head -n 1
+}
+check_eq 'columns of targets' "$(columns targets 'sum\, of both,gap' predict.target=yes)" \
+    '"values sum, of both",values gap,"target sum, of both",target gap,error'
+check_eq 'columns of targets without names' "$(columns nameless 2,3)" 'values 0,values 1,error'
 
 # ---- CSV out, and columns that are carried through ------------------------------------------------
 # Would catch a column kept for another row than its own, a cell that is not quoted, a bad row that
