@@ -187,12 +187,12 @@ static bool rank_copies(const struct dt_world *world, const bool *lacks, bool ea
  * it: to each other host once. */
 static dt_status share_rows(const struct dt_world *world, struct dt_source *source)
 {
-    static const size_t piece = 16 << 20;
+    static const size_t most = 16 << 20;
     const size_t ranks = (size_t)world->size;
     bool *lacks;
     unsigned char *bytes = NULL;
+    size_t piece = 0; /* bytes that are sent at once */
     dt_status status = dt_alloc(ranks, sizeof *lacks, "ranks", &lacks);
-    if (!status) status = dt_alloc(piece, 1, "typed rows", &bytes);
     DT_GUARD(dt_ranks_agree(world->all, status));
     for (bool each = false;; each = true) {
         const bool mine = !dt_source_is_here(source);
@@ -203,6 +203,11 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
         const bool copies = rank_copies(world, lacks, each, world->rank);
         dt_ranks_bcast(world->all, &place, sizeof place, 0);
         const uint64_t all = place.bytes;
+        if (!bytes) {
+            piece = all < most ? (size_t)all : most;
+            status = dt_alloc(piece, 1, "typed rows", &bytes);
+            DT_GUARD(dt_ranks_agree(world->all, status));
+        }
         for (uint64_t at = 0, length; at < all; at += length) {
             length = all - at < piece ? all - at : piece;
             if (world->is_bank && !status)
