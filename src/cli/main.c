@@ -57,7 +57,11 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_command_help(stdout, command);
         return DT_OK;
     }
-    if (!command->collective) dt_stop_block(false);
+    /* MPI and threads come later: the process that reads HDF5 has nothing of them. */
+    if (command->collective)
+        dt__h5_guard_start();
+    else
+        dt_stop_block(false);
     return command->run(argc, argv);
 }
 
@@ -76,7 +80,6 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file at the limit of its size is an error of the write */
     signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
     dt_stop_block(true);      /* while no other thread is there */
-    dt__h5_guard_start();     /* a process that has nothing of this one's yet */
     dt_denormals_flush();
     dt_status status = program_run(argc, argv, &command);
     bool reported = command && command->collective;

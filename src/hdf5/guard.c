@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -173,6 +174,7 @@ static void server_run(int control)
     struct dt__h5_request request;
     int fds[FDS] = {-1, -1}, null = open("/dev/null", O_RDWR);
     prctl(PR_SET_NAME, "dtrain-hdf5");
+    fesetenv(FE_DFL_ENV); /* numbers are converted as they are: no denormals are flushed */
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         signal(signal_number, SIG_DFL);
     signal(SIGCHLD, SIG_IGN); /* readers are not waited for */
