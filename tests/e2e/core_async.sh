@@ -1,7 +1,8 @@
 #!/bin/sh
-# Async: every gradient is sent, applied and counted once, over a stop (75) and a resume with another
-# number of ranks; a bound of 0 is sync; checkpoints come when they are due. Would catch gradients that are
-# lost or counted twice, tickets that are handed out twice, and time that is counted twice.
+# Async: every gradient is sent, applied and counted once, over a stop (75) and a resume with
+# another number of ranks; a bound of 0 is sync; checkpoints come when they are due. Would catch
+# gradients that are lost or counted twice, tickets that are handed out twice, and time that is
+# counted twice.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
@@ -11,7 +12,8 @@ make_csv "$tmp/data.csv"
 run() {
     np=$1 dir=$2
     shift 2
-    job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.1 model.hidden=24 \
+    job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.1 \
+        model.hidden=24 \
         train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 train.momentum=0.5 \
         run.log_steps=50 "$@" 2>"$tmp/err"
 }
@@ -33,7 +35,8 @@ check_ge seconds "$(record "$tmp/whole" final wall_secs)" \
         awk '{print $1 / $2}')"
 
 run 3 stopped train.epochs=1000000 &
-settle grep -q '"kind":"train"' "$tmp/stopped/metrics.jsonl" || { cat "$tmp/err"; fail 'it does not start'; }
+settle grep -q '"kind":"train"' "$tmp/stopped/metrics.jsonl" ||
+    { cat "$tmp/err"; fail 'it does not start'; }
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!
 check_eq 'exit code of a stop' $? 75
@@ -50,7 +53,8 @@ check_eq 'bits at bound 0' "$(crc "$tmp/zero")" "$(crc "$tmp/sync")"
 # A save that is due while another one is written is passed over: slower steps give it time.
 for secs in 0.02 0.5; do
     rm -rf "$tmp/saves"
-    good 2 saves test.slow_rank=1 test.slow_secs=$secs train.max_steps=25 run.checkpoint_steps=10 eval.steps=-1
+    good 2 saves test.slow_rank=1 test.slow_secs=$secs train.max_steps=25 run.checkpoint_steps=10 \
+        eval.steps=-1
     ! records "$tmp/saves" checkpoint step | grep -qx '[12]0' || break
 done
 records "$tmp/saves" checkpoint step | grep -qx '[12]0' ||

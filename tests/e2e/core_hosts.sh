@@ -1,7 +1,8 @@
 #!/bin/sh
 # Two hosts over TCP, each a network namespace: the bits of one process, also with a rule over whole
-# tensors and over a rounded wire; async loses nothing; a rank that is killed on the other host is named.
-# Would catch an order of sums that depends on hosts, and an exchange that needs flags across hosts.
+# tensors and over a rounded wire; async loses nothing; a rank that is killed on the other host is
+# named. Would catch an order of sums that depends on hosts, and an exchange that needs flags across
+# hosts.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -9,11 +10,15 @@
 hosts_up 2
 hosts_slots 2 2
 make_csv "$tmp/data.csv"
-keys="data.train=$tmp/data.csv model.hidden=400,300 train.batch=61 train.max_steps=20 run.replicas=4 \
-run.reproducible=yes data.eval_fraction=0.1 export.latest=no export.best=no"
+keys="data.train=$tmp/data.csv model.hidden=400,300 train.batch=61 train.max_steps=20 \
+run.replicas=4 run.reproducible=yes data.eval_fraction=0.1 export.latest=no export.best=no"
 
 # one DIR KEY...: one process; two DIR KEY...: four ranks on two hosts.
-one() { dir=$1; shift; job 1 $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$dir"; }; }
+one() {
+    dir=$1
+    shift
+    job 1 $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$dir"; }
+}
 run_two() { dir=$1; shift; hosts_job 4 "$dtrain" $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err"; }
 two() { run_two "$@" || { cat "$tmp/err"; fail "$dir on two hosts"; }; }
 
@@ -21,9 +26,11 @@ for rule in adam lamb; do
     one $rule-one train.optimizer=$rule train.lr=0.01
     two $rule train.optimizer=$rule train.lr=0.01
     check_eq "bits of $rule on two hosts" "$(crc "$tmp/$rule")" "$(crc "$tmp/$rule-one")"
-    check_eq "evaluation of $rule" "$(record "$tmp/$rule" eval loss)" "$(record "$tmp/$rule-one" eval loss)"
+    check_eq "evaluation of $rule" "$(record "$tmp/$rule" eval loss)" \
+        "$(record "$tmp/$rule-one" eval loss)"
 done
-check_eq 'hosts, exchange' "$(record "$tmp/adam" start hosts) $(record "$tmp/adam" start exchange)" '2 ordered'
+check_eq 'hosts, exchange' \
+    "$(record "$tmp/adam" start hosts) $(record "$tmp/adam" start exchange)" '2 ordered'
 one q8-one train.wire=q8 train.groups=2
 two q8 train.wire=q8 train.groups=2
 check_eq 'bits of a rounded wire' "$(crc "$tmp/q8")" "$(crc "$tmp/q8-one")"
@@ -34,7 +41,8 @@ for count in step gradients_sent gradients_applied; do
 done
 
 run_two killed run.checkpoint_steps=5 train.max_steps=100000 test.slow_rank=1 test.slow_secs=0.05 &
-settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed/metrics.jsonl" ||
+    fail 'no checkpoint'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 wait $!
 status=$?

@@ -1,18 +1,20 @@
 #!/bin/sh
 # `dtrain launch`: a rank that is killed costs a restart and not a bit; a signal stops the job at a
-# checkpoint (75); the user's errors are not tried again; a job that fails at every start ends; hosts that
-# do not answer are left out. Would catch a launcher that gives up, tries for ever, or starts anew.
+# checkpoint (75); the user's errors are not tried again; a job that fails at every start ends;
+# hosts that do not answer are left out. Would catch a launcher that gives up, tries for ever, or
+# starts from the beginning.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 make_csv "$tmp/data.csv"
-common="data.train=$tmp/data.csv model.hidden=12 train.batch=100 train.max_steps=60 eval.steps=-1 run.replicas=2
-    run.log_steps=5 run.checkpoint_steps=10"
+common="data.train=$tmp/data.csv model.hidden=12 train.batch=100 train.max_steps=60 eval.steps=-1
+    run.replicas=2 run.log_steps=5 run.checkpoint_steps=10"
 # launch DIR ARGUMENT...: in the background.
 launch() {
     dir=$tmp/$1
     shift
-    "$dtrain" launch --oversubscribe --restarts 2 -np 3 $common run.dir="$dir" "$@" >"$dir.out" 2>"$dir.err" &
+    "$dtrain" launch --oversubscribe --restarts 2 -np 3 $common run.dir="$dir" "$@" >"$dir.out" \
+        2>"$dir.err" &
 }
 begun() {
     settle grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" ||
@@ -27,7 +29,7 @@ refused() {
     check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 }
 
-# ---- jobs -------------------------------------------------------------------------------------------
+# ---- jobs ----------------------------------------------------------------------------------------
 "$dtrain" train $common run.dir="$tmp/quiet" 2>"$tmp/err" || { cat "$tmp/err"; fail 'undisturbed'; }
 launch killed test.slow_rank=1 test.slow_secs=0.1
 begun
@@ -53,7 +55,7 @@ refused 1 -np 2 --hostfile "$tmp/nowhere"
 printf 'a slots=many\n' >"$tmp/hosts"
 refused 2 --hostfile "$tmp/hosts"
 
-# ---- an mpirun of this test's own ---------------------------------------------------------------------
+# ---- an mpirun of this test's own ----------------------------------------------------------------
 true_path=$PATH true_mpirun=$(command -v mpirun)
 # as_mpirun DIR: from stdin, for what follows.
 as_mpirun() {
@@ -71,7 +73,8 @@ cp -r "$tmp/quiet/ckpt" "$tmp/dies"
 launch dies
 wait $!
 check_eq 'exit code of a job that dies at every start' $? 1
-check_eq 'its starts' "$(grep -c 'launch: .* at step 60: the job ended without an error line' "$dir.err")" 3
+check_eq 'its starts' \
+    "$(grep -c 'launch: .* at step 60: the job ended without an error line' "$dir.err")" 3
 
 # One that has lost all ranks and does not end is ended, under whatever name launch was called.
 as_mpirun "$tmp/hanging" <<END

@@ -1,8 +1,9 @@
 #!/bin/sh
-# One model, and all that is made of it: `dtrain eval`, `predict` from CSV, JSON and a file, `inspect`,
-# `export` to ONNX, `report`. The table has numbers with gaps, texts, and classes whose names look like
-# markup or are not UTF-8. Would catch inputs that are scaled or filled in another way than in training,
-# rows or columns that change places, a bad row that takes others with it, and names that get lost.
+# One model, and all that is made of it: `dtrain eval`, `predict` from CSV, JSON and a file,
+# `inspect`, `export` to ONNX, `report`. The table has numbers with gaps, texts, and classes whose
+# names look like markup or are not UTF-8. Would catch inputs that are scaled or filled in another
+# way than in training, rows or columns that change places, a bad row that takes others with it, and
+# names that get lost.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {srand(3); split("red green blue", colour, " "); print "id,a,b,colour,kind"
     for (i = 0; i < 500; i++) {
@@ -10,35 +11,40 @@ awk 'BEGIN {srand(3); split("red green blue", colour, " "); print "id,a,b,colour
         kind = a + b > c - 2 ? "<!--<script></script><b>x" : a > 0.5 ? "caf\351" : "plain"
         printf "%d,%.4f,%s,%s,%s\n", i, a, rand() < 0.1 ? "" : sprintf("%.4f", b), colour[c], kind
     }}' >"$tmp/rows.csv"
-job 2 data.train="$tmp/rows.csv" data.ignore=id data.missing=mean data.normalize=standard data.scale=0.5 \
+job 2 data.train="$tmp/rows.csv" data.ignore=id data.missing=mean data.normalize=standard \
+    data.scale=0.5 \
     data.eval_fraction=0.3 run.dir="$tmp/run" model.hidden=12 model.activation=leaky_relu \
     train.optimizer=adam train.lr=0.02 train.epochs=20 run.log_steps=20 2>"$tmp/err" ||
     { cat "$tmp/err"; fail 'training'; }
 check_ge accuracy "$(record "$tmp/run" eval accuracy)" 0.8
 predict() { "$dtrain" predict "$tmp/run" "$@" 2>"$tmp/err"; }
 
-# ---- eval -------------------------------------------------------------------------------------------
+# ---- eval ----------------------------------------------------------------------------------------
 "$dtrain" eval "$tmp/run" >"$tmp/json" 2>"$tmp/err" || { cat "$tmp/err"; fail eval; }
 check_eq 'best accuracy by dtrain eval' "$(json accuracy <"$tmp/json")" \
     "$(records "$tmp/run" eval accuracy | sort -g | tail -n 1)"
 check_eq 'rows of other data' "$("$dtrain" eval "$tmp/run" data.eval="$tmp/rows.csv" 2>"$tmp/err" |
     json rows)" 500
-predict data.eval="$tmp/rows.csv" predict.target=yes >"$tmp/want" || { cat "$tmp/err"; fail 'a file'; }
-check_eq 'accuracy by dtrain predict' "$("$dtrain" eval "$tmp/run" data.eval="$tmp/rows.csv" 2>"$tmp/err" |
+predict data.eval="$tmp/rows.csv" predict.target=yes >"$tmp/want" ||
+    { cat "$tmp/err"; fail 'a file'; }
+check_eq 'accuracy by dtrain predict' \
+    "$("$dtrain" eval "$tmp/run" data.eval="$tmp/rows.csv" 2>"$tmp/err" |
     json accuracy)" "$(sed 's/.*"class": *\([0-9]*\).*"target": *\([0-9]*\).*/\1 \2/' "$tmp/want" |
     awk '$1 == $2 {n++} END {print n / NR}')"
 
-# ---- predict: columns by name, in any order and form; a bad row answers for itself --------------------
+# ---- predict: columns by name, in any order and form; a bad row answers for itself ---------------
 sed 's/,"target.*/}/' "$tmp/want" | head -n 20 >"$tmp/first"
 awk -F, '{print $4 "," $3 "," $2}' "$tmp/rows.csv" | head -n 21 | predict | cmp - "$tmp/first" ||
     fail 'columns in another order'
-awk -F, 'NR > 1 {printf "{\"b\": %s, \"colour\": \"%s\", \"a\": %s}\n", $3 == "" ? "null" : $3, $4, $2}' \
-    "$tmp/rows.csv" >"$tmp/rows.jsonl"
+awk -F, 'NR > 1 {b = $3 == "" ? "null" : $3
+    printf "{\"b\": %s, \"colour\": \"%s\", \"a\": %s}\n", b, $4, $2}' "$tmp/rows.csv" \
+    >"$tmp/rows.jsonl"
 head -n 20 "$tmp/rows.jsonl" | predict | cmp - "$tmp/first" || fail 'JSON'
 { sed -n 1,3p "$tmp/rows.csv"; echo '9,x,1,red,plain'; sed -n 4p "$tmp/rows.csv"; } |
     predict predict.format=csv predict.keep=id >"$tmp/out" && fail 'a bad row: exit 0'
 check_eq 'rows around a bad one' "$(cut -d, -f1 "$tmp/out" | xargs)" 'id 0 1 9 2'
-sed -n 4p "$tmp/out" | grep -q 'line 4: column' || { cat "$tmp/out"; fail 'the bad row is not named'; }
+sed -n 4p "$tmp/out" | grep -q 'line 4: column' ||
+    { cat "$tmp/out"; fail 'the bad row is not named'; }
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 for closed in '0<&-' '1>&-'; do
     eval "predict <\"\$tmp/rows.csv\" $closed"
@@ -46,23 +52,26 @@ for closed in '0<&-' '1>&-'; do
     grep -q '^dtrain: error: standard' "$tmp/err" || { cat "$tmp/err"; fail "$closed is no error"; }
 done
 
-# ---- inspect, report ----------------------------------------------------------------------------------
+# ---- inspect, report -----------------------------------------------------------------------------
 "$dtrain" inspect "$tmp/run" >"$tmp/out" || fail inspect
-grep -q "params_crc32c" "$tmp/out" && grep -q '^classes  *3' "$tmp/out" || { cat "$tmp/out"; fail inspect; }
+grep -q "params_crc32c" "$tmp/out" && grep -q '^classes  *3' "$tmp/out" ||
+    { cat "$tmp/out"; fail inspect; }
 "$dtrain" report "$tmp/run" "$tmp/page.html" || fail report
 check_eq 'references out of the page' \
     "$(grep -oE '(src|href)=|url\(|@import' "$tmp/page.html" | wc -l)" 0
 check_eq 'scripts of the page' "$(grep -oE '<script|<!--' "$tmp/page.html" | wc -l)" 2
 grep -qF 'caf\\xE9' "$tmp/page.html" || fail 'a name that is not UTF-8 is left out of the page'
 
-# ---- values: two targets; rows beyond all floats answer for themselves, in their places ----------------
-awk 'BEGIN {srand(1); print "a,b,y,z"
-    for (i = 0; i < 200; i++) {a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b "," a - b}}' >"$tmp/sum.csv"
-job 1 data.train="$tmp/sum.csv" data.label=y,z run.dir="$tmp/sum" model.task=regress model.kind=linear \
+# ---- values: two targets; rows beyond all floats answer for themselves, in their places ----------
+awk 'BEGIN {srand(1); print "a,b,y,z"; for (i = 0; i < 200; i++) {
+    a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b "," a - b}}' >"$tmp/sum.csv"
+job 1 data.train="$tmp/sum.csv" data.label=y,z run.dir="$tmp/sum" model.task=regress \
+    model.kind=linear \
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || { cat "$tmp/err"; fail 'a regression'; }
 "$dtrain" predict "$tmp/sum" data.eval="$tmp/sum.csv" predict.target=yes 2>"$tmp/err" | sed -n 3p |
     sed 's/.*"target": *\[\([^]]*\)\].*/\1/' >"$tmp/out"
-paste -d, "$tmp/out" - <<END | awk -F, '{exit !(NF == 4 && ($1 - $3) ^ 2 + ($2 - $4) ^ 2 < 1e-10)}' || fail 'targets of a row'
+paste -d, "$tmp/out" - <<END |
+    awk -F, '{exit !(NF == 4 && ($1 - $3) ^ 2 + ($2 - $4) ^ 2 < 1e-10)}' || fail 'targets of a row'
 $(sed -n 4p "$tmp/sum.csv" | cut -d, -f3-)
 END
 printf '[1,2]\n[3e38,3e38]\n{"instances":[[1,1],[3e38,3e38]]}\n[2,1]\n' |
@@ -71,12 +80,13 @@ check_eq 'exit code of rows that overflow' $? 1
 check_eq 'their places' "$(grep -n '"error"' "$tmp/out" | cut -d: -f1 | xargs)" '2 4'
 check_eq 'records' "$(wc -l <"$tmp/out")" 5
 
-# ---- ONNX: onnx's checker agrees, and the graph computed with numpy says what `predict` says ------------
+# ---- ONNX: onnx's checker agrees, and the graph computed with numpy says what `predict` says -----
 "$dtrain" export "$tmp/run" "$tmp/run.onnx" || fail export
 /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null ||
     skip 'in part: python3-onnx is not installed: a file is written, but not read'
 predict <"$tmp/rows.jsonl" >"$tmp/said" || { cat "$tmp/err"; fail 'all rows'; }
-/usr/bin/python3 tests/e2e/onnx_run.py "$tmp/run.onnx" "$tmp/said" <"$tmp/rows.jsonl" >"$tmp/diff" ||
+/usr/bin/python3 tests/e2e/onnx_run.py "$tmp/run.onnx" "$tmp/said" \
+    <"$tmp/rows.jsonl" >"$tmp/diff" ||
     fail 'the graph'
 check_le 'difference of the graph' "$(sed 's/.*difference=\([^ ]*\).*/\1/' "$tmp/diff")" 1e-5
 check_eq 'other classes of the graph' "$(sed 's/.*wrong=//' "$tmp/diff")" 0

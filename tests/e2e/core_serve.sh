@@ -1,13 +1,14 @@
 #!/bin/sh
-# `dtrain serve`: its answers are those of `dtrain predict`, in both protocols; wrong requests are refused
-# one by one; a newer model in the file's place is taken up once it is whole; SIGTERM ends it cleanly.
-# Would catch answers that change places, a body that takes the memory of all, and half a model.
+# `dtrain serve`: its answers are those of `dtrain predict`, in both protocols; wrong requests are
+# refused one by one; a newer model in the file's place is taken up once it is whole; SIGTERM ends
+# it cleanly. Would catch answers that change places, a body that takes the memory of all, and half
+# a model.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/serve.sh"
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
-awk 'BEGIN {srand(1); print "a,b,y"
-    for (i = 0; i < 200; i++) {a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b}}' >"$tmp/sum.csv"
+awk 'BEGIN {srand(1); print "a,b,y"; for (i = 0; i < 200; i++) {
+    a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b}}' >"$tmp/sum.csv"
 train() {
     job 1 data.train="$tmp/sum.csv" run.dir="$tmp/run" model.task=regress model.kind=linear \
         train.lr=0.1 "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail 'training'; }
@@ -16,7 +17,7 @@ train train.epochs=10
 cp "$tmp/run/ckpt/latest.h5" "$tmp/model.h5"
 serve "$tmp/model.h5" serve.max_body_mb=1
 
-# ---- answers ----------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 values() { grep -o '[0-9][0-9.]*' | paste -sd' '; }
 predicted() { "$dtrain" predict "$tmp/model.h5" 2>/dev/null | values; }
 v1() { ask /v1/models/default:predict "$1"; }
@@ -25,7 +26,8 @@ want=$(printf '[1,2]\n[0.5,1]\n' | predicted)
 check_eq 'rows' "$(v1 '{"instances":[[1,2],[0.5,1]]}' | values)" "$want"
 check_eq 'rows by name' "$(v1 '{"instances":[{"b":2,"a":1},{"a":0.5,"b":1}]}' | values)" "$want"
 check_eq 'columns' "$(v1 '{"inputs":{"b":[2,1],"a":[1,0.5]}}' | values)" "$want"
-check_eq 'columns in v2' "$(v2 '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
+check_eq 'columns in v2' \
+    "$(v2 '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
     {"name":"b","datatype":"FP32","shape":[2],"data":[2,1]}]}' | values)" "$want"
 refuse() { check_eq "answer to $1" "$(v1 "$1" | cut -c1-4)" '400 '; }
 refuse '{"instances":[[1,2],[3]]}'
@@ -46,12 +48,13 @@ check_eq 'bodies that are not packed' "$(packed identity | cut -c1-3 | paste -sd
 check_eq 'an input of another name' "$(ask /v2/models/default/infer \
     '{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}' | head -n 1)" \
     '400 {"error":"inputs: item 0: the model has no input '"'x'"': expected '"'input'"'"}'
-check_eq 'another model' "$(ask /v1/models/other:predict '{"instances":[[1,2]]}' | cut -c1-4)" '404 '
+check_eq 'another model' "$(ask /v1/models/other:predict '{"instances":[[1,2]]}' | cut -c1-4)" \
+    '404 '
 /usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a client'
 ! grep '^wrong' "$tmp/said" || fail 'bodies of all clients together have no limit'
 ask /metrics | grep -q '^dtrain_serve_latency_seconds_count' || fail 'no metrics'
 
-# ---- a newer model: half of it is passed over, and the whole is taken up -----------------------------
+# ---- a newer model: half of it is passed over, and the whole is taken up -------------------------
 train train.epochs=20
 head -c 5000 "$tmp/run/ckpt/latest.h5" >"$tmp/new.h5"
 touch -d 2020-01-01 "$tmp/new.h5"

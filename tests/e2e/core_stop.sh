@@ -1,7 +1,7 @@
 #!/bin/sh
 # A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
-# again: USR1 to mpirun, TERM to the bank, USR1 to one process. Would catch a lost step, a signal that is not agreed on,
-# and an exit before the save.
+# again: USR1 to mpirun, TERM to one rank, USR1 to one process. Would catch a lost step, a signal
+# that is not agreed on, and an exit before the save.
 # waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -16,23 +16,25 @@ run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
     run "$1" test.slow_rank=1 test.slow_secs=0.2 run.log_steps=5 2>"$tmp/err" &
-    settle grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" || { cat "$tmp/err"; fail "$1 does not start"; }
+    settle grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" ||
+        { cat "$tmp/err"; fail "$1 does not start"; }
     ask "$1"
     wait $!
     check_eq "exit code of $1" $? 75
     check_eq "status of $1" "$(record "$tmp/$1" final status)" stopped
-    check_eq "checkpoint of $1" "$(record "$tmp/$1" checkpoint step)" "$(record "$tmp/$1" final step)"
+    check_eq "checkpoint of $1" "$(record "$tmp/$1" checkpoint step)" \
+        "$(record "$tmp/$1" final step)"
     check_le "step of $1" "$(record "$tmp/$1" final step)" 319
     run "$1" 2>"$tmp/out" || { cat "$tmp/out"; fail "$1 resumed"; }
     check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/whole")"
 }
 ask() { kill -USR1 "$(pid "$tmp/$1" mpirun)"; }
 stop usr1
-ask() { kill -TERM "$(pid "$tmp/$1" dtrain 0)"; }
+ask() { kill -TERM "$(pid "$tmp/$1" dtrain)"; }
 stop term
 
-# One process alone, which starts no daemon of MPI (that may crash it at its end), and makes no directory of
-# MPI's, which all such processes would share.
+# One process alone, which starts no daemon of MPI (that may crash it at its end), and makes no
+# directory of MPI's, which all such processes would share.
 OMPI_MCA_orte_tmpdir_base=/proc/none "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" \
     data.train="$tmp/data/train.csv" data.eval= test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
 settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'it does not start alone'; }
@@ -43,4 +45,5 @@ wait $!
 check_eq 'exit code of one process' $? 75
 
 run whole 2>"$tmp/err" || fail 'a finished run started again'
-grep -q '^dtrain: .*complete' "$tmp/err" || { cat "$tmp/err"; fail 'a finished run does not say so'; }
+grep -q '^dtrain: .*complete' "$tmp/err" ||
+    { cat "$tmp/err"; fail 'a finished run does not say so'; }

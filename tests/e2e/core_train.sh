@@ -1,18 +1,20 @@
 #!/bin/sh
-# Training: the same bits, losses and evaluation at any number of ranks, beside a dedicated evaluator, and
-# over a kill and a resume; `dtrain eval` measures what was recorded. Other data or another network is not
-# resumed. Would catch sums or draws that depend on ranks, rows that no worker evaluates, and state that a
-# checkpoint lacks.
+# Training: the same bits, losses and evaluation at any number of ranks, beside a dedicated
+# evaluator, and over a kill and a resume; `dtrain eval` measures what was recorded. Other data or
+# another network is not resumed. Would catch sums or draws that depend on ranks, rows that no
+# worker evaluates, and state that a checkpoint lacks.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 make_csv "$tmp/data.csv"
 
-# run NP DIR KEY...: 100 steps of 70 rows or less, by three replicas; 600 rows are held out, three chunks.
+# run NP DIR KEY...: 100 steps of 70 rows or less, by three replicas; 600 rows are held out, three
+# chunks.
 run() {
     np=$1 dir=$2
     shift 2
-    job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.3 model.hidden=12 \
+    job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.3 \
+        model.hidden=12 \
         model.dropout=0.2 train.optimizer=adam train.lr=0.01 train.batch=70 train.epochs=5 \
         run.replicas=3 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 "$@" 2>"$tmp/err"
 }
@@ -20,7 +22,8 @@ good() { run "$@" || { cat "$tmp/err"; fail "exit $?: $*"; }; }
 # losses DIR FROM: steps and losses of the train records after a step.
 losses() {
     records "$tmp/$1" train step >"$tmp/steps"
-    records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' | uniq | xargs
+    records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' |
+        uniq | xargs
 }
 # same DIR: ends as one process does.
 same() {
@@ -29,15 +32,17 @@ same() {
         check_eq "$key of $1" "$(record "$tmp/$1" final $key)" "$(record "$tmp/one" final $key)"
     done
     for key in rows loss accuracy; do
-        check_eq "evaluated $key of $1" "$(record "$tmp/$1" eval $key)" "$(record "$tmp/one" eval $key)"
+        check_eq "evaluated $key of $1" "$(record "$tmp/$1" eval $key)" \
+            "$(record "$tmp/one" eval $key)"
     done
 }
 
-# ---- any number of ranks ----------------------------------------------------------------------------
+# ---- any number of ranks -------------------------------------------------------------------------
 good 1 one
 check_eq 'rows held out' "$(record "$tmp/one" eval rows)" 600
 check_ge 'accuracy' "$(record "$tmp/one" eval accuracy)" 0.8
-check_ge 'loss in training, with dropout' "$(record "$tmp/one" final loss)" "$(record "$tmp/one" eval loss)"
+check_ge 'loss in training, with dropout' "$(record "$tmp/one" final loss)" \
+    "$(record "$tmp/one" eval loss)"
 good 3 three
 same three
 check_eq 'losses of three ranks' "$(losses three 0)" "$(losses one 0)"
@@ -48,9 +53,10 @@ for key in rows loss accuracy confusion; do
     check_eq "$key by dtrain eval" "$(json $key <"$tmp/json")" "$(record "$tmp/three" eval $key)"
 done
 
-# ---- killed, and resumed with other ranks -----------------------------------------------------------
+# ---- killed, and resumed with other ranks --------------------------------------------------------
 run 3 killed test.slow_rank=1 test.slow_secs=0.1 &
-settle grep -q '"kind":"checkpoint","step":[5-9]' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+settle grep -q '"kind":"checkpoint","step":[5-9]' "$tmp/killed/metrics.jsonl" ||
+    fail 'no checkpoint'
 kill -KILL "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
 by_itself $?
@@ -60,14 +66,17 @@ good 2 killed test.slow_rank=1 test.slow_secs=0.05
 check_eq 'resumed from' "$(record "$tmp/killed" start step)" "$from"
 same killed
 check_eq 'losses after the resume' "$(losses killed "$from")" "$(losses one "$from")"
-# Time adds up over the starts. Speed is that of this start: 70 rows in 0.05 s are 1,400 a second, and a
-# record may come late; with rows of before the kill it is 3,700.
+# Time adds up over the starts. Speed is that of this start: 70 rows in 0.05 s are 1,400 a second,
+# and a record may come late; with rows of before the kill it is 3,700.
 check_ge 'seconds of both starts' "$(record "$tmp/killed" final wall_secs)" 7.4
-check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort -g | tail -n 1)" 2400
+check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort -g | tail -n 1)" \
+    2400
 
-# ---- refused ----------------------------------------------------------------------------------------
+# ---- refused -------------------------------------------------------------------------------------
 run 1 one model.hidden=13 train.epochs=6 && fail 'another network is resumed'
-grep -q '^dtrain: error:.*model.hidden=13' "$tmp/err" || { cat "$tmp/err"; fail 'the key is not named'; }
+grep -q '^dtrain: error:.*model.hidden=13' "$tmp/err" ||
+    { cat "$tmp/err"; fail 'the key is not named'; }
 sed -i '2s/^./7/' "$tmp/data.csv"
 run 1 one train.epochs=6 && fail 'other data is resumed'
-grep -q '^dtrain: error:.*data.train' "$tmp/err" || { cat "$tmp/err"; fail 'the data is not named'; }
+grep -q '^dtrain: error:.*data.train' "$tmp/err" ||
+    { cat "$tmp/err"; fail 'the data is not named'; }
