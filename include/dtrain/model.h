@@ -177,6 +177,15 @@ dt_status dt_model_table(const struct dt_model *model, char **out);
  * Source: He et al. 2015, eq. 10; Glorot and Bengio 2010, eq. 16. */
 void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 
+/* The bias of the output layer: one float for each output, or, where the outputs are a field, for
+ * each of its channels. NULL: the output layer has none. */
+const struct dt_tensor *dt_model_output_bias(const struct dt_model *model);
+/* Writes the outputs (nout) that, the same for all rows, have the least loss over the labels or
+ * targets of a batch (rows * nout below 2^31), weighted by its rows' weights: log-odds, logarithms
+ * of frequencies, mean, median, quantiles, logarithm of the mean. A class without rows counts as
+ * half a row. Of a field each channel has one value; of a program's own loss, the mean. DT_EMEMORY. */
+dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out);
+
 /* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), of several
  * labels (rows, nout), or values in the targets' units (rows, nout) for regression. out may be
  * logits, if it has the room. */

@@ -257,6 +257,20 @@ const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model,
     return NULL;
 }
 
+const struct dt_tensor *dt_model_output_bias(const struct dt_model *model)
+{
+    const size_t outputs = (size_t)model->desc.nout, each = (size_t)model->outputs.each;
+    const struct dt__layer *layer = &model->layer[model->layers - 1];
+    if (!layer->last) layer--; /* the linear path, which has none */
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
+        const size_t count = tensor->count;
+        const bool fits = model->classes ? count == outputs : outputs % count + count % each == 0;
+        if (tensor->layer == layer->index && tensor->role == DT_TENSOR_BIAS && fits) return tensor;
+    }
+    return NULL;
+}
+
 bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer)
 {
     const bool wide = model->layer[model->layers - 1].kind == &dt__wide_layer;

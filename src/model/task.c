@@ -16,6 +16,51 @@ static inline float weight_of(const struct dt_batch *batch, int row)
     return batch->weight ? batch->weight[row] : 1.0f;
 }
 
+/* ---- constants of least loss ---------------------------------------------------------------- */
+
+/* The slope of the batch's loss by output i, where that output is z for all rows: it rises. */
+typedef double slope_fn(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
+                        float z);
+
+/* Outputs beyond are as good as infinite: e^-64, and the f32 nearest to a sigmoid. */
+static const float FARTHEST[] = {[DT_LINK_IDENTITY] = 1e38f,
+                                 [DT_LINK_EXP] = 64.0f,
+                                 [DT_LINK_SIGMOID] = 16.0f,
+                                 [DT_LINK_RISING] = 1e38f};
+
+/* Finds the z at which the slope changes its sign, by bisection down to neighbouring floats. Where
+ * it has one sign, as of counts that are all 0, half a row of the other kind is assumed: z is
+ * log(2 rows) from 0. */
+static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
+                        const struct dt_batch *batch, int i)
+{
+    const float most = FARTHEST[outputs->link], beyond = logf(2.0f * (float)batch->rows);
+    float low = -1.0f, high = 1.0f;
+    for (; slope(outputs, batch, i, high) < 0.0; high *= 2.0f)
+        if (high >= most) return beyond;
+    for (; slope(outputs, batch, i, low) > 0.0; low *= 2.0f)
+        if (low <= -most) return -beyond;
+    for (float middle; middle = low + (high - low) / 2.0f, middle > low && middle < high;)
+        *(slope(outputs, batch, i, middle) > 0.0 ? &high : &low) = middle;
+    return high;
+}
+
+/* Adds the rows' weights to their classes; a class without any counts as half a row. Returns the
+ * sum. */
+static double class_weights(const struct dt_batch *batch, int classes, float *of)
+{
+    double sum = 0.0;
+    for (int c = 0; c < classes; c++)
+        of[c] = 0.0f;
+    for (int r = 0; r < batch->rows; r++) /* exact: rows of weight 1 are fewer than 2^24 */
+        of[batch->label[r]] += weight_of(batch, r);
+    for (int c = 0; c < classes; c++) {
+        of[c] = of[c] > 0.0f ? of[c] : 0.5f;
+        sum += (double)of[c];
+    }
+    return sum;
+}
+
 /* ---- many classes: softmax and cross-entropy ------------------------------------------------ */
 
 /* Rows are reduced in lanes, so that the compiler can use vectors; lane = column % LANES. */
@@ -108,6 +153,15 @@ static double softmax_sum(const struct dt_outputs *outputs, const struct dt_batc
                (log(total) - ((double)z[batch->label[r]] - (double)most));
     }
     return sum;
+}
+
+/* Logarithms of the classes' frequencies. */
+static void softmax_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                             float *z)
+{
+    const double sum = class_weights(batch, outputs->count, z);
+    for (int c = 0; c < outputs->count; c++)
+        z[c] = (float)log((double)z[c] / sum);
 }
 
 bool dt__loss_splits(const struct dt__loss *loss)
@@ -237,6 +291,15 @@ static double two_sum(const struct dt_outputs *outputs, const struct dt_batch *b
     for (int r = 0; gradient && r < batch->rows; r++)
         gradient[r] = (dt__sigmoidf(gradient[r]) - (float)label[r]) * weight_of(batch, r);
     return sum;
+}
+
+/* The log-odds. */
+static void two_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
+{
+    float of[2];
+    (void)outputs;
+    class_weights(batch, 2, of);
+    z[0] = (float)log((double)of[1] / (double)of[0]);
 }
 
 static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits, float *out)
@@ -443,6 +506,25 @@ SLOPE(binary)
             }                                                                                      \
         }                                                                                          \
         return sum / n;                                                                            \
+    }                                                                                              \
+    static double name##_slopes(const struct dt_outputs *outputs, const struct dt_batch *batch,    \
+                                int i, float z)                                                    \
+    {                                                                                              \
+        const int n = outputs->count;                                                              \
+        const float *mean = outputs->mean, *std = outputs->std, *target = batch->target + i;       \
+        double sum = 0.0;                                                                          \
+        for (int r = 0; r < batch->rows; r++, target += n) {                                       \
+            const float goal = mean ? (*target - mean[i]) / std[i] : *target;                      \
+            sum += (double)weight_of(batch, r) *                                                   \
+                   (double)name##_slope(z - goal, z, goal, outputs->delta);                        \
+        }                                                                                          \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void name##_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,    \
+                                float *z)                                                          \
+    {                                                                                              \
+        for (int i = 0; i < outputs->count; i++)                                                   \
+            z[i] = slope_root(name##_slopes, outputs, batch, i);                                   \
     }
 NUMBERS(mse, 2.0)
 NUMBERS(mae, 1.0)
@@ -489,6 +571,36 @@ static double quantile_sum(const struct dt_outputs *outputs, const struct dt_bat
         }
     }
     return sum / n;
+}
+
+/* The slope of one quantile's cost by its value. */
+static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
+                              float value)
+{
+    const int targets = outputs->count / outputs->each, t = i / outputs->each;
+    const double level = (double)outputs->quantile[i % outputs->each];
+    const float *mean = outputs->mean, *std = outputs->std, *target = batch->target + t;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, target += targets) {
+        const float goal = mean ? (*target - mean[t]) / std[t] : *target;
+        sum += (double)weight_of(batch, r) * (goal < value ? 1.0 - level : -level);
+    }
+    return sum;
+}
+
+/* Quantiles of the targets. An output is what softplus turns into the distance from the quantile
+ * before, which is above 0: quantiles that are equal come a hundredth apart. */
+static void quantile_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                              float *z)
+{
+    const int each = outputs->each;
+    for (int i = 0; i < outputs->count; i++)
+        z[i] = slope_root(quantile_slopes, outputs, batch, i);
+    for (int i = outputs->count; i-- > 0;)
+        if (i % each) {
+            const float apart = z[i] - z[i - 1] > 0.01f ? z[i] - z[i - 1] : 0.01f;
+            z[i] = apart > 20.0f ? apart : logf(expm1f(apart));
+        }
 }
 
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count)
@@ -594,6 +706,11 @@ static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *b
     return sum;
 }
 
+static void own_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
+{
+    mse_constant(outputs, batch, z); /* the mean: its least is not known */
+}
+
 /* ---- yes or no, several times ---------------------------------------------------------------- */
 
 /* sums: right, predicted, positive, both of these. */
@@ -685,7 +802,8 @@ static const struct dt__task TASKS[] = {
     }
 #define LOSS(index, key, name, metric, from, ...)                                                  \
     {                                                                                              \
-        &TASKS[index], DT_LOSS_##key, name##_sum, DT_METRIC_##metric, DT_LINK_##from, __VA_ARGS__  \
+        &TASKS[index], DT_LOSS_##key, name##_sum, name##_constant, DT_METRIC_##metric,             \
+            DT_LINK_##from, __VA_ARGS__                                                            \
     }
 /* The first row of a task is its usual loss: train.loss=auto. */
 static const struct dt__loss LOSSES[] = {
@@ -735,6 +853,29 @@ const struct dt__loss *dt__loss_find(int task, int loss, int nout)
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
 {
     model->loss->task->predict(rows, &model->outputs, logits, out);
+}
+
+dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out)
+{
+    const struct dt_tensor *bias = dt_model_output_bias(model);
+    const size_t count = (size_t)model->outputs.count, width = bias ? bias->count : count;
+    struct dt_outputs outputs = model->outputs; /* of one place of a field */
+    struct dt_batch places = *batch;
+    const int each = (int)(count / width);
+    float *weight = NULL;
+    outputs.count = (int)width;
+    places.rows *= each;
+    if (batch->weight) {
+        DT_TRY(dt_alloc((size_t)places.rows, sizeof *weight, "weights", &weight));
+        for (int i = 0; i < places.rows; i++)
+            weight[i] = batch->weight[i / each];
+    }
+    places.weight = weight;
+    model->loss->constant(&outputs, &places, out);
+    for (size_t i = width; i < count; i++)
+        out[i] = out[i - width];
+    dt_free(weight);
+    return DT_OK;
 }
 
 const char *dt_model_answer(const struct dt_model *model)

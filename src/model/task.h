@@ -47,6 +47,8 @@ struct dt__loss {
      * gradient of the sum by them; NULL: the sum alone. */
     double (*sum)(const struct dt_outputs *outputs, const struct dt_batch *batch,
                   const float *logits, float *gradient);
+    /* Writes the baseline: the outputs (count) that, the same for all rows, have the least loss. */
+    void (*constant)(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z);
     int usual; /* the metric that eval.metric=auto is */
     int link;  /* enum dt_link */
     struct dt_targets targets;

@@ -302,6 +302,135 @@ START_TEST(losses_have_units)
 }
 END_TEST
 
+/* ---- the constants of least loss --------------------------------------------------------------- */
+
+enum { PLACES = 60, MOST_OUTPUTS = 6 };
+
+/* The loss of a batch whose outputs are z in each row. */
+static double constant_loss(const struct dt_batch *batch, const float *z)
+{
+    float all[PLACES * MOST_OUTPUTS];
+    for (int i = 0; i < batch->rows * model->desc.nout; i++)
+        all[i] = z[i % model->desc.nout];
+    return model->loss->sum(&model->outputs, batch, all, NULL);
+}
+
+/* No output moved up or down by a little or by much has less loss: losses are convex, so none has. Outputs
+ * `width` apart are one channel, and move together. */
+static void expect_least(const struct dt_batch *batch, const float *z, int width)
+{
+    const double least = constant_loss(batch, z), close = 1e-6 * fabs(least) + 1e-6;
+    for (int i = 0; i < width; i++)
+        for (float h = 1.0f / 64; h < 8; h *= 2)
+            for (int sign = -1; sign < 2; sign += 2) {
+                float other[MOST_OUTPUTS];
+                for (int k = 0; k < model->desc.nout; k++)
+                    other[k] = z[k] + (k % width == i ? (float)sign * h : 0);
+                ck_assert_msg(constant_loss(batch, other) > least - close,
+                              "loss %d: output %d of %d is %g, with %g the loss is less",
+                              model->desc.loss, i, model->desc.nout, (double)z[i],
+                              (double)other[i]);
+            }
+}
+
+/* Each loss's constant against all others near and far: of rows of equal and of other weights, of targets with and
+ * without units, of two targets, and of a field of two channels. Would catch a mean in the place of a median, weights that
+ * do not count, units twice, a target that has another's constant, a quantile's distance that is no softplus. */
+START_TEST(constants_have_the_least_loss)
+{
+    static const int losses[] = {DT_LOSS_MSE, DT_LOSS_MAE, DT_LOSS_HUBER, DT_LOSS_POISSON,
+                                 DT_LOSS_BINARY, DT_LOSS_QUANTILE};
+    const float mean[2] = {3, 8}, std[2] = {2, 5};
+    float goal[PLACES * 4], weight[PLACES], z[MOST_OUTPUTS];
+    for (int r = 0; r < PLACES; r++)
+        weight[r] = (float)(1 + r % 3);
+    for (size_t k = 0; k < sizeof losses / sizeof *losses; k++)
+        for (int way = 0; way < 6; way++) {
+            const bool units = way & 1, field = way >= 4, labels = losses[k] == DT_LOSS_BINARY;
+            const bool several = losses[k] == DT_LOSS_QUANTILE;
+            const int targets = field ? 4 : 2, each = several && !field ? 3 : 1;
+            struct dt_model_desc desc =
+                desc_of(field ? "output conv 2 1x1" : "linear", 2, targets * each,
+                        labels ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
+            if (field) desc.shape[1] = 2, desc.shape[2] = 1;
+            desc.loss = losses[k];
+            desc.huber_delta = 0.7;
+            desc.quantiles = (char *)(uintptr_t)(field ? "0.3" : "0.1,0.5,0.9");
+            if (field && units) continue; /* units of a field are alike: see test_units.sh */
+            dt_model_destroy(model);
+            EXPECT_OK(dt_model_create(&desc, &model));
+            if (units) EXPECT_OK(dt_model_set_units(model, mean, std));
+            for (int i = 0; i < PLACES * targets; i++)
+                goal[i] = labels ? (float)(i % 7 < 2 + i % 2)
+                                 : (float)((i * 37) % 61) * (i % 2 ? 0.5f : 0.125f);
+            const struct dt_batch batch = {
+                .rows = PLACES, .target = goal, .weight = way & 2 ? weight : NULL};
+            EXPECT_OK(dt_model_constant(model, &batch, z));
+            expect_least(&batch, z, field ? 2 : targets * each);
+        }
+}
+END_TEST
+
+/* Of classes the constants are their frequencies; a class without rows counts as half a row, also of labels and counts,
+ * and nothing is infinite. */
+START_TEST(constants_of_classes_are_frequencies)
+{
+    enum { CLASSES = 4 };
+    static const int32_t classes[PLACES] = {0, 1, 1, 2, 2, 2, 2, 1, 0, 2};
+    const float none[PLACES] = {0}, weight[10] = {1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+    float z[CLASSES];
+    struct dt_batch batch = {.rows = 10, .label = classes, .weight = weight};
+    set_model(DT_TASK_CLASSIFY, CLASSES);
+    EXPECT_OK(dt_model_constant(model, &batch, z));
+    const float rows[CLASSES] = {2, 3, 6, 0.5f};
+    for (int c = 0; c < CLASSES; c++)
+        ck_assert_float_eq_tol(z[c], logf(rows[c] / 11.5f), 1e-6f);
+    batch.rows = 3; /* 0, 1, 1 */
+    set_model(DT_TASK_CLASSIFY, 1);
+    EXPECT_OK(dt_model_constant(model, &batch, z));
+    ck_assert_float_eq_tol(z[0], logf(2), 1e-6f);
+    for (int loss = DT_LOSS_POISSON; loss <= DT_LOSS_BINARY; loss++) {
+        struct dt_model_desc desc =
+            desc_of("linear", 1, 1,
+                    loss == DT_LOSS_BINARY ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
+        desc.loss = loss;
+        batch = (struct dt_batch){.rows = PLACES, .target = none};
+        dt_model_destroy(model);
+        EXPECT_OK(dt_model_create(&desc, &model));
+        EXPECT_OK(dt_model_constant(model, &batch, z));
+        ck_assert_float_eq_tol(z[0], -logf(2 * PLACES), 1e-6f);
+    }
+}
+END_TEST
+
+/* The output's bias: of the last layer, next to a linear path too; none of classes that share channels, or of a layer
+ * without a bias. */
+START_TEST(the_bias_of_the_output_is_found)
+{
+    static const struct {
+        const char *layers, *name;
+        int task;
+    } rows[] = {
+        {"dense 4 relu", "layers/1/bias", DT_TASK_REGRESS},
+        {"dense 4 relu, wide", "layers/1/bias", DT_TASK_CLASSIFY},
+        {"linear", "layers/0/bias", DT_TASK_CLASSIFY},
+        {"conv 3 1x1, output conv 2 1x1", "layers/1/bias", DT_TASK_REGRESS},
+        {"conv 3 1x1, output conv 2 1x1", NULL, DT_TASK_CLASSIFY},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_model_desc desc = desc_of(rows[i].layers, 2, 4, rows[i].task);
+        if (strstr(rows[i].layers, "conv")) desc.shape[1] = 2, desc.shape[2] = 1;
+        dt_model_destroy(model);
+        EXPECT_OK(dt_model_create(&desc, &model));
+        const struct dt_tensor *bias = dt_model_output_bias(model);
+        if (rows[i].name)
+            ck_assert_str_eq(bias->name, rows[i].name);
+        else
+            ck_assert_ptr_null(bias);
+    }
+}
+END_TEST
+
 /* Values and gradients are those of PyTorch 1.13 by torch.maximum(q * u, (q - 1) * u), the mean over 2 x 3 elements,
  * times 2 rows. With units the loss has them, and the slope is that of standardised targets. The middle one counts for
  * rmse. Would catch quantiles that cross, slopes of a wrong side, and values that are made where outputs still stand. */
@@ -557,5 +686,6 @@ END_TEST
 
 SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
       losses_of_numbers_are_those_of_pytorch, losses_have_units,
+      constants_have_the_least_loss, constants_of_classes_are_frequencies, the_bias_of_the_output_is_found,
       quantiles_rise, a_loss_may_be_ones_own, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
       metric_is_picked_by_the_task, softmax_is_stable)
