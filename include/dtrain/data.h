@@ -142,6 +142,13 @@ uint32_t dt_source_crc(const struct dt_source *source);
  * each. The rank that has surveyed. DT_EIO. */
 dt_status dt_source_content(const struct dt_source *source, uint32_t *out);
 
+/* Labels or targets, and weights, of training rows in file order, without inputs: of all rows, or,
+ * where there are more than a million or they are large, of blocks spread evenly over them. *out
+ * owns its arrays until dt_source_targets_free. Not collective; the rank that has surveyed.
+ * DT_EIO, DT_EFORMAT, DT_EMEMORY, DT_STOPPED. */
+dt_status dt_source_targets(const struct dt_source *source, struct dt_batch *out);
+void dt_source_targets_free(struct dt_batch *batch);
+
 /* ---- plan ----------------------------------------------------------------------------------- */
 
 /* Who draws what when: a pure function of the source's row counts, seed, number R of replicas and

@@ -416,6 +416,15 @@ void dt__assembly_free(struct dt__assembly *assembly)
     dt__block_free(&assembly->rows);
 }
 
+float dt__row_weight(const struct dt_source *source, const struct dt__block *from, uint64_t slot)
+{
+    float weight = from->weight ? from->weight[slot] * source->weight_scale : 1;
+    int32_t label;
+    if (!source->class_weight) return weight;
+    memcpy(&label, dt__block_y(&source->layout, from, slot), sizeof label);
+    return weight * source->class_weight[label];
+}
+
 /* Rows lie scattered over memory: their lines are asked for so many rows ahead (measured with 784
  * bytes a row; 2 to 8 do equally well). */
 enum { AHEAD = 4, LINE = 64 };
@@ -441,13 +450,7 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
         else
             row_of_floats(schema, n, (const float *)(const void *)raw, x);
         memcpy(dt__block_y(layout, to, to->rows), y, dt__layout_y(layout));
-        if (to->weight) {
-            float weight = from->weight ? from->weight[slot] * source->weight_scale : 1;
-            int32_t label;
-            memcpy(&label, y, sizeof label);
-            if (source->class_weight) weight *= source->class_weight[label];
-            to->weight[to->rows] = weight;
-        }
+        if (to->weight) to->weight[to->rows] = dt__row_weight(source, from, slot);
         if (!to->offsets) continue;
         DT_TRY(block_copy_entries(to, from, slot));
         const size_t first = (size_t)to->offsets[to->rows];

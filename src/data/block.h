@@ -168,6 +168,9 @@ typedef dt_status dt__rows_fn(void *arg, const struct dt__block *block);
 dt_status dt__source_walk(const struct dt_source *source, size_t rows, uint64_t stride,
                           dt__rows_fn *visit, void *arg);
 
+/* The weight of a row of a block in training: its own and its class's. */
+float dt__row_weight(const struct dt_source *source, const struct dt__block *from, uint64_t slot);
+
 /* ---- batches -------------------------------------------------------------------------------- */
 
 /* Turns raw rows into what a network reads, in buffers of its own. */

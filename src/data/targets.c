@@ -1,0 +1,69 @@
+/* What the training rows are to predict, without their inputs: a pass over the rows, or over blocks
+ * of them, in order. It depends on data and configuration alone. */
+#include <string.h>
+
+#include "data/source.h"
+
+enum { BLOCK_ROWS = 256 };
+/* Rows, targets and bytes to read, at most: of a million rows a mean has three digits, and a minute
+ * of training has seen more. */
+static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_BYTES = 1 << 28;
+
+struct sample {
+    const struct dt_source *source;
+    size_t rows, width; /* of y: bytes */
+    unsigned char *y;
+    float *weight;
+};
+
+static dt_status sample_add_block(void *arg, const struct dt__block *block)
+{
+    struct sample *sample = arg;
+    for (size_t r = 0; r < block->rows; r++, sample->rows++) {
+        memcpy(sample->y + sample->rows * sample->width,
+               dt__block_y(&sample->source->layout, block, r), sample->width);
+        if (sample->weight) sample->weight[sample->rows] = dt__row_weight(sample->source, block, r);
+    }
+    return DT_OK;
+}
+
+/* The distance from one block to the next, so that at most the limits are read. */
+static uint64_t sample_stride(const struct dt_source *source)
+{
+    const uint64_t targets = source->layout.targets ? (uint64_t)source->layout.targets : 1;
+    uint64_t most = MOST_BYTES / (dt__source_row_bytes(source) + 1);
+    if (most > MOST_TARGETS / targets) most = MOST_TARGETS / targets;
+    if (most > MOST_ROWS) most = MOST_ROWS;
+    const uint64_t blocks = most / BLOCK_ROWS + 1;
+    return BLOCK_ROWS * (1 + (source->rows - 1) / BLOCK_ROWS / blocks);
+}
+
+dt_status dt_source_targets(const struct dt_source *source, struct dt_batch *out)
+{
+    const uint64_t stride = sample_stride(source);
+    const size_t rows = (size_t)((source->rows - 1) / stride + 1) * BLOCK_ROWS;
+    const bool weighs = source->layout.weights || source->class_weight;
+    struct sample sample = {.source = source, .width = dt__layout_y(&source->layout)};
+    dt_status status;
+    DT_GUARD(dt_alloc(rows, sample.width, "targets", &sample.y));
+    if (weighs) DT_GUARD(dt_alloc(rows, sizeof *sample.weight, "weights", &sample.weight));
+    DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, sample_add_block, &sample));
+    *out = (struct dt_batch){.rows = (int)sample.rows, .weight = sample.weight};
+    if (source->layout.targets)
+        out->target = (const float *)(const void *)sample.y;
+    else
+        out->label = (const int32_t *)(const void *)sample.y;
+    return DT_OK;
+done:
+    dt_free(sample.weight);
+    dt_free(sample.y);
+    return status;
+}
+
+void dt_source_targets_free(struct dt_batch *batch)
+{
+    const void *const owned[] = {batch->label, batch->target, batch->weight};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free((void *)(uintptr_t)owned[i]);
+    *batch = (struct dt_batch){0};
+}
