@@ -36,6 +36,8 @@ enum dt_activation {
     DT_ACT_LEAKY_RELU,
     DT_ACT_SOFTPLUS
 };
+#define DT_OUTPUT_BIAS_WORDS "auto|zero|baseline"
+enum dt_output_bias { DT_OUTPUT_BIAS_AUTO, DT_OUTPUT_BIAS_ZERO, DT_OUTPUT_BIAS_BASELINE };
 #define DT_TASK_WORDS "classify|regress|multilabel"
 #define DT_CLASS_WEIGHT_WORDS "none|balanced"
 enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
@@ -118,7 +120,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
       "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
-          DT_PRESET_PAIR) "data.normalize_target=yes (regress), and, by rows and columns, "        \
+          DT_PRESET_PAIR) "data.normalize_target=yes (regress), "                                  \
+                          "model.output_bias=baseline, and, by rows and columns, "                 \
                           "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
                           "model.embedding and train.batch; the start prints them. With another "  \
                           "train.optimizer than adamw no rate, weight decay and schedule. "        \
@@ -272,6 +275,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "layer reads in place of 0/1 inputs; 0: off")                                                \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: adds a linear path from all inputs to the outputs")                          \
+    X(model, output_bias, WORD, "auto", 0, 0, DT_OUTPUT_BIAS_WORDS, FIXED, "train",                \
+      "where the bias of the output layer starts: zero, or baseline: at the constant that has "    \
+      "the least loss on the training rows (mean, median, log-odds, ...); no weight decay "        \
+      "draws it to 0 then. auto: baseline with run.preset=table or train.loss=poisson, else zero") \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
       "classify: one class per row; regress: one or more numbers; multilabel: several "            \
       "columns that are 0 or 1. train.loss says which loss")
@@ -314,7 +321,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "ftrl: L1 strength. A weight is exactly 0 as long as its accumulated gradient is not "       \
       "larger than this")                                                                          \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
-      "L2 penalty on all parameters; decoupled in adamw and lamb")                                 \
+      "L2 penalty on all parameters, except a bias that starts at model.output_bias=baseline; "    \
+      "decoupled in adamw and lamb")                                                               \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
       "sparse rows: a step updates the weights and the optimizer state of only those "             \
       "features that occur in its batch (sgd without momentum, adagrad and ftrl, without "         \

@@ -188,7 +188,7 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                          dt_config_word_index("layers|task|split", option->key) < 0;
+                          dt_config_word_index("layers|task|split|output_bias", option->key) < 0;
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && !where)) continue;

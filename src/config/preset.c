@@ -62,6 +62,33 @@ bool dt_config_widths_wait(const struct dt_config *config)
     return config->run.preset == DT_PRESET_TABLE && !widths_are_given(config);
 }
 
+/* Whether a run wrote the configuration, which lists every key that the program knew then: a key
+ * that it lacks is younger. */
+static bool config_is_written(const struct dt_config *config)
+{
+    int given = 0;
+    for (int i = 0; i < DT__OPTION_COUNT; i++)
+        given += config->given[i] == DT_GIVEN;
+    return given > DT__OPTION_COUNT / 2;
+}
+
+/* Decides model.output_bias=auto. Runs older than the key started at 0. */
+static dt_status output_bias_settle(struct dt_config *config)
+{
+    const struct dt__option *option = NULL;
+    DT_TRY(dt__option_find("model.output_bias", &option));
+    unsigned char *given = &config->given[option - dt__options];
+    if (config->model.output_bias != DT_OUTPUT_BIAS_AUTO) return DT_OK;
+    const bool older = !*given && config_is_written(config);
+    *given = DT_GIVEN_NOT;
+    if (config->run.preset == DT_PRESET_TABLE && !older)
+        return preset_set(config, option->name, "baseline");
+    config->model.output_bias = config->train.loss == DT_LOSS_POISSON && !older
+                                    ? DT_OUTPUT_BIAS_BASELINE
+                                    : DT_OUTPUT_BIAS_ZERO;
+    return DT_OK;
+}
+
 dt_status dt_config_settle(struct dt_config *config, bool table)
 {
     const bool given =
@@ -70,6 +97,7 @@ dt_status dt_config_settle(struct dt_config *config, bool table)
         config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
     if (config->run.preset == DT_PRESET_AUTO)
         config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
+    DT_TRY(output_bias_settle(config));
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
     if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
@@ -129,6 +157,10 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
     const bool network = dt_config_is_given(config, "model.kind") ||
                          dt_config_is_given(config, "model.activation") ||
                          dt_config_is_given(config, "model.dropout");
+    const struct dt__option *bias = NULL;
+    DT_TRY(dt__option_find("model.output_bias", &bias));
+    if (config->given[bias - dt__options] != DT_GIVEN)
+        config->model.output_bias = before->model.output_bias;
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
     if (!dt_config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;

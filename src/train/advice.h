@@ -10,10 +10,6 @@
 void dt__advise_labels(const struct dt_job *job);
 /* Bank only: what data, layers and hosts do not go well together with. */
 void dt__advise_start(const struct dt_job *job);
-/* Bank only: the score of a mere guess (the commonest class, the mean) on the rows held out, of
- * which so many are read as take no time. metric: "": there is none. Rows that cannot be read are
- * not this one's to tell. */
-void dt__guess(const struct dt_job *job, struct dt_guess *out);
 /* Bank only: no training that works has 10 times the loss of a guess over a whole log window. Who
  * can stop the run watches its losses himself. */
 void dt__advise_loss(struct dt_bank *bank);

@@ -4,6 +4,7 @@
 #define DT_TRAIN_BANK_H
 
 #include "dtrain/report.h"
+#include "train/baseline.h"
 #include "train/evaluation.h"
 #include "train/worker.h"
 
@@ -21,14 +22,6 @@ struct dt_evaluator_link {
 struct dt_staleness {
     double sum;
     uint64_t max, count;
-};
-
-/* What no model is needed for. */
-struct dt_guess {
-    const char *metric;  /* "accuracy", "rmse"; "": not known */
-    double value, noise; /* noise: what is less apart from it is not clearly better */
-    int sign;            /* -1: more is better */
-    char text[32];       /* the value; "about 0.11": not all rows were looked at */
 };
 
 struct dt_bank {
@@ -59,7 +52,7 @@ struct dt_bank {
     double log_train_secs;  /* train_secs at the last train record, or at the start */
     double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;
-    struct dt_guess guess;
+    struct dt_baseline baseline;
     bool loss_told;      /* that it is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
     double cpu_secs;     /* CPU time of the bank's process during spans */

@@ -215,6 +215,17 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+/* Whether a tensor stays at the baseline: the output's bias, where its layer's weight is new, or
+ * its values mean something else. */
+static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *tensor,
+                              const struct dt_model *from, bool by_name)
+{
+    bool named;
+    if (tensor != job->undecayed) return false;
+    return job->model->outputs.link != from->outputs.link ||
+           !find_tensor(from, tensor - 1, by_name, &named);
+}
+
 /* What does not fit keeps the weights that it has, which are new; that is said. */
 static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
                               const struct dt_checkpoint *file, const char *path, size_t *out_taken)
@@ -252,6 +263,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
+        if (source && stays_at_baseline(job, tensor, from, match != NULL)) {
+            dt_info("run.init: %s starts at the baseline: its layer does not fit", tensor->name);
+            continue;
+        }
         if (source && match && tensor->row_sparse)
             copy_by_name(job, tensor, match, file, source, params);
         else if (source)
@@ -285,6 +300,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
     if (job->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
+    dt__baseline_start(bank, params);
     if (!*from) return DT_OK;
     dt_status status = dt_export_load(from, false, &file, &path);
     if (!status) status = dt_model_create(&file.desc, &model);

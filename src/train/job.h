@@ -23,6 +23,7 @@ struct dt_constants {
     double norm2;
     const double *measures;        /* that job->trust is made from; NULL: it is not */
     struct dt_factors usual, wide; /* of job->optimizer and job->wide */
+    struct dt_factors free;        /* of job->optimizer without decay and L1 */
     float share;                   /* of a row in a mean over all */
 };
 
@@ -75,7 +76,9 @@ struct dt_job {
     struct dt_optimizer optimizer; /* nstate, state_name: of all vectors that the run keeps */
     struct dt_optimizer wide;      /* of the linear path, floats [wide_begin, wide_end) */
     size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
-    float *trust; /* (tensors) of rules over whole tensors, in this update; NULL: none is */
+    const struct dt_tensor
+        *undecayed; /* the output's bias if it started at the baseline, or NULL */
+    float *trust;   /* (tensors) of rules over whole tensors, in this update; NULL: none is */
     struct dt_schedule schedule;
     struct dt_constants constants; /* update.c's: of the update that was last applied */
     struct dt_optimizer outer;     /* of the update at the end of a round of local steps */

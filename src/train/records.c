@@ -122,21 +122,15 @@ enum { FEW_ROWS = 16 };
 enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
 
 /* What there is to learn from, and what a model has to be better than. */
-static void print_data(struct dt_bank *bank)
+static void print_data(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    char classes[32] = "", guess[96] = "";
-    dt__guess(job, &bank->guess);
+    char classes[32] = "", baseline[DT__BASELINE_TEXT];
+    dt__baseline_text(bank, baseline);
     if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
-    if (*bank->guess.metric)
-        snprintf(guess, sizeof guess, "; a mere guess%s has %s %s",
-                 !strcmp(bank->guess.metric, "auc") ? ""
-                 : job->model->classes              ? ", always the most frequent class,"
-                                                    : ", always the mean,",
-                 bank->guess.metric, bank->guess.text);
     dt_info("%llu rows to learn from, %llu held out%s%s",
             (unsigned long long)dt_source_rows(job->train),
-            (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
+            (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, baseline);
     if (!bank->resumed && job->model->classes > MANY_CLASSES &&
         dt_data_trains_on_table(job->config) && !dt_source_schema(job->train)->label_names &&
         !dt_config_is_given(job->config, "model.task"))
@@ -392,23 +386,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     dt_json_real(record, "secs", evaluation->secs);
     dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt_record_end(report));
-    if (!strcmp(metric.name, "loss")) /* which is said anyway */
-        DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &metric));
-    if (!strcmp(metric.name, "loss") && !strcmp(bank->guess.metric, "rmse"))
-        metric = (struct dt_metric_score){"rmse", values->rmse, false}; /* as the start has it */
+    metric = dt__metric_shown(job, values);
     if (strcmp(metric.name, "loss"))
         snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
         dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
                 values->loss, beside);
-    const bool own = job->model->outputs.own; /* what it is for is its own matter */
-    const bool units = !dt_source_schema(job->train)->target_mean &&
-                       dt_targets_of(job->config->model.task, job->config->train.loss)->units;
-    if (evaluation->step == job->last_step && values->r2 < 0 && !own)
-        dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
-                "train.lr, more train.epochs%s%s may help",
-                values->r2, bank->job->config->data.normalize ? "" : ", data.normalize=standard",
-                units ? ", data.normalize_target=yes" : "");
     return DT_OK;
 }
 
@@ -497,21 +480,60 @@ static bool has_best(const struct dt_job *job)
     return job->best.known && job->config->export.best && dt_path_exists(path.text);
 }
 
+/* What may help a model that is no better than the baseline. */
+static void advice_print(const struct dt_bank *bank, const struct dt_comparison *found,
+                         char text[160])
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_config *config = job->config;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const bool units =
+        !schema->target_mean && dt_targets_of(config->model.task, config->train.loss)->units;
+    if (!found->chosen)
+        snprintf(text, 160, "; eval.metric=%s run.dir=NEW chooses the model by it", found->first);
+    else if (!job->model->classes)
+        snprintf(text, 160, "; another train.lr, more train.epochs%s%s may help",
+                 config->data.normalize ? "" : ", data.normalize=standard",
+                 units ? ", data.normalize_target=yes" : "");
+    else
+        snprintf(text, 160, "%s",
+                 job->model->classes > MANY_CLASSES && !schema->label_names
+                     ? ", or set model.task=regress if the labels are amounts"
+                 : job->model->classes == 2 && bank->baseline.values.accuracy > 0.9
+                     ? ", or, as one class is rare, set eval.metric=auc "
+                       "train.class_weight=balanced run.dir=NEW"
+                 : config->run.preset == DT_PRESET_TABLE ? ""
+                 : dt__trains_on_table(job)              ? ", or try run.preset=table"
+                                            : ", or let dtrain tune-lr find another train.lr");
+}
+
+/* Warns of metrics in which the chosen model is no better than the baseline. */
+static void print_comparison(const struct dt_bank *bank)
+{
+    struct dt_comparison found;
+    char advice[160];
+    dt__baseline_compare(bank, &found);
+    if (!found.first) return;
+    advice_print(bank, &found, advice);
+    dt_warn("the chosen model is %s than the baseline, a constant: %s: look at the data (dtrain "
+            "inspect)%s",
+            found.worse ? "worse" : "not clearly better", found.text, advice);
+}
+
 /* How good the model is, where it is, and what to do with it. */
 static void print_result(const struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
     const struct dt_best *best = &job->best;
-    const struct dt_guess *guess = &bank->guess;
     const char *dir = job->config->run.dir;
     const char *metric = dt__metric_name(job, job->config);
+    struct dt_metric_score base = {.name = metric};
     char beside[80] = "";
-    const bool known = best->known && !strcmp(best->metric, guess->metric);
-    if (known)
-        snprintf(beside, sizeof beside, "; a mere guess has %s", guess->text);
-    else if (*guess->metric)
-        snprintf(beside, sizeof beside, "; eval.metric=%s compares it with a mere guess",
-                 guess->metric);
+    if (bank->baseline.measured)
+        (void)dt_metric_pick(job->model, job->config->eval.metric, &bank->baseline.values, &base);
+    if (bank->baseline.measured && !strcmp(best->metric, base.name))
+        snprintf(beside, sizeof beside, "; the baseline has %s%.5g",
+                 bank->baseline.sampled ? "about " : "", base.value);
     if (!strcmp(status, "early_stopped"))
         dt_info("stopped early: %lld evaluation%s in a row brought no better %s%s",
                 (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
@@ -533,18 +555,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     else if (!job->eval)
         dt_info("no rows were held out, so nothing says how good the model is on other rows; "
                 "data.eval_fraction=0.2 holds out a fifth");
-    const double gain = guess->sign * (guess->value - best->value);
-    if (known && job->step > 0 && gain < guess->noise && strcmp(status, "stopped"))
-        dt_warn("the model is %s than a mere guess: look at the data (dtrain inspect)%s",
-                gain < 0 ? "worse" : "not clearly better",
-                job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
-                    ? ", or set model.task=regress if the labels are amounts"
-                : job->model->classes == 2 && guess->value > 0.9
-                    ? ", or, as one class is rare, set eval.metric=auc train.class_weight=balanced "
-                      "run.dir=NEW"
-                : job->config->run.preset == DT_PRESET_TABLE ? ""
-                : dt__trains_on_table(job)                   ? ", or try run.preset=table"
-                                           : ", or let dtrain tune-lr find another train.lr");
+    if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))
         dt_info("step %llu is saved: the same command goes on from there",

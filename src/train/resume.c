@@ -45,6 +45,8 @@ dt_status dt__resume_load(struct dt_bank *bank)
     struct dt_config *before = &bank->before;
     DT_TRY(dt_config_init(before));
     DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
+    if (before->model.output_bias == DT_OUTPUT_BIAS_AUTO) /* the run is older than the key */
+        before->model.output_bias = DT_OUTPUT_BIAS_ZERO;
     if (*config->run.init && strcmp(config->run.init, before->run.init))
         dt_warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
                 "begins a new one)",
@@ -388,6 +390,7 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
     DT_TRY(load_vectors(bank));
+    DT_TRY(dt__baseline_make(bank));
     DT_TRY(bank->resumed ? collect_changes(bank) : dt__init_weights(bank, vectors[0]));
     return write_history(bank);
 }

@@ -254,6 +254,7 @@ void dt__bank_close(struct dt_bank *bank)
     (void)dt_fail(DT_EIO, "%s", error);
     dt_metrics_destroy(bank->metrics);
     dt_config_free(&bank->before);
+    dt__baseline_free(&bank->baseline);
     dt_checkpoint_free(&bank->loaded);
     dt_free(bank->state.config);
     dt_free(bank->state.history);

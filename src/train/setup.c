@@ -60,6 +60,10 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
     else if (options->train && !strcmp(config->data.eval, ARRAYS))
         DT_TRY(dt_config_set(config, "data.eval="));
     if (options->loss) DT_TRY(dt_config_set(config, "data.normalize_target=no"));
+    if (options->loss && config->model.output_bias == DT_OUTPUT_BIAS_BASELINE)
+        return dt_fail(DT_EUSAGE, "model.output_bias=baseline: the constant of least loss is not "
+                                  "known of a program's own loss; expected zero or auto");
+    if (options->loss) DT_TRY(dt_config_set(config, "model.output_bias=zero"));
     DT_TRY(dt_config_settle(config, dt_data_trains_on_table(config)));
     DT_TRY(dt_config_check(config, world->size));
     return dt_model_settle(config);

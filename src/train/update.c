@@ -23,6 +23,8 @@ dt_status dt__optimizers_init(struct dt_job *job)
                                        .states = config->train.outer_momentum > 0,
                                        .state_name = {"outer_momentum"}};
     job->wide_begin = job->wide_end = SIZE_MAX;
+    if (config->model.output_bias == DT_OUTPUT_BIAS_BASELINE)
+        job->undecayed = dt_model_output_bias(job->model);
     for (size_t i = 0; own && i < job->model->tensors; i++) {
         const struct dt_tensor *tensor = &job->model->tensor[i];
         if (!tensor->wide) continue;
@@ -74,6 +76,13 @@ struct tensor_range {
     float *state[DT_MAX_STATE];
 };
 
+/* What job->optimizer multiplies with for a tensor. */
+static const struct dt_factors *factors_of(const struct dt_job *job,
+                                           const struct dt_constants *constants, size_t tensor)
+{
+    return &job->model->tensor[tensor] == job->undecayed ? &constants->free : &constants->usual;
+}
+
 /* states: the whole vectors. */
 static struct tensor_range tensor_range_at(const struct dt_job *job,
                                            const struct dt_constants *constants, size_t offset,
@@ -90,7 +99,8 @@ static struct tensor_range tensor_range_at(const struct dt_job *job,
     struct tensor_range range = {.tensor = index,
                                  .n = left < n ? left : n,
                                  .rule = wide ? &job->wide : &job->optimizer,
-                                 .factors = wide ? constants->wide : constants->usual};
+                                 .factors =
+                                     wide ? constants->wide : *factors_of(job, constants, index)};
     for (int i = 0; i < job->optimizer.nstate; i++)
         range.state[i] = states[i] + offset;
     return range;
@@ -142,7 +152,8 @@ static void trust_make(struct dt_job *job, const double *measures)
         const size_t end = split ? part_norms_at(job, i + 1, 0) : norms_at(last, i) + NORMS;
         for (size_t at = begin; at < end && tensor->role != DT_TENSOR_STATE; at++)
             norms[(at - begin) % NORMS] += measures[at];
-        job->trust[i] = dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
+        job->trust[i] =
+            tensor == job->undecayed ? 1 : dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
     }
 }
 
@@ -190,6 +201,11 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
                                .measures = measures,
                                .usual = dt_optimizer_factors(&job->optimizer, step, lr, scale),
                                .share = (float)(1 / (double)rows)};
+    if (job->undecayed) {
+        struct dt_optimizer free = job->optimizer;
+        free.weight_decay = free.l1 = 0;
+        c->free = dt_optimizer_factors(&free, step, lr, scale);
+    }
     if (job->wide_end < SIZE_MAX)
         c->wide = dt_optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
     if (measures) trust_make(job, measures);
@@ -275,10 +291,12 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 static struct tensor_range part_range(const struct dt_job *job, const struct dt_update_info *info,
                                       const struct dt_layer_part *part, size_t at, size_t n)
 {
-    struct tensor_range range = {.tensor = part->tensor + (at >= part->weights),
+    const size_t tensor = part->tensor + (at >= part->weights);
+    struct tensor_range range = {.tensor = tensor,
                                  .n = n,
                                  .rule = &job->optimizer,
-                                 .factors = group_constants(&job->all, info)->usual};
+                                 .factors =
+                                     *factors_of(job, group_constants(&job->all, info), tensor)};
     for (int i = 0; i < job->optimizer.nstate; i++)
         range.state[i] = part->vector[1 + i] + at;
     return range;

@@ -70,9 +70,9 @@ count six 'rows accuracy top5' loss "$tmp/eval.csv"
 train value value data.ignore=two,six model.task=regress train.lr=0.02
 same value rows loss rmse mae r2
 count value rows 'loss rmse mae r2' "$tmp/eval.csv"
-# Several targets: the guess of all, and the scores of each, by name on a terminal.
+# Several targets: the baseline of all, and the scores of each, by name on a terminal.
 train both value,a data.ignore=two,six model.task=regress train.lr=0.02
-grep -q 'a mere guess.* has rmse 0\.[5-9]' "$tmp/err" || { cat "$tmp/err"; fail 'a guess of two targets'; }
+grep -q 'the baseline, .* has loss .*, rmse 0\.[5-9]' "$tmp/err" || { cat "$tmp/err"; fail 'a baseline of two targets'; }
 "$dtrain" eval "$tmp/both/ckpt" >"$tmp/json"
 sed 's/.*"rmse":\([^,]*\).*"target_rmse":\[\([^]]*\)\],"target_r2":\[[^,]*,[^,]*\]}/\1,\2/' "$tmp/json" |
     awk -F, '{ d = $1 ^ 2 - ($2 ^ 2 + $3 ^ 2) / 2; exit !(NF == 3 && $2 > 0 && d ^ 2 < 1e-18) }' ||

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The README's other tables: what a new user pastes works on such a table, in at most four commands each, and ends with a
-# model that is better than a guess. Would catch a line of inspect's that no run takes, and a server without names.
+# model that is better than the baseline. Would catch a line of inspect's that no run takes, and a server without names.
 # seconds: 60
 . "$(dirname "$0")/lib.sh"
 sed -n '/<!-- journeys -->/,/<!-- end of journeys -->/p' README.md | sed '/^```/d; /^<!--/d' >"$tmp/pasted"
@@ -22,12 +22,12 @@ awk 'BEGIN {srand(1); print "id,area,heating,sold,price" >"houses.csv"; print "a
 python3 -c 'import sklearn' 2>/dev/null || sed -i '/^python3/d' "$tmp/pasted"
 grep -v '^\./dtrain serve\|^curl' "$tmp/pasted" >"$tmp/first"
 sh -e "$tmp/first" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a pasted command'; }
-check_eq 'models, and those no better than a guess' \
+check_eq 'models, and those no better than the baseline' \
     "$(grep -c '^dtrain: best .* on the rows held out' "$tmp/err") $(grep -c 'not clearly better' "$tmp/err")" '5 0'
 grep -q '^; dates and times become numbers (data.dates): sold' houses.ini && grep -q '^ignore = id ' houses.ini && ! grep -q 'all different: price' houses.ini && grep -q '^; at most .* passes' houses.ini ||
     fail "$(cat houses.ini)"
-# What decides is what is shown, and beside it the guess.
-grep -q 'eval at step .*: loss .*, auc ' "$tmp/err" && grep -q 'best auc .*; a mere guess has 0.5' "$tmp/err" && ! grep -q 'loss .*, loss' "$tmp/err" ||
+# What decides is what is shown, and next to it the baseline.
+grep -q 'eval at step .*: loss .*, auc ' "$tmp/err" && grep -q 'best auc .*; the baseline has 0.5' "$tmp/err" && ! grep -q 'loss .*, loss' "$tmp/err" ||
     fail "$(grep 'eval\|best' "$tmp/err")"
 check_eq 'counts below 0' "$(grep -c '"value":-' "$tmp/out")" 0
 grep -q 'model.embedding=8.*train.batch=512' "$tmp/err" || fail 'many texts get no vectors'

@@ -139,10 +139,10 @@ printf 'a,b,y\n1,1,1\n3e38,3e38,1\n' >"$tmp/huge.csv"
 check_eq 'exit code with a file of such a row' $? 1
 tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(cat "$tmp/out")"
 
-# Quantiles are columns of CSV by their names. An evaluation has the metric of the guess beside the loss.
+# Quantiles are columns of CSV by their names. An evaluation has the metric of the baseline next to the loss.
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/between" model.task=regress train.loss=quantile train.quantiles=0.1,0.9 \
     model.kind=linear train.epochs=1 data.eval_fraction=0.2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-grep -q 'a mere guess, always the mean, has rmse' "$tmp/err" && grep -q 'eval at step .*: loss .*, rmse ' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'the baseline, always .* to .*, has loss .*, rmse' "$tmp/err" && grep -q 'eval at step .*: loss .*, rmse ' "$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'columns of quantiles' "$("$dtrain" predict "$tmp/between" predict.format=csv <"$tmp/linear.csv" 2>"$tmp/err" | head -n 1)" \
     'values 0.1,values 0.9,error'
 # Several targets are, by theirs; without a header by their numbers.

@@ -790,6 +790,51 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* model.output_bias=auto: the baseline with a preset or the loss poisson, else 0; what is given stays. A configuration that
+ * a run wrote before there was the key starts where that run did. */
+START_TEST(the_start_of_outputs_is_decided)
+{
+    static const struct {
+        const char *first, *second;
+        bool table;
+        int want;
+    } rows[] = {
+        {NULL, NULL, true, DT_OUTPUT_BIAS_BASELINE},
+        {NULL, NULL, false, DT_OUTPUT_BIAS_ZERO},
+        {"run.preset=none", NULL, true, DT_OUTPUT_BIAS_ZERO},
+        {"train.lr=0.1", NULL, true, DT_OUTPUT_BIAS_ZERO},
+        {"model.output_bias=auto", NULL, true, DT_OUTPUT_BIAS_BASELINE},
+        {"model.output_bias=zero", NULL, true, DT_OUTPUT_BIAS_ZERO},
+        {"model.output_bias=baseline", NULL, false, DT_OUTPUT_BIAS_BASELINE},
+        {"model.task=regress", "train.loss=poisson", false, DT_OUTPUT_BIAS_BASELINE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set_up();
+        if (rows[i].first) EXPECT_OK(dt_config_set(&config, rows[i].first));
+        if (rows[i].second) EXPECT_OK(dt_config_set(&config, rows[i].second));
+        EXPECT_OK(dt_config_settle(&config, rows[i].table));
+        ck_assert_int_eq(config.model.output_bias, rows[i].want);
+        dt_config_free(&config);
+    }
+    for (int older = 0; older < 2; older++) {
+        char *text, *line;
+        set_up();
+        EXPECT_OK(dt_config_set(&config, "run.preset=table"));
+        EXPECT_OK(dt_config_print(&config, &text));
+        dt_config_free(&config);
+        ck_assert_ptr_nonnull(line = strstr(text, "output_bias = auto\n"));
+        if (older) memset(line, '\n', strlen("output_bias = auto"));
+        set_up();
+        EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
+        EXPECT_OK(dt_config_settle(&config, true));
+        ck_assert_int_eq(config.model.output_bias,
+                         older ? DT_OUTPUT_BIAS_ZERO : DT_OUTPUT_BIAS_BASELINE);
+        dt_free(text);
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
 /* A preset sets what nothing else has set, adamw's rate, decay and schedule for adamw alone. auto is a table's preset where
  * neither optimizer nor rate is given. Length and width follow from the data. */
 START_TEST(a_preset_gives_way)
@@ -820,7 +865,7 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.eval.patience, 7);
     ck_assert_str_eq(config.model.hidden, "64,32");
     EXPECT_OK(dt_config_preset_text(&config, &text));
-    ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, train.epochs=313, "
+    ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, model.output_bias=baseline, train.epochs=313, "
                            "train.optimizer=adamw, train.lr=0.006, train.weight_decay=0.1, train.schedule=cosine, "
                            "eval.steps=84");
     dt_free(text);
@@ -964,6 +1009,6 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       test_hooks_are_printed_only_when_set, retired_keys_keep_their_default, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
       a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then,
+      every_allocation_may_fail, the_start_of_outputs_is_decided, a_preset_gives_way, a_preset_evaluates_now_and_then,
       a_preset_leaves_a_rule_that_is_given,
       a_resume_keeps_its_preset, descriptions_have_every_key)

@@ -156,6 +156,44 @@ START_TEST(test_trust_is_of_whole_tensors)
 }
 END_TEST
 
+/* A bias that starts at the baseline meets no decay and no L1, which draw the weights beside it, of any rule; and it is
+ * not lamb's trust ratio that moves it, which a gradient of nothing makes large. */
+START_TEST(test_a_bias_at_the_baseline_does_not_decay)
+{
+    static const char *const rules[] = {"sgd", "nesterov", "adam", "adamw", "ftrl", "lamb", "rmsprop", "adagrad"};
+    const float tiny[3] = {1e-20f, 1e-20f, 1e-20f};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (int baseline = 0; baseline < 2; baseline++) {
+            char rule[40];
+            (void)snprintf(rule, sizeof rule, "train.optimizer=%s", rules[i]);
+            set(rule), set("train.l1=0.5");
+            set(baseline ? "model.output_bias=baseline" : "model.output_bias=zero");
+            struct dt_job job = make_job(DT_MODE_SYNC, 1);
+            EXPECT_OK(dt__optimizers_init(&job));
+            struct dt_group all = {.job = &job, .count = job.replicas};
+            float weights[3] = {0.5f, 0.5f, 2}, sum[3], a[3] = {0}, b[3] = {0};
+            float *vectors[] = {weights, a, b};
+            struct dt_update_info info = {.step = 0};
+            double *measures = NULL;
+            memcpy(sum, tiny, sizeof sum);
+            if (dt__measures(&job)) {
+                EXPECT_OK(dt_alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
+                dt__measure_sync(&all, &info, 0, 3, sum, vectors, measures);
+                info.measures = measures;
+            }
+            dt__update_sync(&all, &info, 0, 3, sum, vectors, weights);
+            ck_assert_msg(weights[0] < 0.499f, "%s: a weight is %g", rules[i], (double)weights[0]);
+            if (baseline)
+                ck_assert_float_eq_tol(weights[2], 2, 1e-6f);
+            else
+                ck_assert_msg(weights[2] < 1.999f, "%s: the bias is %g", rules[i], (double)weights[2]);
+            dt_free(measures);
+            free_job(&job);
+        }
+    set("model.output_bias=auto"), set("train.l1=0");
+}
+END_TEST
+
 START_TEST(test_outer_update)
 {
     set("train.outer_lr=0.7");
@@ -669,7 +707,7 @@ START_TEST(test_ties)
 }
 END_TEST
 
-DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1},
+DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1}, {test_a_bias_at_the_baseline_does_not_decay, 1},
            {test_outer_update, 1},
            {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1}, {test_own_rate, 1},
            {test_group_update, 1}, {test_group_part, 1}, {test_rounds, COUNT(ROUNDS)},
