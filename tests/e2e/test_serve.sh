@@ -137,8 +137,6 @@ check_eq 'a column that the model has not' "$(ask /v1/models/default:predict '{"
 check_eq 'a name that the model has not' "$(ask /v1/models/default:predict '{"instances":[{"a":1,"b":1,"c":1}]}' | head -n 1)" \
     "$(ask /v1/models/default:predict '{"instances":[{"a":1,"b":1}]}' | head -n 1)"
 check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
-/usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a full server'
-! grep '^wrong' "$tmp/said" || fail 'bodies beyond what there is room for'
 # Another one in its place, of a table where numbers may be missing: rows as the one input that it says it takes.
 job 1 data.train="$tmp/linear.csv" data.missing=mean run.dir="$tmp/gaps" model.task=regress model.kind=linear train.epochs=1 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
@@ -159,14 +157,5 @@ check_eq 'what v2 offers of numbers' "$(offers)" '"name":"values" '
 check_eq 'rows in one input' "$(ask /v2/models/default/infer \
     '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' | sed 's/.*"data"//' | values)" \
     "$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)"
-# Half a file, and all of it within one tick of the clock of files.
-warned() { [ "$(grep -c 'passed over' "$tmp/log")" -gt 1 ]; }
-head -c 5000 "$tmp/linear/ckpt/latest.h5" >"$tmp/new.h5"
-touch -d 2020-01-01 "$tmp/new.h5"
-mv "$tmp/new.h5" "$tmp/model.h5"
-settle warned || fail 'half a file is not told of'
-tail -c +5001 "$tmp/linear/ckpt/latest.h5" >>"$tmp/model.h5"
-touch -d 2020-01-01 "$tmp/model.h5"
-settle newer_than 1 || fail 'the rest of a file is not taken up'
 kill -TERM $server
 wait $server || fail 'a stop'
