@@ -319,6 +319,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
                          file->path));
     status = dt__header_parse(&header, config, &lines, record, length, true);
     if (!status) status = dt__header_survey(&header, survey, &lines);
+    status = dt__header_comment(&header, record, status);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (config->data.header == DT_HEADER_AUTO && !survey->known)
         DT_GUARD(dt__header_check(&header, &lines));

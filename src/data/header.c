@@ -92,6 +92,33 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
     return DT_OK;
 }
 
+/* An object, a list of rows, or a row as a list; of a file of one value perhaps its bracket alone. */
+static bool record_is_json(const char *record, size_t length)
+{
+    const char open = length ? *record : 0;
+    if (open != '{' && open != '[') return false;
+    for (record++, length--; length && (*record == ' ' || *record == '\t'); record++)
+        length--;
+    if (!length) return true;
+    if (open == '{') return *record == '"';
+    return *record == '{' || *record == '[' ||
+           (record[length - 1] == ']' &&
+            (strchr("-\"", *record) || isdigit((unsigned char)*record)));
+}
+
+dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status)
+{
+    const char *first = header->cells.count ? header->cells.items[0] : "";
+    const bool here = *record == '#' || *record == '%', above = *first == '#' || *first == '%';
+    if (!status || (!here && !above)) return status;
+    return dt_fail(
+        status,
+        "%s; %s begins with '%c': comments are not read: grep -v '^%c' <FILE >NEW leaves "
+        "them out (of a line of names remove the '%c' alone)",
+        dt_error_text(), here ? "the line" : "the first row", here ? *record : *first,
+        here ? *record : *first, here ? *record : *first);
+}
+
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
                            struct dt__lines *lines, const char *record, size_t length, bool blanks)
 {
@@ -99,6 +126,11 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
     if (length == 5 && !strncasecmp(record, "sep=", 4))
         return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
     if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
+    if (record_is_json(record, length))
+        return dt_fail(DT_EFORMAT,
+                       "this is JSON, which dtrain predict reads, and training does not: "
+                       "write it as CSV (jq -r '[.a, .b] | @csv' does so, a and b being "
+                       "columns)");
     DT_TRY(separator_find(config, record, length, blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)

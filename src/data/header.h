@@ -43,6 +43,9 @@ struct dt__survey;
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
                            struct dt__lines *lines, const char *record, size_t length, bool blanks);
 void dt__header_free(struct dt__header *header);
+/* Returns the status of a record or of the first row; if it failed, and one of them begins as
+ * comments do, the message says so. */
+dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status);
 
 /* Roles by the names of the data before (all columns have one) and by what is wanted; all else is
  * ignored. header->names false, with DT_OK: the cells name no columns, and nobody `told` that they

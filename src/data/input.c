@@ -21,6 +21,9 @@ enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */
 
 /* ---- what is not read ----------------------------------------------------------------------- */
 
+#define PAGE                                                                                       \
+    "an HTML page, not data: was it downloaded behind a login, or from a page about the file?"
+#define ARFF "Weka's ARFF: keep the rows after @data, which are CSV"
 static const struct {
     const char *magic;
     size_t length;
@@ -45,6 +48,16 @@ static const struct {
     {"\x89PNG", 4, NULL, "a picture: put pictures into an HDF5 file as data sets x and y"},
     {"\xFF\xD8\xFF", 3, NULL, "a picture: put pictures into an HDF5 file as data sets x and y"},
     {"%PDF", 4, NULL, "a PDF"},
+    {"version https://", 16, NULL,
+     "a pointer of Git LFS, not the file itself: git lfs pull brings it"},
+    {"<!DOCTYPE html", 14, NULL, PAGE},
+    {"<!DOCTYPE HTML", 14, NULL, PAGE},
+    {"<!doctype html", 14, NULL, PAGE},
+    {"<html", 5, NULL, PAGE},
+    {"<HTML", 5, NULL, PAGE},
+    {"<?xml", 5, NULL, "XML: write it as CSV"},
+    {"@relation", 9, NULL, ARFF},
+    {"@RELATION", 9, NULL, ARFF},
 };
 
 bool dt__path_is_pipe(const char *path)
@@ -80,11 +93,14 @@ static bool head_is_zstd(const unsigned char *head, size_t length)
 
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
 {
-    size_t name = strlen(path);
+    size_t name = strlen(path), blanks = 0; /* in front of a page */
+    while (blanks < length && isspace(head[blanks]))
+        blanks++;
     for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
         const char *suffix = FOREIGN[i].suffix;
         size_t end = suffix ? strlen(suffix) : 0;
-        if (length < FOREIGN[i].length || memcmp(head, FOREIGN[i].magic, FOREIGN[i].length))
+        if (length - blanks < FOREIGN[i].length ||
+            memcmp(head + blanks, FOREIGN[i].magic, FOREIGN[i].length))
             continue;
         if (suffix && (name < end || strcasecmp(path + name - end, suffix))) continue;
         return dt_fail(DT_EFORMAT, "%s: this is %s", path, FOREIGN[i].advice);

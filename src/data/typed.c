@@ -211,6 +211,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         if (!status) status = grammar->parse(parser, record, length);
         const bool parsed = !status;
         if (parsed) status = row_learn(survey, parser, &row);
+        if (parser->header) status = dt__header_comment(parser->header, record, status);
         if (status)
             return dt_fail_prefix(status, "%s:%" PRIu64 "%s: ", lines->name, lines->line,
                                   parsed && lines->commas ? " (a decimal comma is shown as a point)"

@@ -720,6 +720,16 @@ static const struct {
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
      "data.categories=none data.header=yes"},
     {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
+    {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n", "a.csv:1: this is JSON, which dtrain predict reads", NULL},
+    {"[1,2,0]\n[3,4,1]\n", "a.csv:1: this is JSON", NULL},
+    {"[ {\"a\":1},\n{\"a\":2}]\n", "a.csv:1: this is JSON", NULL},
+    {"{\n\"a\": [1, 2]\n", "a.csv:1: this is JSON", NULL},
+    {"# about\n# x,y,label\n1,2,0\n", "a.csv:3: 1 columns, expected 2; the first row begins with '#'", NULL},
+    {"# x y label\n1 2 0\n", "a.csv:2: 3 columns, expected 4; the first row begins with '#': comments are not read", NULL},
+    {"x,y\n% note\n1,0\n", "a.csv:2: 1 columns, expected 2; the line begins with '%'", NULL},
+    {"#note\n1,0\n", "a.csv:1: no column is left for the features: there is only one (is data.separator another? is line "
+                     "1 a title?); the line begins with '#': comments are not read: grep -v '^#' <FILE >NEW", NULL},
+    {"#a,b\n#text,text\n1,0\n", "a.csv:3: label '0' is a number, unlike the labels before it", NULL},
     {"p,w,y\n1,-2,0\n", "a.csv:2: data.weight: a weight below 0: '-2'", "data.weight=w"},
     {"p,w,y\n1,x,0\n", "a.csv:2: data.weight: 'x' is not a number", "data.weight=w"},
 };
@@ -859,6 +869,11 @@ static const struct {
 } FOREIGN[] = {
     {"a.npy", "\x93NUMPY\1", "a.npy: this is a NumPy array: write it with h5py"},
     {"a.npz", "PK\3\4x", "a.npz: this is NumPy arrays (.npz)"},
+    {"a.csv", "version https://git-lfs.github.com/spec/v1\noid x\n", "a.csv: this is a pointer of Git LFS, not the file"},
+    {"a.csv", "\n <!DOCTYPE html>\n<html>\n", "a.csv: this is an HTML page, not data"},
+    {"a.csv", "<html><p>x\n", "a.csv: this is an HTML page, not data"},
+    {"a.csv", "<?xml version=\"1.0\"?>\n", "a.csv: this is XML: write it as CSV"},
+    {"a.arff", "@relation iris\n", "a.arff: this is Weka's ARFF: keep the rows after @data"},
     {"a.csv", "PK\3\4x", "a.csv: this is a zip archive: unpack it first"},
     {"a.parquet", "PAR1\x15x", "a.parquet: this is a Parquet file"},
     {"a.csv", "\xFF\xFEx", "a.csv: this is UTF-16 text: convert it with iconv"},
