@@ -5,9 +5,9 @@
 #include "data/source.h"
 
 enum { BLOCK_ROWS = 256 };
-/* Rows, targets and bytes to read, at most: of a million rows a mean has three digits, and a minute
- * of training has seen more. */
-static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_BYTES = 1 << 28;
+/* Rows, targets and dense inputs to read, at most: a mean over a million rows has three digits. They
+ * are the same in any format, and so are the bits. */
+static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {
     const struct dt_source *source;
@@ -31,7 +31,7 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
 static uint64_t sample_stride(const struct dt_source *source)
 {
     const uint64_t targets = source->layout.targets ? (uint64_t)source->layout.targets : 1;
-    uint64_t most = MOST_BYTES / (dt__source_row_bytes(source) + 1);
+    uint64_t most = MOST_INPUTS / ((uint64_t)source->layout.dense + 1);
     if (most > MOST_TARGETS / targets) most = MOST_TARGETS / targets;
     if (most > MOST_ROWS) most = MOST_ROWS;
     const uint64_t blocks = most / BLOCK_ROWS + 1;

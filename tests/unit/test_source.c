@@ -721,7 +721,40 @@ START_TEST(gaps_in_front_are_what_the_column_is)
 }
 END_TEST
 
-DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+/* Targets alone: those of the training rows, in order, with weights of rows and classes whose mean is 1. Would catch rows
+ * that are held out, a weight of another row, and one of a row alone. */
+START_TEST(targets_come_without_inputs)
+{
+    struct dt_batch targets;
+    put_text("a.csv", "a,w,y\n1,1,no\n2,3,yes\n3,1,no\n4,3,no\n");
+    set("data.train=a.csv"), set("data.label=y"), set("data.weight=w");
+    set("train.class_weight=balanced");
+    struct dt_source *source = survey();
+    EXPECT_OK(dt_source_targets(source, &targets));
+    ck_assert_int_eq(targets.rows, 4);
+    ck_assert_ptr_null(targets.target);
+    const float weight[] = {1 / 3.0f, 3, 1 / 3.0f, 1};
+    for (int r = 0; r < 4; r++) {
+        ck_assert_int_eq(targets.label[r], r == 1);
+        ck_assert_float_eq_tol(targets.weight[r], weight[r], 1e-6f);
+    }
+    dt_source_targets_free(&targets);
+    dt_source_destroy(source);
+    put_rows("b.csv", 0, 1000);
+    set("data.train=b.csv"), set("data.label=0"), set("data.weight="), set("train.class_weight=none");
+    set("model.task=regress"), set("data.eval_fraction=0.3");
+    source = survey();
+    EXPECT_OK(dt_source_targets(source, &targets));
+    ck_assert_int_eq(targets.rows, 700);
+    ck_assert_ptr_null(targets.weight);
+    for (uint64_t r = 0; r < 700; r++)
+        ck_assert_float_eq(targets.target[r], (float)dt__source_raw(source, r));
+    dt_source_targets_free(&targets);
+    dt_source_destroy(source);
+}
+END_TEST
+
+DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
            {deviations_may_be_beyond_floats, 2}, {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
