@@ -175,6 +175,26 @@ START_TEST(half_precision_is_read)
 }
 END_TEST
 
+/* Also where the program that forks the readers flushes them. */
+START_TEST(denormals_are_read)
+{
+    const hsize_t one[] = {1};
+    const double tiny = 1e-40;
+    struct dt__h5_file *opened;
+    const struct dt__h5_item *item;
+    uint32_t bits;
+    create("a.h5");
+    put("/tiny", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, one, H5P_DEFAULT, &tiny);
+    finish();
+    dt_denormals_flush();
+    EXPECT_OK(dt__h5_open("a.h5", &opened));
+    EXPECT_OK(dt__h5_array(opened, "/tiny", &item));
+    EXPECT_OK(dt__h5_read(opened, item, 0, 1, DT__H5_F32, &bits));
+    ck_assert_uint_eq(bits, 71362); /* 1e-40 in units of 2^-149 */
+    dt__h5_close(opened);
+}
+END_TEST
+
 /* Chunked, packed and checksummed storage. */
 START_TEST(packed_storage_is_read)
 {
@@ -1118,7 +1138,8 @@ START_TEST(not_hdf5_is_said)
 }
 END_TEST
 
-DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
+DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1},
+           {denormals_are_read, 1}, {packed_storage_is_read, 1},
            {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_kept, 2},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {labels_may_be_missing, 1},
