@@ -205,6 +205,15 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     return DT_OK;
 }
 
+/* Why a row may have another number of cells than the first one. */
+static const char *cells_hint(const struct dt__parser *parser)
+{
+    if (parser->header->separator == '\t')
+        return ": data.separator=space takes a run of tabs or blanks as one separator";
+    const bool first = parser->columns->learning && !parser->columns->rows;
+    return first ? ": is line 1 a title, or without the name of R's row names?" : "";
+}
+
 /* A row that lacks a cell often fails first at a cell that has slid to another column. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
@@ -218,7 +227,8 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
     while (text && !dt__csv_cell(&text, end, header->separator, &cell))
         cells++;
     if (!text && cells != header->cells.count)
-        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, header->cells.count);
+        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", cells, header->cells.count,
+                       cells_hint(parser));
     if (name && !*name)
         return dt_fail(DT_EFORMAT,
                        "column %zu, which has no name: %s; data.ignore=%zu leaves it out", column,
@@ -236,7 +246,9 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
     while (parser->count < columns->count + parser->more)
         DT_TRY(dt__parser_add(parser, 0));
     for (size_t column = 0; column < count; column++) {
-        if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, count);
+        if (!text)
+            return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
+                           cells_hint(parser));
         const dt_status status = cell_take(parser, &text, end, roles[column]);
         if (status == DT_EFORMAT) return row_fail(parser, column, text, end);
         DT_TRY(status);
@@ -246,9 +258,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
                           : memchr(record, '\n', length)
                               ? ": a quote joins it to the lines behind it; within a "
                                 "text a quote is written twice"
-                          : columns->learning && !columns->rows ? ": is line 1 a title, or without "
-                                                                  "the name of R's row names?"
-                                                                : "";
+                              : cells_hint(parser);
         size_t cells = count;
         for (struct dt__cell cell; text; cells++)
             DT_TRY(dt__csv_cell(&text, end, parser->header->separator, &cell));

@@ -7,8 +7,8 @@
 #include "data/typed.h"
 
 /* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or
- * to NULL behind the last cell. The separator ' ' is a run of blanks and tabs, also at the start and
- * the end of a record. DT_EFORMAT: text behind a closing quote. */
+ * to NULL behind the last cell. The separator ' ' is a run of blanks and tabs, also at the start
+ * and the end of a record. DT_EFORMAT: text behind a closing quote. */
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out);
 
 /* Adds the cells of a record, which stays as it is, without the blanks around them. */

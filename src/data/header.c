@@ -92,7 +92,7 @@ static dt_status separator_find(const struct dt_config *config, const char *reco
     return DT_OK;
 }
 
-/* An object, a list of rows, or a row as a list; of a file of one value perhaps its bracket alone. */
+/* An object, a list of rows, or a row as a list; its bracket may be alone on the line. */
 static bool record_is_json(const char *record, size_t length)
 {
     const char open = length ? *record : 0;
@@ -135,7 +135,11 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
         dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* it was not known */
-    if (cells->count > 1) lines->separator = header->separator;            /* one cell has none */
+    /* one cell has none */
+    if (cells->count > 1) lines->separator = header->separator;
+    if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
+        return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
+                                   "index:value ... alone");
     DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
     for (size_t i = 0; i < cells->count; i++) {
         uint32_t number;

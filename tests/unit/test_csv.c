@@ -722,11 +722,16 @@ static const struct {
     {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
     {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n", "a.csv:1: this is JSON, which dtrain predict reads", NULL},
     {"[1,2,0]\n[3,4,1]\n", "a.csv:1: this is JSON", NULL},
+    {"0 qid:1 1:2 2:1\n1 qid:1 1:1\n", "a.csv:1: LIBSVM rows with qid", NULL},
+    {"A title of things\na,y\n1,0\n", "a.csv:2: 1 columns, expected 4: is line 1 a title", NULL},
+    {"1\t2\t0\n1\t2\t\t0\n", "a.csv:2: 4 columns, expected 3: data.separator=space takes a run of tabs", NULL},
+    {"p\tq\ty\n1  2  0\n", "a.csv:2: 1 columns, expected 3: data.separator=space", NULL},
     {"[ {\"a\":1},\n{\"a\":2}]\n", "a.csv:1: this is JSON", NULL},
     {"{\n\"a\": [1, 2]\n", "a.csv:1: this is JSON", NULL},
     {"# about\n# x,y,label\n1,2,0\n", "a.csv:3: 1 columns, expected 2; the first row begins with '#'", NULL},
-    {"# x y label\n1 2 0\n", "a.csv:2: 3 columns, expected 4; the first row begins with '#': comments are not read", NULL},
-    {"x,y\n% note\n1,0\n", "a.csv:2: 1 columns, expected 2; the line begins with '%'", NULL},
+    {"# x y label\n1 2 0\n", "a.csv:2: 3 columns, expected 4: is line 1 a title, or without the name of R's row "
+                              "names?; the first row begins with '#': comments are not read", NULL},
+    {"x,y\n% note\n1,0\n", "; the line begins with '%'", NULL},
     {"#note\n1,0\n", "a.csv:1: no column is left for the features: there is only one (is data.separator another? is line "
                      "1 a title?); the line begins with '#': comments are not read: grep -v '^#' <FILE >NEW", NULL},
     {"#a,b\n#text,text\n1,0\n", "a.csv:3: label '0' is a number, unlike the labels before it", NULL},
