@@ -4,10 +4,12 @@
  * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names:
  * two tables may have the same columns in another order, and number the same categories otherwise,
  * which go by their counts. A first layer that is dense is put into the units of the new inputs,
- * the output layer into those of the new targets. What does not fit starts fresh; all of it is
- * said. */
+ * the output layer into those of the new targets. Outputs go by their classes' labels, if the model
+ * has all of these: one that counted labels 1..K from class 0 has an output more. What does not fit
+ * starts fresh; all of it is said. */
 #include <string.h>
 
+#include "data/labels.h"
 #include "data/text.h"
 #include "model/layer.h"
 #include "train/bank.h"
@@ -148,6 +150,97 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
     }
     dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
             tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
+}
+
+/* ---- outputs by their classes ---------------------------------------------------------------- */
+
+/* Finds class c of `to` among others, by its name or by what files have for it. */
+static bool class_find(const struct dt_schema *to, int c, const struct dt__classes *others,
+                       int32_t *out)
+{
+    const char *name = to->label_names ? to->label_names[c] : NULL;
+    if (name && !dt__class_of_text(others, name, strlen(name), out)) return true;
+    if (others->named && !others->numbers.count) return false; /* no numbers */
+    if (name && !to->label_numbers) return false;
+    return !dt__class_of_number(others, to->label_numbers ? to->label_numbers[c] : c, out);
+}
+
+/* For each class of `to` the one of `from` that has its label. *out NULL: each is in its place, or
+ * `from` does not have them all. */
+static dt_status match_classes(const struct dt_schema *to, const struct dt_schema *from,
+                               int32_t **out)
+{
+    struct dt__classes others = {0};
+    int32_t *match;
+    bool found = true, same = to->classes == from->classes;
+    *out = NULL;
+    if (!to->classes || !from->classes) return DT_OK;
+    DT_TRY(dt_alloc((size_t)to->classes, sizeof *match, "classes", &match));
+    dt_status status = dt__classes_init(&others, from, false);
+    for (int c = 0; c < to->classes && found && !status; c++) {
+        found = class_find(to, c, &others, &match[c]);
+        same &= found && match[c] == c;
+    }
+    dt__classes_free(&others);
+    if (!status && found && !same)
+        *out = match;
+    else
+        dt_free(match);
+    return status;
+}
+
+/* A row of outputs, of other classes. Of two classes one output is the second's over the first's. */
+static void outputs_convert(const float *from, size_t nfrom, const int32_t *match, float *to,
+                            size_t nto)
+{
+    for (size_t o = 0; o < nto; o++) {
+        const int32_t over = match[0], class = match[nto == 1 ? 1 : o];
+        to[o] = nfrom > 1 ? from[class] : class ? from[0] : 0;
+        if (nto == 1) to[o] -= nfrom > 1 ? from[over] : over ? from[0] : 0;
+    }
+}
+
+/* Makes a model of the same layers for the classes of `schema`, whose outputs are those of these
+ * classes in `file`. *model is replaced. */
+static dt_status convert_classes(const struct dt_schema *schema, struct dt_checkpoint *file,
+                                 struct dt_model **model)
+{
+    const struct dt_model *from = *model;
+    const size_t ends = from->layer[from->layers - 1].last ? 1 : 2;
+    const int output = from->layer[from->layers - ends].index;
+    const size_t nfrom = (size_t)file->desc.nout, nto = (size_t)dt_schema_nout(schema);
+    struct dt_model *to = NULL;
+    int32_t *match = NULL;
+    float *params = NULL;
+    dt_status status = match_classes(schema, &file->schema, &match);
+    if (status || !match) return status;
+    file->desc.nout = (int)nto;
+    DT_GUARD(dt_model_create(&file->desc, &to));
+    DT_GUARD(dt_alloc_backed(NULL, to->params, sizeof *params, "params", &params));
+    for (size_t i = 0; i < to->tensors; i++) {
+        const struct dt_tensor *tensor = &to->tensor[i], *source = &from->tensor[i];
+        const bool outputs = source->layer >= output && source->rank &&
+                             source->shape[source->rank - 1] == nfrom;
+        const float *values = file->params + source->offset;
+        if (!outputs) memcpy(params + tensor->offset, values, tensor->count * sizeof *values);
+        for (size_t r = 0; outputs && r < tensor->count / nto; r++)
+            outputs_convert(values + r * nfrom, nfrom, match, params + tensor->offset + r * nto,
+                            nto);
+    }
+    dt_info("run.init: outputs by their classes: %d of %d", schema->classes, file->schema.classes);
+    dt_free_backed(file->params);
+    file->params = params;
+    file->params_count = to->params;
+    dt__names_free(file->schema.label_names, (size_t)file->schema.classes);
+    file->schema.label_names = NULL; /* from here on they go by position */
+    file->schema.classes = schema->classes;
+    dt_model_destroy(*model);
+    *model = to;
+    to = NULL;
+done:
+    dt_model_destroy(to);
+    dt_free(match);
+    return status;
 }
 
 /* ---- units of the inputs --------------------------------------------------------------------- */
@@ -296,6 +389,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     struct dt_model *model = NULL;
     char *path = NULL, *text = NULL;
     size_t taken = 0;
+    uint32_t crc = 0;
     dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
     if (job->optimizer.own_rates && job->model->buckets == 1)
@@ -307,10 +401,11 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!status && model->params != file.params_count)
         status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
                          (unsigned long long)file.params_count);
+    if (!status) crc = dt_crc32c(0, file.params, file.params_count * sizeof(float));
+    if (!status) status = convert_classes(dt_source_schema(job->train), &file, &model);
     if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
     if (!status)
-        status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path,
-                           dt_crc32c(0, file.params, file.params_count * sizeof(float)));
+        status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path, crc);
     if (!status) dt__note_change(bank, 0, "run.init", text);
     dt_free(text);
     dt_model_destroy(model);
