@@ -211,9 +211,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "there are times (zones are not looked at); times alone (13:25) become the hour; "           \
       "error: they are an error")                                                                  \
     X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
-      "names of the classes 0, 1, ...: comma-separated, or a file with one a line. If labels "     \
-      "are texts: list them in the order of the classes. Of two classes the second is the "        \
-      "positive one")                                                                              \
+      "names of the classes: comma-separated, or a file with one a line. If labels are numbers "   \
+      "from 0: names of 0, 1, ..., also of classes that no row has. If they are other numbers: a " \
+      "name for each, in numeric order. If labels are texts, or to choose the order of numbers: "  \
+      "list the labels themselves. Of two classes the second is the positive one")                 \
     X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
       "texts of a column that occur less often than this in training all become one "              \
       "category. Texts that training never saw belong to it too")                                  \

@@ -495,6 +495,25 @@ START_TEST(texts_are_numbers_of_classes)
 }
 END_TEST
 
+/* The width of one-hot rows declares classes that none of them has; a label beyond it is none. */
+START_TEST(one_hot_rows_declare_classes)
+{
+    const float values[ROWS * 4] = {[2] = 1, [5] = 1, [10] = 1, [14] = 1, [18] = 1, [21] = 1};
+    const hsize_t dims[] = {ROWS, 4};
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, values);
+    finish();
+    expect_rows(X, (const int32_t[]){2, 1, 2, 2, 2, 1}, ROWS, FEATURES);
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
+    dt_source_destroy(source);
+    put_text("b.csv", "0,1,2,3,4\n");
+    set("data.train=a.h5,b.csv");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "label 4 is out of range: by the width of one-hot rows classes are 0..3");
+}
+END_TEST
+
 static const int32_t BINARY[ROWS] = {1, 0, 0, 1, 1, 0};
 
 static void bool_y(void)
@@ -529,6 +548,13 @@ static void one_hot_y(void)
     put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, values);
 }
 
+static void number_y(void)
+{
+    const int64_t values[ROWS] = {5000000000, 2, 2, 5000000000, 5000000000, 2};
+    const hsize_t dims[] = {ROWS};
+    put("y", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, dims, H5P_DEFAULT, values);
+}
+
 static void text_y(void)
 {
     const char *values[ROWS] = {"no", "maybe", "maybe", "no", "no", "maybe"};
@@ -543,11 +569,12 @@ static void text_y(void)
  * evaluation data. */
 START_TEST(labels_have_many_forms)
 {
-    static void (*const forms[])(void) = {bool_y, whole_float_y, sign_y, one_hot_y, text_y};
+    static void (*const forms[])(void) = {bool_y, whole_float_y, sign_y, one_hot_y, text_y, number_y};
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
     forms[_i]();
     finish();
+    if (forms[_i] == number_y) set("model.task=classify");
     expect_rows(X, BINARY, ROWS, FEATURES);
     struct dt_source *source = survey(), *eval;
     ck_assert_int_eq(dt_source_schema(source)->classes, 2);
@@ -1142,7 +1169,7 @@ DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1},
            {denormals_are_read, 1}, {packed_storage_is_read, 1},
            {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_kept, 2},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
-           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 5}, {labels_may_be_missing, 1},
+           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 6}, {one_hot_rows_declare_classes, 1}, {labels_may_be_missing, 1},
            {data_sets_have_names, 1},
            {files_take_several_reads, 1}, {a_file_may_have_many_items, 1},
            {rows_have_a_shape, 1}, {held_out_rows_have_the_shape_of_the_model, 1},

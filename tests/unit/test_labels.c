@@ -213,7 +213,48 @@ START_TEST(earlier_schemas_keep_their_classes)
 }
 END_TEST
 
+/* Names and texts that have blanks in an earlier model are looked up exactly first. */
+START_TEST(earlier_texts_keep_their_blanks)
+{
+    char *names[] = {" no", "no"}, *texts[] = {" Rome", "Rome", " Paris"};
+    struct dt_column column = {.kind = DT_COLUMN_CATEGORY, .categories = texts, .ncategories = 3};
+    struct dt_schema schema = {.features = 4, .dense = 4, .classes = 2, .scale = 1, .ncolumns = 1,
+                               .label_names = names, .columns = &column};
+    struct dt_source *eval;
+    column.fill = NAN;
+    put_text("a.csv", " Rome, no\nRome,no\nParis,no \n Paris, no\n");
+    set("data.eval=a.csv"), set("data.header=no");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, &schema, &eval));
+    ck_assert_str_eq(classes_of(eval), "0 1 1 0 :  no no");
+    struct dt_table *table = open_table(eval);
+    const int texts_of[] = {0, 1, 2, 2};
+    for (uint64_t r = 0; r < 4; r++)
+        ck_assert_float_eq(read_row(table, r).x[texts_of[r]], 1);
+    dt_table_destroy(table), dt_source_destroy(eval);
+}
+END_TEST
+
+/* Blanks make no texts of their own, in dictionaries and in hashes. */
+START_TEST(new_texts_have_no_blanks)
+{
+    char bits[32];
+    snprintf(bits, sizeof bits, "data.hash_bits=%d", 4 * _i);
+    put_text("a.csv", "Rome , yes\n Rome,no\n\tRome,yes \n\"Rome \",no\n");
+    set("data.train=a.csv"), set("data.header=no"), set(bits);
+    struct dt_source *source = survey();
+    ck_assert_str_eq(classes_of(source), "1 0 1 0 : no yes");
+    ck_assert_int_eq(dt_source_schema(source)->features, _i ? 16 : 2);
+    struct dt_table *table = open_table(source);
+    float x[16];
+    memcpy(x, read_row(table, 0).x, (_i ? 16 : 2) * sizeof *x);
+    for (uint64_t r = 1; r < 4; r++)
+        ck_assert_mem_eq(read_row(table, r).x, x, (_i ? 16 : 2) * sizeof *x);
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
 DATA_SUITE("labels", {numbers_in_csv, COUNT(RULES)}, {numbers_in_libsvm, COUNT(RULES)},
            {numbers_that_are_binary, COUNT(RULES)}, {numbers_in_shards, COUNT(RULES)},
            {damage_is_named, COUNT(DAMAGE)}, {large_numbers_are_declared, 1},
-           {a_class_without_rows_is_declared, 1}, {earlier_schemas_keep_their_classes, 1})
+           {a_class_without_rows_is_declared, 1}, {earlier_schemas_keep_their_classes, 1},
+           {earlier_texts_keep_their_blanks, 1}, {new_texts_have_no_blanks, 2})
