@@ -41,7 +41,8 @@ static struct {
     SYMBOLS(DT__POINTER)
 } openblas;
 
-/* Alone: in the program's other libraries first, its symbols took a quarter of a short job's time. */
+/* Alone: to look for its symbols in the program's other libraries first took a quarter of a short
+ * job's time. */
 static const char *const symbols[] = {SYMBOLS(DT__NAME)};
 static struct dt__library library = DT__LIBRARY("openblas", symbols, &openblas, .alone = true);
 

@@ -25,8 +25,8 @@ const char *dt__blas_kernel_of(const char *vendor, unsigned family, unsigned mod
  * library failed. */
 dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
                    float *c);
-/* Before the first dt__gemm_transposed with such n and k: loads what transposes, if it does. DT_EIO:
- * no OpenBLAS. */
+/* Loads what dt__gemm_transposed transposes with, if it does so for this n and k. Call it before
+ * the first such product. DT_EIO: no OpenBLAS. */
 dt_status dt__gemm_transposed_need(int n, int k);
 /* C (m, n) = A B^T, with scratch for m * (n + k) floats. oneDNN is the faster the less it has to
  * transpose: of a small A and a large B, A is transposed, and then C. */

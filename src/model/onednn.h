@@ -1,5 +1,5 @@
-/* onednn: the functions of oneDNN, as dnnl.memory_create for dnnl_memory_create. They are there once
- * dt__onednn_load has succeeded. */
+/* onednn: the functions of oneDNN, as dnnl.memory_create for dnnl_memory_create. They may be called
+ * once dt__onednn_load has succeeded. */
 #ifndef MODEL_ONEDNN_H
 #define MODEL_ONEDNN_H
 
