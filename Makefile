@@ -101,8 +101,8 @@ $(BUILD)/src/config/describe.o: src/config/manual.roff
 $(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt commands.txt manual.roff completion.bash completion.zsh)
 
 # Tests compute little, and each is compiled for one run. Those that include sources of the library have loops of it.
-$(BUILD)/tests/%.o: ALLFLAGS += -O0
-$(BUILD)/tests/unit/test_slots.o: ALLFLAGS += -O1
+$(BUILD)/tests/unit/%.o: ALLFLAGS += -O0
+$(BUILD)/tests/unit/test_slots.o $(BUILD)/tests/mpi/%.o: ALLFLAGS += -O1
 
 compile = $(CC)
 $(BUILD)/%.o: %.c Makefile

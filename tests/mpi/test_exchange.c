@@ -269,7 +269,7 @@ static void compute_on(struct dt_exchange *x, float first, float last)
 {
     const float *weights = dt_exchange_weights(x);
     const double start = dt_clock_secs();
-    while ((weights[0] == first || weights[PARAMS - 1] == last) && dt_clock_secs() - start < 20) {
+    while ((weights[0] == first || weights[PARAMS - 1] == last) && dt_clock_secs() - start < 60) {
         dt_exchange_advance(x);
         dt_sleep_secs(1e-4);
     }
@@ -560,7 +560,7 @@ int main(void)
 {
     struct dt_world *world;
     if (dt_world_create(&world)) return 1;
-    dt_world_watch(world, 20);
+    dt_world_watch(world, 60);
     const int replicas[] = {1, 2, 3, 5, 6, 7};
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED; kind++)

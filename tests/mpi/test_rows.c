@@ -376,7 +376,7 @@ int main(void)
     struct dt_world *world;
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;
-    dt_world_watch(world, 20);
+    dt_world_watch(world, 60);
     for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (int i = 0; i < CASES; i++)
             for (int way = 0; way < WAYS; way++) {

@@ -85,7 +85,7 @@ struct started {
 static dt_status start_world(struct started *started)
 {
     const MPI_Comm comm = MPI_COMM_WORLD;
-    return dt_world_attach(&comm, 20, &started->world);
+    return dt_world_attach(&comm, 60, &started->world);
 }
 
 static void update(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
@@ -219,8 +219,8 @@ static void lost(int victim, int sig)
 {
     struct dt_world *world;
     const MPI_Comm comm = MPI_COMM_WORLD;
-    if (dt_world_attach(&comm, 20, &world)) return;
-    dt_world_watch(world, sig == SIGSTOP ? 2 : 20);
+    if (dt_world_attach(&comm, 60, &world)) return;
+    dt_world_watch(world, sig == SIGSTOP ? 2 : 60);
     if (rank == victim) kill(getpid(), sig);
     dt_world_heartbeat(world, "gradient", 17);
     dt_ranks_barrier(world->trainers);
@@ -232,7 +232,7 @@ static void show_late(void)
     const MPI_Comm comm = MPI_COMM_WORLD;
     late_thread = pthread_self();
     is_late = rank == 1;
-    const dt_status status = dt_world_attach(&comm, 20, &world);
+    const dt_status status = dt_world_attach(&comm, 60, &world);
     is_late = false;
     EXPECT(!status, "%s", dt_error_text());
     dt_world_destroy(world);
@@ -253,12 +253,12 @@ static void part(void)
     struct dt_world *world;
     const MPI_Comm comm = MPI_COMM_WORLD;
     are_apart = true;
-    const dt_status status = dt_world_attach(&comm, 20, &world);
+    const dt_status status = dt_world_attach(&comm, 60, &world);
     EXPECT(!status, "%s", dt_error_text());
     if (rank == 0) { /* of who has not been heard it tells no phase of its own */
         struct dt_rank_status other;
         dt_world_heartbeat(world, "the bank's own", 17);
-        dt_world_watch(world, 20);
+        dt_world_watch(world, 60);
         dt_world_rank_status(world, 1, &other);
         EXPECT(other.known && strcmp(other.phase, "the bank's own") && other.idle_secs < 1, "'%s', %g s", other.phase,
                other.idle_secs);
