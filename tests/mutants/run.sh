@@ -1,12 +1,15 @@
 #!/bin/sh
 # Puts bugs into copies of the tree, one at a time, and runs the tests that are named for them: a bug that
 # they pass is a test that is missing.
-#   tests/mutants/run.sh [-k PATTERN]      bugs whose name matches (all); JOBS copies at a time (nproc)
+#   tests/mutants/run.sh [-k PATTERN] [-g GROUPS]      bugs whose name matches (all); JOBS copies at a time (nproc)
 # tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed expression, indented. A test is
-# unit/X, mpi/X or e2e/X; what tests/run.sh calls it begins so.
+# GROUP/X; what tests/run.sh calls it begins so. mpi/X are the long rows of X, too.
+# -g 'unit mpi core': bugs are judged by their tests of these groups alone, those of `make check`.
 cd "$(dirname "$0")/../.." || exit 1
-pattern=.
-[ "${1:-}" != -k ] || pattern=$2
+pattern=. groups=
+while getopts k:g: option; do
+    case $option in k) pattern=$OPTARG ;; g) groups=$OPTARG ;; *) exit 2 ;; esac
+done
 export JOBS="${JOBS:-$(nproc)}" PATIENCE="${PATIENCE:-3}" BUILD=build
 top=$(mktemp -d "${TMPDIR:-/tmp}/dtrain-bugs.XXXXXX")
 trap 'rm -rf "$top"' EXIT
@@ -22,6 +25,16 @@ programs() {
         esac
     done | sort -u
 }
+# groups_of TEST: of tests/run.sh.
+groups_of() {
+    case $1,$groups in mpi/*,) echo mpi mpi_long ;; *) echo "${1%%/*}" ;; esac
+}
+# chosen TEST...: those that judge.
+chosen() {
+    for test; do
+        case " ${groups:-${test%%/*}} " in *" ${test%%/*} "*) echo "$test" ;; esac
+    done
+}
 # try COPY NAME DIRECTORY SED TEST...: one line that says what became of it.
 try() {
     copy=$1 name=$2 place=$3 change=$4
@@ -35,11 +48,15 @@ try() {
     done
     if [ -z "$files" ]; then
         verdict="STALE: no such line in $place"
+    elif [ $# = 0 ]; then
+        verdict="SURVIVED: no test of $groups"
     elif ! make -C "$copy" $(programs "$@") >"$copy/log" 2>&1; then
         verdict="STALE: does not build: $(grep -m 1 'error' "$copy/log")"
     else
         for test; do
-            "$copy/tests/run.sh" -k "^$test(-|\$)" "${test%%/*}" >"$copy/log" 2>&1 && continue
+            # shellcheck disable=SC2046  # groups are words
+            "$copy/tests/run.sh" -k "^${test%%/*}(_long)?/${test#*/}(-|\$)" $(groups_of "$test") \
+                >"$copy/log" 2>&1 && continue
             grep -q '^[0-9]* passed, 0 failed' "$copy/log" && continue
             verdict="caught by $test"
             break
@@ -57,8 +74,8 @@ lane() {
     awk -v lane="$1" -v lanes="$JOBS" -v pattern="$pattern" '/^[^# ]/ && $1 ~ pattern && n++ % lanes == lane {
         words = $0; getline change; sub(/^ +/, "", change); print words; print change}' tests/mutants/bugs |
         while read -r name place tests && IFS= read -r change; do
-            # shellcheck disable=SC2086  # the tests are words
-            try "$copy" "$name" "$place" "$change" $tests
+            # shellcheck disable=SC2046,SC2086  # the tests are words
+            try "$copy" "$name" "$place" "$change" $(chosen $tests)
         done
 }
 i=0 lanes=
@@ -71,6 +88,6 @@ wait $lanes
 cat "$top"/out* >"$top/all"
 caught=$(grep -c ' caught by ' "$top/all")
 stale=$(grep -c ' STALE' "$top/all")
-survived=$(grep -c ' SURVIVED ' "$top/all")
+survived=$(grep -c ' SURVIVED' "$top/all")
 echo "$caught passed, $((survived + stale)) failed, 0 skipped"
 [ $((survived + stale)) -eq 0 ] && [ "$caught" -gt 0 ]
