@@ -50,8 +50,8 @@
  * replica there, and sums the products by the same tree. With the norm, which needs all sums before
  * the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
- * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; tree.c
- * sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
+ * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; norm.c and
+ * tree.c sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
  * plain MPI_Reduce and MPI_Bcast; rows.c touched rows; rows_exchange.c the same where they are
  * dealt to owners; wire.c rounding; requests.c what is under way.
  *
@@ -128,10 +128,10 @@ struct dt__bucket {
 
 struct dt__chunk {
     int bucket;
-    bool is_tiled;     /* summed for the norm alone: its matrix is updated in tiles */
-    int node, owner;   /* whose agent `owner` owns it ... */
-    int agent;         /* ... and who acts for it in this node */
-    int turn;          /* modulo their agents: who acts for it in other nodes */
+    bool is_tiled;   /* summed for the norm alone: its matrix is updated in tiles */
+    int node, owner; /* whose agent `owner` owns it ... */
+    int agent;       /* ... and who acts for it in this node */
+    int turn;        /* modulo their agents: who acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */
@@ -352,7 +352,17 @@ struct dt__norm {
     double *shared; /* its place in squares; NULL: it is no edge */
     double lane[8];
 };
-/* Adds floats [offset, offset + n), as far as they count, which stand at sum. */
+/* Returns how many floats of [at, end) come before the next multiple of DT__TREE_BLOCK. */
+static inline size_t dt__block_length(size_t at, size_t end)
+{
+    const size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
+    return n < end - at ? n : end - at;
+}
+/* Returns the squares of a block that several agents have a part of; NULL: one agent has it all. */
+double *dt__edge_squares(const struct dt__norm *norm, size_t block);
+/* Ends the open block. */
+void dt__norm_close(struct dt__norm *norm);
+/* Adds floats [offset, offset + n), as far as they count; sum points at the first. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
 /* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into
  * norms. Floats that are exchanged whole stand at their place in sum. */
@@ -381,7 +391,14 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
  * MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
-/* ---- waits ---------------------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------- */
+
+/* Ranks of this node that wait for it learn what all ask for. */
+void dt__asks_publish(struct dt_exchange *x, int asked);
+/* Takes what this node's workers and its bank ask for. */
+int dt__asks_of_node(struct dt_exchange *x);
+/* Does what can be done now; true if that was anything. */
+bool dt__exchange_advance(struct dt_exchange *x);
 
 /* For an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,

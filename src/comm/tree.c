@@ -2,23 +2,10 @@
  * sum, and what the sum does to the weights. All goes block by block, in a core's cache. */
 #include <string.h>
 
-#include "base/clones.h"
 #include "base/internal.h"
 #include "comm/exchange.h"
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
-
-DT__CLONES
-static void floats_add(size_t n, const float *left, const float *right, float *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = left[i] + right[i];
-}
-
-void dt__floats_add(size_t n, const float *left, const float *right, float *out)
-{
-    floats_add(n, left, right, out);
-}
 
 /* Where float `at` begins in a rounded chunk, in bytes. */
 static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
@@ -54,19 +41,12 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
         /* The left sum may rest in block[0] while the right one is made in the levels below. */
         const float *left = tree_sum(x, chunk, a, split, at, n, block);
         const float *right = tree_sum(x, chunk, split, b, at, n, block + 1);
-        floats_add(n, left, right, sum);
+        dt__floats_add(n, left, right, sum);
     }
     if (chunk && chunk->wire && dt__is_group(x, a, b))
         dt__wire_round(chunk->wire, at, n, sum, dt__chunk_error(x, chunk, x->group_of[a]) + at,
                        NULL);
     return sum;
-}
-
-/* How many floats of [at, end) come before the next multiple of DT__TREE_BLOCK. */
-static size_t block_length(size_t at, size_t end)
-{
-    size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
-    return n < end - at ? n : end - at;
 }
 
 /* ---- sums that a node sends ----------------------------------------------------------------- */
@@ -84,7 +64,7 @@ static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtr
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
-        n = block_length(at, chunk->at.end);
+        n = dt__block_length(at, chunk->at.end);
         for (int s = 0; s < x->subtrees; s++) {
             const struct dt__subtree *subtree = &x->subtree[s];
             if (subtree->node != x->node) continue;
@@ -101,12 +81,12 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
 {
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
         float *first = NULL;
-        n = block_length(at, floats.end);
+        n = dt__block_length(at, floats.end);
         for (int s = 0; s < x->subtrees; s++) {
             if (x->subtree[s].node != x->node) continue;
             float *sum = subtree_sum(x, &x->subtree[s], at, n);
             if (first)
-                floats_add(n, first, sum, first);
+                dt__floats_add(n, first, sum, first);
             else
                 first = sum;
         }
@@ -115,46 +95,12 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
 
 /* ---- norm ----------------------------------------------------------------------------------- */
 
-/* Ends the block under way. */
-static void norm_close(struct dt__norm *norm)
-{
-    if (norm->open && !norm->shared) norm->norms[norm->block] = dt__lanes_sum(norm->lane);
-    memset(norm->lane, 0, sizeof norm->lane);
-    norm->open = false;
-}
-
-/* The squares of a block of which several agents have a part; NULL: one agent has all of it. */
-static double *edge_squares(const struct dt__norm *norm, size_t block)
-{
-    if (!norm->edge) return NULL;
-    const size_t i = dt__touched_below(norm->edge, (uint32_t)block);
-    const bool is_edge = i < *norm->edge->count && norm->edge->row[i] == block;
-    return is_edge ? norm->squares + i * DT__TREE_BLOCK : NULL;
-}
-
-void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n)
-{
-    const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
-    for (size_t at = add.begin, end; at < add.end; at = end) {
-        end = at + block_length(at, add.end);
-        if (!norm->open || at / DT__TREE_BLOCK != norm->block) {
-            norm_close(norm);
-            norm->open = true;
-            norm->block = at / DT__TREE_BLOCK;
-            norm->shared = edge_squares(norm, norm->block);
-        }
-        if (!norm->shared) dt__squares_add(norm->lane, sum + (at - offset), at, end - at);
-        for (size_t i = at; norm->shared && i < end; i++)
-            norm->shared[i % DT__TREE_BLOCK] = (double)sum[i - offset] * (double)sum[i - offset];
-    }
-}
-
 /* Adds the rows of a range. Those that no gradient touched count as 0. */
 static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *norm)
 {
     for (size_t at = norm->at.begin, n; at < norm->at.end; at += n) {
-        double *squares = edge_squares(norm, at / DT__TREE_BLOCK);
-        n = block_length(at, norm->at.end);
+        double *squares = dt__edge_squares(norm, at / DT__TREE_BLOCK);
+        n = dt__block_length(at, norm->at.end);
         if (squares)
             memset(squares + at % DT__TREE_BLOCK, 0, n * sizeof *squares);
         else
@@ -186,7 +132,7 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
         else
             dt__norm_add(&norm, sum + norm.at.begin, norm.at.begin, norm.at.end - norm.at.begin);
     }
-    norm_close(&norm);
+    dt__norm_close(&norm);
 }
 
 void dt__norm_tell(struct dt_exchange *x, const double *norms)
@@ -230,7 +176,7 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
-        n = block_length(at, chunk->at.end);
+        n = dt__block_length(at, chunk->at.end);
         const float *sum = tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
         if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
     }
@@ -243,7 +189,7 @@ void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *
                         float *const *vectors)
 {
     for (size_t at = floats.begin, n; x->spec.measure && at < floats.end; at += n) {
-        n = block_length(at, floats.end);
+        n = dt__block_length(at, floats.end);
         x->spec.measure(x->spec.arg, &x->info, at, n, sum + at, vectors, x->norms + x->norm_blocks);
     }
 }
@@ -257,7 +203,7 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
     float *vectors[DT_EXCHANGE_VECTORS];
     dt__chunk_vectors(x, chunk, vectors);
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
-        n = block_length(at, chunk->at.end);
+        n = dt__block_length(at, chunk->at.end);
         const float *sum =
             x->sums ? x->sums + at : tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
         float *weights = vectors[0] + at;
@@ -289,7 +235,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
     int split = dt_tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
-    floats_add(tile.rows * tile.columns, level, right, level);
+    dt__floats_add(tile.rows * tile.columns, level, right, level);
 }
 
 /* Copies a tile out of the sums, where gradients are whole. */

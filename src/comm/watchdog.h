@@ -110,23 +110,33 @@ struct dt__watchdog {
     _Atomic int64_t listened_us; /* when this rank last took in others' */
 };
 
-/* Starts the thread. Not collective. world->rank, size and host_name[rank] are known. */
-dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);
-/* Goes over to the host's table, and begins to hear of other hosts. Collective over all ranks. */
-void dt__watchdog_connect(struct dt_world *world);
-/* From here on this rank may end, and no other one is missed. Not collective. */
-void dt__watchdog_stop(struct dt_world *world);
-/* Collective over those that connected; behind stop. */
-void dt__watchdog_free(struct dt_world *world);
+/* ---- heartbeat.c: rows, and the error line. Not collective ----------------------------------- */
 
+enum { DT__LOOK_US = 200000 }; /* from one look of the thread to the next */
+
+/* The error line of a table's host, or of the job once another host says that it has printed it. */
+enum { DT__ERROR_NONE, DT__ERROR_CLAIMED, DT__ERROR_TOLD };
+
+/* The job of this process; of several the last that was to be watched. NULL: none. */
+struct dt_world *dt__watched_world(void);
+void dt__watched_world_store(struct dt_world *world);
+int64_t dt__now_us(void); /* of the host's monotonic clock */
+/* Relaxed: a look that sees the value a little late changes nothing. */
+void dt__store_relaxed(_Atomic int64_t *place, int64_t value);
+void dt__phase_store(struct dt__phase *phase, const char *text);
+void dt__phase_load(const struct dt__phase *phase, char text[DT_PHASE_TEXT]);
+struct dt__heartbeat *dt__heartbeat_own(const struct dt_world *world);
+bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat);
+void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *heartbeat);
+void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row);
+int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table);
+bool dt__error_is_told(const struct dt__watchdog *watchdog);
 /* This rank begins to wait for something. */
 void dt__watchdog_wait(struct dt_world *world, const char *what);
 /* Whether it shows that it waits: who does something for others meanwhile, has to say so anew. */
 bool dt__watchdog_waits(const struct dt_world *world);
 /* This rank made progress; it waits no longer. */
 void dt__watchdog_progress(struct dt_world *world);
-/* Now and then in a wait: messages between hosts. */
-void dt__heartbeat_exchange(struct dt_world *world);
 /* True for the one rank of this host that may print the error line; its place in the job, as
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };
@@ -135,5 +145,30 @@ bool dt__error_claim(char place[DT__PLACE]);
  * them; the others of its host wait for it, up to `secs`. */
 void dt__error_told(void);
 void dt__error_await(double secs);
+
+/* ---- peers.c: messages between hosts --------------------------------------------------------- */
+
+/* Now and then in a wait: messages between hosts. */
+void dt__heartbeat_exchange(struct dt_world *world);
+/* Microseconds from one message to the next. */
+int64_t dt__exchange_period_us(const struct dt_world *world);
+/* The number that a stop request carries: it grows with each training that was stopped, so that a
+ * request of an earlier one is ignored. */
+int dt__stop_mark(const struct dt__watchdog *watchdog);
+/* Makes this world the process's, or, if it is, none. */
+void dt__watched_world_set(struct dt_world *world, bool is_it);
+/* Exchanges the last messages with a peer: MPI ends when all messages are received. */
+void dt__peer_part(struct dt__peer *peer, MPI_Comm comm);
+
+/* ---- watchdog.c: the thread ------------------------------------------------------------------- */
+
+/* Starts the thread. Not collective. world->rank, size and host_name[rank] are known. */
+dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);
+/* Goes over to the host's table, and begins to hear of other hosts. Collective over all ranks. */
+void dt__watchdog_connect(struct dt_world *world);
+/* From here on this rank may end, and no other one is missed. Not collective. */
+void dt__watchdog_stop(struct dt_world *world);
+/* Collective over those that connected; behind stop. */
+void dt__watchdog_free(struct dt_world *world);
 
 #endif
