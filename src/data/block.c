@@ -201,6 +201,26 @@ void dt__cursor_close(struct dt__cursor *cursor)
     dt_free(cursor);
 }
 
+/* Closes readers that were used longest ago until what all keep of unpacked chunks fits in the
+ * memory, or `last` is alone. */
+static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last)
+{
+    uint64_t held = UINT64_MAX;
+    while (held > cursor->source->memory) {
+        struct open_file *oldest = NULL;
+        held = 0;
+        for (int i = 0; i < DT__OPEN_FILES; i++) {
+            struct open_file *place = &cursor->open[i];
+            const struct dt__format *format = place->file ? dt__formats[place->file->format] : NULL;
+            if (!format || !format->held) continue;
+            held += format->held(place->reader);
+            if (place != last && (!oldest || place->used < oldest->used)) oldest = place;
+        }
+        if (!oldest) return;
+        if (held > cursor->source->memory) place_close(oldest);
+    }
+}
+
 /* The open reader of a file; the one used longest ago makes place. */
 static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__file *file,
                                     void **out)
@@ -217,6 +237,7 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
             return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
         DT_TRY(dt__formats[file->format]->open(cursor->source, file, &place->reader));
         place->file = file;
+        cursor_spare(cursor, place);
     }
     place->used = ++cursor->now;
     *out = place->reader;

@@ -137,6 +137,8 @@ struct dt__format {
      * file. Going forward is cheap. */
     dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block *out);
     void (*close)(void *reader);
+    /* Bytes that an open reader keeps of what it has unpacked; NULL: few. */
+    uint64_t (*held)(const void *reader);
 };
 
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,

@@ -408,6 +408,12 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
     return DT_OK;
 }
 
+static uint64_t hdf5_held(const void *arg)
+{
+    const struct reader *reader = arg;
+    return reader->x.item->cache + (reader->y.item ? reader->y.item->cache : 0);
+}
+
 /* By the name, or the signature, which a user block may stand in front of. */
 static bool hdf5_is(const char *suffix, const unsigned char *head, size_t length)
 {
@@ -424,7 +430,8 @@ const struct dt__format dt__format_hdf5 = {.name = "HDF5",
                                            .survey = hdf5_survey,
                                            .open = hdf5_open,
                                            .read = hdf5_read,
-                                           .close = hdf5_close};
+                                           .close = hdf5_close,
+                                           .held = hdf5_held};
 
 /* A shard of a table: rows of words. */
 const struct dt__format dt__format_shard = {.name = "shards",
@@ -433,4 +440,5 @@ const struct dt__format dt__format_shard = {.name = "shards",
                                             .survey = hdf5_survey,
                                             .open = hdf5_open,
                                             .read = hdf5_read,
-                                            .close = hdf5_close};
+                                            .close = hdf5_close,
+                                           .held = hdf5_held};

@@ -67,6 +67,7 @@ struct dt_source {
     uint64_t raw_rows, rows;
     uint64_t entries;      /* sparse: of all raw rows */
     uint64_t most_entries; /* of one row */
+    uint64_t memory;       /* bytes: data.memory_mb */
     float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
     uint32_t text_crc; /* CRC-32C of the records of text, or of the arrays, that were surveyed */
     bool held_out;     /* this part is the held-out one */

@@ -524,6 +524,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
     DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
+    survey->source->memory = (uint64_t)config->data.memory_mb << 20;
     survey->source->numbered = *config->data.class_names;
     if (known) DT_TRY(dt_schema_copy(known, &survey->source->schema));
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);

@@ -187,7 +187,7 @@ static void server_run(int control)
     close_range(CONTROL + 1, ~0U, 0);
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* only read; some file systems know no locks */
     while (fds_pass(CONTROL, fds, false)) {
-        (void)dt__h5_load(); /* once, for all readers; a reader says what fails */
+        dt__h5_prepare(); /* once, for all readers */
         pid_t reader = fork();
         if (reader == 0) {
             close(CONTROL);

@@ -46,6 +46,11 @@ dt_status dt__h5_load(void)
     return dt__library_load(&library);
 }
 
+void dt__h5_prepare(void)
+{
+    if (!dt__h5_load()) (void)H5.open();
+}
+
 const char *dt__h5_version(char buffer[16])
 {
     snprintf(buffer, 16, "%d.%d.%d", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
@@ -308,7 +313,7 @@ enum { CHUNK_CACHE = 1 << 22, MOST_CACHE = 1 << 26, CACHE_SLOTS = 521, MOST_SLOT
  * at 1.0 it never comes to those, and keeps each chunk that was read in part (1.10.8). */
 static const double WHOLE_FIRST = 0.75;
 
-static void array_size_cache(hid_t plist, const struct dt__h5_item *item, struct place *place)
+static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place *place)
 {
     hsize_t dims[DT__H5_MAX_RANK];
     size_t chunks = 1, chunk = item->size, bytes;
@@ -320,7 +325,7 @@ static void array_size_cache(hid_t plist, const struct dt__h5_item *item, struct
     if (!dt_size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
     if (chunk > CHUNK_CACHE && !H5.Pget_nfilters(plist)) return;
     place->chunks = chunks < MOST_SLOTS ? chunks : MOST_SLOTS;
-    place->cache = bytes;
+    place->cache = item->cache = bytes;
 }
 
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
@@ -330,6 +335,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     const H5D_layout_t layout = H5.Pget_layout(plist);
     struct dt_text texts = {0};
     const char *why = NULL;
+    struct place place = {0};
     dt_status status = DT_OK;
     if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5.Pget_external_count(plist) != 0)
         why = "is not stored plainly in the file itself";
@@ -348,12 +354,15 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
              H5.Tequal(type, number_type(item.type).native) <= 0)
         item.offset = UINT64_MAX; /* the program has no such numbers */
     if (status == DT_EFORMAT) why = "is not a list of names";
+    if (!why && layout == H5D_CHUNKED) array_size_cache(plist, &item, &place);
     if (why)
         status = table_refuse(inside, path, why);
     else if (!status)
         status = table_add(inside, item, path, texts.data, texts.length);
-    if (!why && !status && layout == H5D_CHUNKED)
-        array_size_cache(plist, &item, &inside->places[inside->items - 1]);
+    if (!why && !status) {
+        place.at = inside->places[inside->items - 1].at;
+        inside->places[inside->items - 1] = place;
+    }
     H5.Pclose(plist);
     H5.Tclose(type);
     dt_text_free(&texts);

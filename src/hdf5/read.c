@@ -213,6 +213,35 @@ bool dt__h5_has_array(const struct dt__h5_file *file, const char *path)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+#define WIDEN(name, type)                                                                          \
+    case name: {                                                                                   \
+        type value;                                                                                \
+        memcpy(&value, from + i * sizeof value, sizeof value);                                     \
+        wide = (double)value;                                                                      \
+    } break;
+
+/* Numbers of the machine as doubles, which may end where they end. */
+static void values_widen(enum dt__h5_type type, const char *from, size_t count, double *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        double wide = 0;
+        switch (type) {
+            WIDEN(DT__H5_U8, uint8_t)
+            WIDEN(DT__H5_I8, int8_t)
+            WIDEN(DT__H5_U16, uint16_t)
+            WIDEN(DT__H5_I16, int16_t)
+            WIDEN(DT__H5_U32, uint32_t)
+            WIDEN(DT__H5_I32, int32_t)
+            WIDEN(DT__H5_U64, uint64_t)
+            WIDEN(DT__H5_I64, int64_t)
+            WIDEN(DT__H5_F32, float)
+        default:
+            break;
+        }
+        memcpy(&out[i], &wide, sizeof wide);
+    }
+}
+
 dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array, uint64_t first,
                       uint64_t rows, enum dt__h5_type as, void *out)
 {
@@ -224,6 +253,14 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
     if (array->type == as && array->offset != UINT64_MAX)
         return dt_fd_read(file->fd, file->path, out, (size_t)rows * row,
                           array->offset + first * row);
+    if (as == DT__H5_F64 && array->offset != UINT64_MAX) {
+        const size_t before = (size_t)rows * items * (sizeof(double) - array->size);
+        char *from = (char *)out + before; /* the end of out: doubles never overtake them */
+        DT_TRY(dt_fd_read(file->fd, file->path, from, (size_t)rows * items * array->size,
+                          array->offset + first * items * array->size));
+        values_widen(array->type, from, (size_t)rows * items, out);
+        return DT_OK;
+    }
     /* By a reader process, in pieces that do not ask for much memory. */
     uint64_t most = row < DT__H5_READ_BYTES ? DT__H5_READ_BYTES / row : 1;
     char *to = out;

@@ -47,6 +47,7 @@ struct dt__h5_item {
     const void *data;
     size_t length;   /* of the data */
     uint64_t offset; /* in the file, of an array as the machine has it; UINT64_MAX: not so */
+    size_t cache;    /* of large chunks: bytes that a reader process of the array keeps */
 };
 
 struct dt__h5_file;

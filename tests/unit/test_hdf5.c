@@ -6,9 +6,11 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "base/limits.h"
+#include "data/source.h"
 #include "data_files.h"
 #include "hdf5/guard.h"
 #include "hdf5/read.h"
@@ -273,6 +275,62 @@ START_TEST(chunks_read_in_part_are_not_all_kept)
     for (uint64_t i = 0; i < CHUNKS; i++)
         EXPECT_OK(dt__h5_read(opened, x, i * CHUNK, 1, DT__H5_U8, &first));
     dt__h5_close(opened);
+}
+END_TEST
+
+/* Open sockets: one to the fork server, and one to each reader process. */
+static int sockets(void)
+{
+    int count = 0;
+    DIR *fds = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(fds);
+    for (const struct dirent *fd; (fd = readdir(fds));) {
+        struct stat info;
+        count += !fstatat(dirfd(fds), fd->d_name, &info, 0) && S_ISSOCK(info.st_mode);
+    }
+    closedir(fds);
+    return count;
+}
+
+/* Files of one packed chunk of 5 MiB each: what their readers keep fits in data.memory_mb together. */
+START_TEST(chunks_of_all_files_fit_in_memory)
+{
+    enum { FILES = 4, WIDTH = 5 << 19 };
+    static const char *const memory[] = {"data.memory_mb=1", "data.memory_mb=11", "data.memory_mb=64"};
+    static const int most[] = {1, 2, FILES};
+    const hsize_t rows[] = {2, WIDTH};
+    const int32_t labels[] = {0, 1};
+    unsigned char *x = calloc(2, WIDTH);
+    struct dt__block block;
+    struct dt__cursor *cursor;
+    char path[] = "a0.h5";
+    ck_assert_ptr_nonnull(x);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 2, rows);
+    H5Pset_deflate(plist, 1);
+    for (int f = 0; f < FILES; f++, path[1]++) {
+        x[WIDTH] = (unsigned char)(1 + f);
+        create(path);
+        put("x", H5T_STD_U8LE, H5T_NATIVE_UCHAR, 2, rows, plist, x);
+        put("y", H5T_STD_I32LE, H5T_NATIVE_INT, 1, rows, H5P_DEFAULT, labels);
+        finish();
+    }
+    H5Pclose(plist);
+    free(x);
+    set("data.train=a?.h5"), set(memory[_i]);
+    struct dt_source *source = survey();
+    EXPECT_OK(dt__block_alloc(&source->layout, 1, 0, &block));
+    EXPECT_OK(dt__cursor_open(source, false, &cursor));
+    for (uint64_t row = 1; row < 4 * FILES; row += 2) { /* the files in turn, twice */
+        block.rows = 0;
+        EXPECT_OK(dt__cursor_read(cursor, row % (2 * FILES), 1, &block));
+        ck_assert_uint_eq(block.x[0], 1 + row % (2 * FILES) / 2);
+    }
+    const int open = most[_i] < DT__OPEN_FILES ? most[_i] : DT__OPEN_FILES;
+    ck_assert_int_eq(sockets(), 1 + open);
+    dt__cursor_close(cursor);
+    dt__block_free(&block);
+    dt_source_destroy(source);
 }
 END_TEST
 
@@ -1168,6 +1226,7 @@ END_TEST
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1},
            {denormals_are_read, 1}, {packed_storage_is_read, 1},
            {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_kept, 2},
+           {chunks_of_all_files_fit_in_memory, 3},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 6}, {one_hot_rows_declare_classes, 1}, {labels_may_be_missing, 1},
            {data_sets_have_names, 1},
