@@ -278,8 +278,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "wide and deep: adds a linear path from all inputs to the outputs")                          \
     X(model, output_bias, WORD, "auto", 0, 0, DT_OUTPUT_BIAS_WORDS, FIXED, "train",                \
       "where the bias of the output layer starts: zero, or baseline: at the constant that has "    \
-      "the least loss on the training rows (mean, median, log-odds, ...); no weight decay "        \
-      "draws it to 0 then. auto: baseline with run.preset=table or train.loss=poisson, else zero") \
+      "the least loss on the training rows (mean, median, log-odds, ...). No weight decay draws "  \
+      "it to 0 then, and with poisson the weights of that layer start at 0. auto: baseline with "  \
+      "run.preset=table or train.loss=poisson, else zero")                                         \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
       "classify: one class per row; regress: one or more numbers; multilabel: several "            \
       "columns that are 0 or 1. train.loss says which loss")
