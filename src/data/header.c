@@ -30,8 +30,9 @@ static bool word_is_plain(const char *word, size_t length)
 }
 
 /* Whether runs of blanks separate the cells of a record: it has no other separator, or all its
- * words are plain, and more gaps between them are blanks than have a tab. (Tables that are aligned
- * may have one tab before a last text; in those of tabs a number may be 1 250, with one blank.) */
+ * words are plain, more gaps between them are blanks than have a tab, and one has two blanks at
+ * least. (Tables that are aligned may have one tab before a last text. Between tabs or commas a
+ * cell may be 1 250 or a list of numbers, with one blank.) */
 static bool blanks_separate(const char *record, size_t length, bool others)
 {
     const char *const end = record + length, *word;
@@ -48,7 +49,7 @@ static bool blanks_separate(const char *record, size_t length, bool others)
         for (word = p; p < end && (open || (*p != ' ' && *p != '\t')); p++)
             open ^= *p == '"';
     }
-    return blanks && (!others || (plain && blanks > tabs && (wide || !tabs)));
+    return blanks && (!others || (plain && blanks > tabs && wide));
 }
 
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
