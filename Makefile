@@ -13,7 +13,7 @@ WERROR  ?= 0
 HDF5    := $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
 PKGS    := inih jansson zlib libzstd
 
-# Loaded when they are first used (src/base/library.c), not linked; with them oneDNN, which pkg-config does not know.
+# Loaded when they are first used (src/base/load.c), not linked; with them oneDNN, which pkg-config does not know.
 LOADED  := openblas libmicrohttpd $(HDF5)
 
 # Rooms from the lowest floor up; a room's files are those of its folder.
@@ -88,7 +88,7 @@ $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math
 
 # What a link with the loaded libraries would load: names by the linker's own path, then where they are now.
 FILES := $(BUILD)/src/base/library_files
-$(BUILD)/src/base/library.o: $(FILES).h
+$(BUILD)/src/base/load.o: $(FILES).h
 $(FILES).h: Makefile
 	@mkdir -p $(@D)
 	@$(CC) -shared -nostdlib $(LDFLAGS) -o $(FILES).so -Wl,--no-as-needed $(shell pkg-config --libs $(LOADED)) -ldnnl

@@ -1,4 +1,4 @@
-# The cost of an exchange between hosts that own slices (src/comm/step.c), in one place: fits it to
+# The cost of an exchange between hosts that own slices (src/comm/owners.c), in one place: fits it to
 # what was measured, prints predicted beside measured, and projects it.
 #
 # N hosts, a replica's subtree on each; V parameters, in buckets (a layer each); a link carries B bytes/s each way;

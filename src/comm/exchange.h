@@ -50,10 +50,11 @@
  * replica there, and sums the products by the same tree. With the norm, which needs all sums before
  * the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
- * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; norm.c and
- * tree.c sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
- * plain MPI_Reduce and MPI_Bcast; rows.c touched rows; rows_exchange.c the same where they are
- * dealt to owners; wire.c rounding; requests.c what is under way.
+ * Files: exchange.c ranks, nodes, memory, and what trainers call; step_wait.c waits that do what
+ * can be done; layout.c owners of slices; tree.c and sum_norm.c sums, the norm and updates;
+ * owners.c messages and the life of a step; reduce.c the same step by plain MPI_Reduce and
+ * MPI_Bcast; rows.c touched rows; rows_exchange.c the same if they are distributed to owners;
+ * wire.c rounding; requests.c pending requests.
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -161,7 +162,7 @@ struct dt__group {
     int node;  /* that holds all of it, and rounds its sum; -1: the owners round it */
 };
 
-/* How a step is done: by owners (step.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
+/* How a step is done: by owners (owners.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
 struct dt__way {
     dt_status (*prepare)(struct dt_exchange *x); /* lays out, and allocates */
     /* For agents: begins a step; does what can be done now, and says whether that was anything;

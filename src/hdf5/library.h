@@ -6,7 +6,7 @@
 
 #include <hdf5.h>
 
-#include "base/library.h"
+#include "base/load.h"
 #include "hdf5/read.h"
 
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))

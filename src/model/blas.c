@@ -5,7 +5,7 @@
  * it transposes. */
 #include "model/blas.h"
 
-#include "base/library.h"
+#include "base/load.h"
 #include "dtrain/model.h"
 #include "model/bf16_products.h"
 #include "model/onednn.h"

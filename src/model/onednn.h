@@ -5,7 +5,7 @@
 
 #include <dnnl.h>
 
-#include "base/library.h"
+#include "base/load.h"
 
 #define DT__ONEDNN_SYMBOLS(X)                                                                      \
     X(dnnl_, convolution_backward_data_desc_init)                                                  \

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/library.h"
+#include "base/load.h"
 #include "base/limits.h"
 #include "dtrain/report.h"
 #include "dtrain/state.h"

@@ -45,7 +45,7 @@ planted() {
     mkdir -p "$tmp/copy/build" "$tmp/copy/tests"
     cp -a "$root/Makefile" "$root/src" "$root/include" "$root/scripts" "$tmp/copy"
     cp -a "$root/build/sim" "$tmp/copy/build/sim"
-    sed -i "$2" "$tmp/copy/src/comm/step.c" "$tmp/copy/src/comm/requests.c"
+    sed -i "$2" "$tmp/copy/src/comm/owners.c" "$tmp/copy/src/comm/requests.c"
     ! diff -rq "$root/src/comm" "$tmp/copy/src/comm" >"$tmp/diff" || fail "$1: no such line"
     make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail "$1: make sim"; }
     # shellcheck disable=SC2086

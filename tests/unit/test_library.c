@@ -1,5 +1,5 @@
 /* Libraries that are loaded when they are first used. */
-#include "base/library.h"
+#include "base/load.h"
 #include "suite.h"
 
 #define SYMBOLS(X) X(openblas_, get_config) X(openblas_, no_such_thing)

@@ -1,4 +1,4 @@
-#include "base/library.h"
+#include "base/load.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* library: shared libraries that are loaded when they are first used, not linked.
+/* load: shared libraries that are loaded when they are first used, not linked.
  *
  * A start maps, relocates and initialises all that a program is linked with, and HDF5, oneDNN and
  * libmicrohttpd bring 30 libraries more: 80 % of the page faults of `dtrain help`. A room that uses
@@ -8,8 +8,8 @@
  *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
  *   static const char *const names[] = {SYMBOLS(DT__NAME)};
  *   static struct dt__library library = DT__LIBRARY("hdf5", names, &hdf5); */
-#ifndef BASE_LIBRARY_H
-#define BASE_LIBRARY_H
+#ifndef BASE_LOAD_H
+#define BASE_LOAD_H
 
 #include <pthread.h>
 
