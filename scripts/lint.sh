@@ -44,10 +44,10 @@ sources src | xargs -r awk '
 
 # The library neither prints nor ends the process. Its voices: the log, the reports; comm ends a job
 # that cannot go on.
-search '\b(_?exit|abort|quick_exit)\(' $rooms | grep -vE '^src/(base/signals|comm/collectives|hdf5/guard)\.c' |
+search '\b(_?exit|abort|quick_exit)\(' $rooms | grep -vE '^src/(base/signals|comm/abort|hdf5/guard)\.c' |
     rule 'exit in the library'
 search '\b(v?printf|puts|putchar|perror|fputs|fprintf)\(' $rooms |
-    grep -vE '^src/(base/log|comm/collectives)\.c|^src/report/' | grep -vE 'fprintf\((out|file)\b|fputs\(.*, (out|file|score)\)' |
+    grep -vE '^src/(base/log|comm/abort)\.c|^src/report/' | grep -vE 'fprintf\((out|file)\b|fputs\(.*, (out|file|score)\)' |
     rule 'print in the library'
 search '\bassert\(' src | grep -vE 'assert\(.*&& "|static_assert' | rule 'assert without a message'
 

@@ -40,7 +40,7 @@ try() {
     copy=$1 name=$2 place=$3 change=$4
     shift 4
     verdict="SURVIVED $*"
-    files=$(find "$copy/$place" -name '*.c' | while read -r file; do
+    files=$(find "$copy/$place" -name '*.[ch]' | while read -r file; do
         sed "$change" "$file" | cmp -s - "$file" || echo "$file"; done)
     for file in $files; do
         cp -p "$file" "$file.saved"
