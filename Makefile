@@ -66,11 +66,11 @@ $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
 $(LIB): $(LIBOBJ)
 	$(call say,ar  )rm -f $@ && $(AR) rcs $@ $^
 
-# Public names alone; those with dt__ are the library's own, but for what dt_fail and dt_fail_prefix call.
-$(SHARED): $(LIBOBJ)
-	$(call say,link)echo '{global: dt_[a-z]*; dt__error_set; dt__error_prefix; local: *;};' >$(BUILD)/exports.map
+# Exports what scripts/libdtrain.symbols lists, nothing else.
+$(SHARED): $(LIBOBJ) scripts/libdtrain.symbols
+	$(call say,link)sed '1i {global:' scripts/libdtrain.symbols | sed '1!s/$$/;/; $$a local: *;};' >$(BUILD)/exports.map
 	@$(MPI_CC) $(CFLAGS) -shared -Wl,-soname,$(SONAME),--version-script=$(BUILD)/exports.map,-z,defs \
-	  $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	  $(SANITIZE) $(LDFLAGS) -o $@ $(LIBOBJ) $(LDLIBS)
 
 # What pkg-config tells of the installed library.
 $(BUILD)/dtrain.pc: FORCE
@@ -204,7 +204,7 @@ sim:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sim MPICC='$(CC)' \
 	  CPPFLAGS='$(CPPFLAGS) -I/usr/include/smpi -include $(CURDIR)/scripts/sim/sim.h' sim-program
 
-SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient dt_ranks_move dt__save \
+SIMULATED := dt__exchange_need dt__exchange_ready dt__exchange_work dt__network_gradient dt__ranks_move dt__save \
 	dt__message_begin
 $(BUILD)/scripts/sim/links.o: scripts/sim/links.cpp scripts/sim/links.h
 	@mkdir -p $(@D)

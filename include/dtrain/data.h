@@ -1,273 +1,31 @@
-/* data: readers, the plan of which replica draws which sample at which step, and loading.
+/* data: rows in a program's memory.
  *
- * The bank surveys the files once (counts rows, learns the schema); the survey travels as bytes to
- * the other ranks, which open only the files that they read rows of. No MPI here. */
+ * Structs that a program fills begin with their size, so that programs compiled with an older or a
+ * newer header run with this library. Initialise them with their _INIT macro, then set members. A
+ * member that the library does not know must be 0, else the call returns DT_EUSAGE. */
 #ifndef DTRAIN_DATA_H
 #define DTRAIN_DATA_H
 
 #include "dtrain/base.h"
-#include "dtrain/config.h"
-#include "dtrain/model.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- schema --------------------------------------------------------------------------------- */
-
-enum dt_column_kind { DT_COLUMN_NUMBER, DT_COLUMN_CATEGORY, DT_COLUMN_DATE };
-
-/* A column of a table whose columns are not all plain numbers. */
-struct dt_column {
-    char *name; /* NULL without a header */
-    int kind;   /* enum dt_column_kind */
-    int first;  /* its feature, or the first of a category's: one a text, one for all others; of a
-                 * date's: days since 1970-01-01, year, month, weekday, and, with times, hour */
-    int flag;   /* number, date: the feature that is 1 where the value is missing; 0: none */
-    float fill; /* what stands for a missing number (date: its first), before scaling; NaN: none may
-                 * be missing */
-    char **categories; /* (ncategories) texts, by count, then bytewise; NULL: hashed; a date: how it
-                        * is written, d.m.Y, Y-m-d H:M, ... */
-    int ncategories;
-};
-
-/* What is learned from the training data and kept with the model: enough to read other data the
- * same way, and to name the results. */
-struct dt_schema {
-    int task;       /* enum dt_task */
-    int features;   /* inputs of the network: dense ones, and behind them sparse ones */
-    int dense;      /* how many are dense; features, unless that is too many to store */
-    int shape[3];   /* of a row: height, width, channels (last); 0, 0, 0: none is known */
-    int classes;    /* classify: at least 2; else 0 */
-    int targets;    /* regress: columns of y; else 0 */
-    double scale;   /* x = (raw * scale - mean) * inv_std, */
-    double clip;    /* and that within -clip to clip; 0: wherever it is */
-    int ncolumns;   /* of a table; 0: see columns */
-    int hash_bits;  /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
-    int hash_trims; /* 1: without the blanks around them */
-    float *mean;    /* (features), NULL without normalisation */
-    float *inv_std; /* (features), 1 where a feature is constant */
-    float *target_mean;        /* (targets) learned is (y - mean) / std; NULL: y as it stands */
-    float *target_std;         /* (targets), 1 where a target is constant */
-    char **feature_names;      /* (features), NULL if the data has none */
-    char **label_names;        /* (classes), NULL if labels are plain numbers */
-    int64_t *label_numbers;    /* (classes) what files have for them; NULL: positions, or names */
-    char *label_column;        /* name of the CSV label column, NULL if it has none */
-    struct dt_column *columns; /* (ncolumns); NULL: a column a feature, all numbers */
-};
-void dt_schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
-dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);
-/* Raw features (rows, features) as they stand in files, scaled and normalised into x (other
- * memory). */
-void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
-/* Columns of categories: a row has an entry of each, in their order. */
-int dt_schema_categories(const struct dt_schema *schema);
-/* nout of a network for this schema: 1 for two classes, or classes, or targets (of each of which it
- * may have several outputs: dt_model_desc_each). */
-int dt_schema_nout(const struct dt_schema *schema);
-
-/* ---- source --------------------------------------------------------------------------------- */
-
-/* predict: as eval, but labels of HDF5 are not read, and IDX may have none. */
-enum dt_part { DT_PART_TRAIN, DT_PART_EVAL, DT_PART_PREDICT };
-
-struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, held-out rows */
-
-/* Surveys data.train or data.eval (or the held-out fraction of data.train): expands globs (sorted
- * bytewise), opens every file, counts rows, checks shapes, for text formats parses every row once.
- * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
- * evaluation label never seen in training is an error. Rows of data.train have weights either way,
- * those of evaluation data none.
- * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
- * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
- * as in data.label) or "FILE: ...";
- * DT_EMISMATCH: files, or file and `known`, differ in shape; without `known`, a key is set that
- * only readers of other formats take. */
-dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
-                           const struct dt_schema *known, struct dt_source **out);
-/* Rows in the caller's memory, row-major, which the source borrows and reads as it would read a
- * file of the same numbers. */
+/* Rows in the caller's memory, row-major, borrowed. */
 struct dt_arrays {
+    size_t size; /* sizeof(struct dt_arrays) */
     uint64_t rows;
-    int features, targets; /* targets: columns of `target` */
+    int features, targets; /* targets: columns of `target`; 0 for classes */
     const float *x;        /* (rows, features) finite; of pictures data.shape says the shape */
-    const int32_t *label;  /* classify: (rows) whole numbers, as labels of a file */
-    const float *target;   /* regress: (rows, targets) finite */
-    const float *weight;   /* (rows) of the samples, finite, from 0 on; NULL: all 1 */
+    const int32_t *label;  /* model.task=classify: (rows), classes from 0 */
+    const float *target;   /* regress, multilabel: (rows, targets) finite */
+    const float *weight;   /* (rows) weights of the samples, at least 0; NULL: all 1 */
 };
-
-/* A source of arrays, which must outlive it. Without `known` it is training data, of which
- * data.eval_fraction may hold out some; with it, evaluation data. Scaling and normalisation are as
- * `config` has them. Not collective: where several ranks read, each makes its own, of the same
- * rows.
- * DT_EUSAGE: no rows; DT_EMISMATCH: labels or targets are missing, or do not fit `known`;
- * DT_EFORMAT: a label or a weight out of range. */
-dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
-                                const struct dt_schema *known, struct dt_source **out);
-
-/* The held-out rows of a surveyed training source, without a second survey; *out is NULL if none
- * are held out. */
-dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out);
-void dt_source_destroy(struct dt_source *source);
-
-/* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */
-dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
-dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out);
-
-/* What the survey made of text and of packed files lies in a file without a name, which the
- * processes of one host open by its place there. Other ranks of the host need no more than the
- * survey's bytes; of another host one rank copies the file, and the others open the copy. */
-struct dt_place {
-    int pid, fd;    /* fd -1: there is no file, and none is needed */
-    uint64_t id[2]; /* what its first bytes are */
-    uint64_t bytes;
-};
-struct dt_place dt_source_place(const struct dt_source *source);
-/* Whether the file is open here, or none is needed. */
-bool dt_source_is_here(const struct dt_source *source);
-/* Opens the file at a place. False: it is not to be seen here. */
-bool dt_source_attach(struct dt_source *source, const struct dt_place *place);
-/* Bytes of the file; and a copy of it, made from front to back. DT_EIO. */
-dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
-                             size_t length);
-dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length);
-
-uint64_t dt_source_rows(const struct dt_source *source); /* without held-out rows (train) */
-const struct dt_schema *dt_source_schema(const struct dt_source *source);
-/* Sparse entries of so many rows, at most. */
-uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows);
-/* CRC-32C over file base names, row counts and schema: does a resume see the same data? */
-uint32_t dt_source_crc(const struct dt_source *source);
-/* CRC-32C over records in their order: of text all of them, of other files 16 blocks spread over
- * each. The rank that has surveyed. DT_EIO. */
-dt_status dt_source_content(const struct dt_source *source, uint32_t *out);
-
-/* Labels or targets, and weights, of training rows in file order, without inputs: of all rows, or,
- * where there are more than a million or they are large, of blocks spread evenly over them. *out
- * owns its arrays until dt_source_targets_free. Not collective; the rank that has surveyed.
- * DT_EIO, DT_EFORMAT, DT_EMEMORY, DT_STOPPED. */
-dt_status dt_source_targets(const struct dt_source *source, struct dt_batch *out);
-void dt_source_targets_free(struct dt_batch *batch);
-
-/* ---- plan ----------------------------------------------------------------------------------- */
-
-/* Who draws what when: a pure function of the source's row counts, seed, number R of replicas and
- * batch B. Step t is number t mod T of epoch t div T and takes positions [iB, (i+1)B) of the epoch,
- * which belong to replicas in Webster's order: sample j of replica r has key (2j+1)/(2 s_r), ties
- * by r. Every step has B samples but the last of an epoch, and every sample comes once an epoch. */
-struct dt_plan;
-dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
-                         struct dt_plan **out);
-void dt_plan_destroy(struct dt_plan *plan);
-uint64_t dt_plan_samples(const struct dt_plan *plan);                   /* S */
-uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan);           /* T */
-uint64_t dt_plan_batch(const struct dt_plan *plan);                     /* B (S if the key is 0) */
-uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica); /* s_r */
-uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step);  /* over all replicas */
-
-/* What one replica draws at one step: `count` samples from number `begin` on of its order of
- * `epoch`. count may be 0. */
-struct dt_share {
-    uint64_t epoch, begin, count;
-};
-struct dt_share dt_plan_share(const struct dt_plan *plan, uint64_t step, int replica);
-/* No share of any replica and step is greater (the greatest may be one or two less). */
-uint64_t dt_plan_max_share(const struct dt_plan *plan);
-
-/* ---- loader --------------------------------------------------------------------------------- */
-
-/* The training rows of one rank's replicas: held in memory (8-bit data as 8 bits) if they fit
- * data.memory_mb, else streamed by a read-ahead thread, which keeps two windows a replica. The
- * order of a replica's samples never depends on which: it is a permutation of (seed, replica,
- * epoch) if the whole source fits data.memory_mb, else chunks in permuted order, shuffled within
- * windows. A window has as many rows as let two of each of the R replicas fit data.memory_mb, or
- * data.shuffle_window if that is less. */
-struct dt_loader;
-
-/* Replicas [first, first + count). loaders: of this rank, which share its data.memory_mb. max_rows:
- * greatest count of a dt_loader_read. step: where the run starts, so that read-ahead begins there.
- * Opens and (in memory) reads the files. Source and plan outlive the loader. DT_EIO, DT_EFORMAT as
- * dt_source_survey; DT_EMISMATCH: a file changed since the survey. */
-dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
-                           const struct dt_plan *plan, int first, int count, int loaders,
-                           int max_rows, uint64_t step, struct dt_loader **out);
-void dt_loader_destroy(struct dt_loader *loader);
-
-/* Samples [begin, begin + count) of a replica's order of an epoch, scaled and normalised:
- * out->x (count, features) and labels or targets, valid until the loader's next call. Calls for one
- * replica go forward; a jump is allowed and costs a seek. Does not allocate.
- * DT_EIO, DT_EFORMAT: streamed data could not be read. */
-dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
-                         int count, struct dt_batch *out);
-
-/* ---- table ---------------------------------------------------------------------------------- */
-
-/* Rows of a source in file order, for evaluation: in memory if rows [begin, end) fit a quarter of
- * data.memory_mb (beside it, the loader may hold all of that), else read as asked. The source
- * outlives the table. */
-struct dt_table;
-dt_status dt_table_create(const struct dt_config *config, const struct dt_source *source,
-                          uint64_t begin, uint64_t end, struct dt_table **out);
-void dt_table_destroy(struct dt_table *table);
-/* Rows [begin, begin + count), scaled and normalised; count <= DT_EVAL_CHUNK. Valid until the next
- * call. Ascending calls stream. */
-dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struct dt_batch *out);
-
-/* ---- rows from a stream --------------------------------------------------------------------- */
-
-/* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
- * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by data.format of `config`
- * if it is given, else by the first line that is neither blank nor a comment (of LIBSVM: # ...), nor
- * a number alone: a row of LIBSVM without entries, or one of CSV where the model takes one column.
- * CSV columns are found by the names of the header, if the schema has names and the first line is
- * one (data.header says so, if it is given); without a header they are the features alone, or stand
- * as data.label and data.ignore of `config` (the training's; may be NULL) say. Schema and config
- * outlive the rows; `in` stays the caller's, who must not have read from it. */
-struct dt_rows;
-dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
-                       const struct dt_config *config, struct dt_rows **out);
-void dt_rows_close(struct dt_rows *rows);
-/* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
- * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message (without the line);
- * reading goes on with the next row. Reading is over with DT_EMISMATCH: the header lacks columns of
- * the model, or the label cannot be told from the features; with DT_EIO. */
-dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
-/* The same for a schema whose categories are sparse: x (dense), and the row's entries, one a column
- * of categories in their order, into index and value (dt_schema_categories). */
-dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
-                              uint64_t *out_line, bool *out_end);
-/* Before the first row: dt_rows_next is to keep what stands in these columns of the input, or in
- * these members of its JSON objects, features or not: a comma-separated list of names. Rows that
- * have no names are then errors. DT_EMEMORY. */
-dt_status dt_rows_keep(struct dt_rows *rows, const char *names);
-/* What was kept of the last row, one text a name; the caller frees the texts and the list. NULL:
- * there are no names, or it was asked for already. */
-char **dt_rows_take_kept(struct dt_rows *rows);
-/* Whether input is there to read on; else the next row has to be waited for. */
-bool dt_rows_ready(const struct dt_rows *rows);
-
-/* ---- what a table holds --------------------------------------------------------------------- */
-
-/* Prints a CSV's columns (type, missing, distinct, range, first values), and to `lines`, which may
- * be `out` too, configuration lines that suit them; of the first 100 MB or so. config:
- * data.separator and data.label count. DT_EIO, DT_EFORMAT, DT_EMISMATCH: no such label. */
-dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines);
-/* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is
- * read, which dt_data_inspect says. */
-bool dt_data_is_table(const char *path);
-/* Whether the first training file is CSV. */
-bool dt_data_trains_on_table(const struct dt_config *config);
-
-/* ---- shard ---------------------------------------------------------------------------------- */
-
-/* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
- * f32 raw values, of pictures (rows, height, width, channels); /y; /label_names and /feature_names
- * if there are any). A table with texts, dates or gaps has no /x: its shards keep its columns with
- * their dictionaries, and a word a cell (src/data/columns.h), and are read as the table is. Rows
- * keep their weights. Memory stays within data.memory_mb whatever the size; OUT_DIR's disk holds
- * the data twice meanwhile. Held-out rows are in the shards too. DT_EUSAGE: more shards than rows.
- * DT_EIO: OUT_DIR not empty of shards, disk full; no partial shard is left. */
-dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
+#define DT_ARRAYS_INIT                                                                             \
+    {                                                                                              \
+        sizeof(struct dt_arrays), 0, 0, 0, NULL, NULL, NULL, NULL                                  \
+    }
 
 #ifdef __cplusplus
 }

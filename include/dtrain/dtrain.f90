@@ -8,7 +8,7 @@ module dtrain
     implicit none
     private
     public :: dtrain_train, dtrain_error, dtrain_predictor, dtrain_open, dtrain_predict, dtrain_close
-    public :: dtrain_features, dtrain_width
+    public :: dtrain_features, dtrain_width, dtrain_stop
 
     ! DT_EUSAGE, DT_STOPPED
     integer, parameter, public :: dtrain_usage = 1, dtrain_stopped = 9
@@ -24,6 +24,7 @@ module dtrain
 
     ! struct dt_arrays
     type, bind(c) :: c_arrays
+        integer(c_size_t) :: bytes = 0 ! its size
         integer(c_int64_t) :: rows = 0
         integer(c_int) :: features = 0, targets = 0
         type(c_ptr) :: x = c_null_ptr, label = c_null_ptr, target = c_null_ptr, weight = c_null_ptr
@@ -76,6 +77,8 @@ module dtrain
             real(c_float), intent(out) :: answer(*)
             integer(c_int) :: status
         end function
+        subroutine dt_stop_request() bind(c)
+        end subroutine
         function dt_error_text() bind(c) result(text)
             import
             type(c_ptr) :: text
@@ -107,6 +110,7 @@ contains
         if (present(target)) fit = fit .and. size(target, 2, c_int64_t) == size(x, 2, c_int64_t)
         call check(fit, 'dtrain_train: expected label(rows) or target(targets, rows) of x(features, rows)', status)
         if (status /= 0) return
+        rows%bytes = c_sizeof(rows)
         rows%rows = size(x, 2, c_int64_t)
         rows%features = size(x, 1)
         rows%x = c_loc(x)
@@ -119,6 +123,12 @@ contains
         if (status /= 0) return
         status = dt_train_arrays(world, settings // c_null_char, rows, c_null_ptr)
         call dt_world_destroy(world)
+    end subroutine
+
+    ! Asks for a stop: the training in progress, or the next one, saves a checkpoint and returns dtrain_stopped on
+    ! all ranks.
+    subroutine dtrain_stop()
+        call dt_stop_request()
     end subroutine
 
     ! Whether the sizes of a call are right, before anything reads them.

@@ -1,101 +1,45 @@
-/* predict: answers of a trained model. A predictor loads a model with all that belongs to it (how
- * features are scaled and normalised, the names of features and classes), and turns rows into
- * probabilities or values. `dtrain predict` and `dtrain serve` are made of it.
+/* predict: predictions of a trained model. A predictor has loaded a model with all that belongs to
+ * it: scaling, normalisation, names of features and classes. Not collective; needs no MPI.
  *
- * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a
- * time; several predictors may work side by side. The first that is opened settles the kernel
- * (dt_blas_settle): before others are opened in other threads, and not beside the start of a
- * training.
- * HDF5 is read by a process of its own, dtrain-hdf5. Opening the first file forks it, and it lives
- * as long as the program. So wait() for any child does not return, and pages that the program
- * writes later are there twice: open a model before large memory is filled. */
+ * One thread at a time may use a predictor. Several predictors may work in several threads once the
+ * first has been opened. HDF5 files are read by a child process, which the first open starts and
+ * which ends with the program: wait() for any child does not return meanwhile. Open a model before
+ * filling large memory. */
 #ifndef DTRAIN_PREDICT_H
 #define DTRAIN_PREDICT_H
 
 #include "dtrain/base.h"
-#include "dtrain/data.h"
-#include "dtrain/model.h"
-#include "dtrain/state.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A model that is open. To be read alone. */
-struct dt_predictor {
-    char *path;             /* of the file that was loaded */
-    struct dt_checkpoint file;  /* step, schema, configuration, parameters */
-    struct dt_model *model;
-    int classes;            /* 0: its answers are values, not of classes */
-    const char *answer;     /* the name of its answers: "probabilities" or "values" */
-    size_t features, width; /* numbers in a row, and in its answer: a probability a class, or a
-                             * value a target (train.loss=quantile: and quantile) */
-    size_t entries; /* of a row's sparse part, one a column of categories; 0: the network reads all
-                     * features as they are */
-    size_t numbers; /* of a row before those entries; the features, if there are none */
-    size_t chunk; /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what 64 MiB hold */
+struct dt_predictor;
 
-    /* The room's own: memory of the chunk of rows under way. */
-    struct dt_network *network;  /* NULL: nothing was answered so far */
-    float *x;                    /* (chunk, features) normalised rows */
-    float *dense, *value;        /* a batch of dense rows, of a model of sparse ones */
-    uint64_t *offsets;
-    uint32_t *index;
-    float *logits;               /* (DT_EVAL_CHUNK, nout) */
-    size_t x_room, dense_room, value_room, offsets_room, index_room;
-};
-
-/* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
- * dt_export_load has; *out is NULL then. */
+/* Opens a model file, a checkpoint, a version's directory, or the best model of a run directory.
+ * *out is NULL on failure. DT_EIO: there is none, or it cannot be read. DT_EFORMAT: not a model, or
+ * damaged. DT_EMEMORY. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
-/* The same, but its network is made with the first answer: for who reads in the model what kernel
- * to settle, or wants no answers. */
-dt_status dt_predictor_load(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 
-/* Members, for programs in other languages. */
-int dt_predictor_features(const struct dt_predictor *predictor);
+int dt_predictor_features(const struct dt_predictor *predictor); /* numbers in a row */
+/* Numbers in an answer: a probability for each class, or a value for each target (with
+ * train.loss=quantile for each target and quantile). */
 int dt_predictor_width(const struct dt_predictor *predictor);
-int dt_predictor_classes(const struct dt_predictor *predictor);
-/* Names; NULL where the training data had none, and for numbers beyond them. */
+int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: answers are values */
+/* Return a name, valid until close; NULL if the training data had none, or beyond the last. */
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number);
 
-/* Answers rows of features as they stand in data files.
+/* Answers rows of features as they are in data files.
  *   raw        (rows, features) row-major, before scaling and normalisation
  *   out        (rows, width) written: probabilities that add up to 1, or values
- *   out_class  (rows) written: the class with the greatest logit, the first of equals; may be NULL
- * Rows may be any number; a NaN in one gives NaN in its own answer alone.
- * DT_EMEMORY; DT_EMISMATCH: the model embeds texts that it hashes, and has no features for them, or
- * a row is not of one text in each column that it embeds. */
+ *   out_class  (rows) written: the most probable class, the first of equals; may be NULL
+ * A NaN in a row makes NaN in its own answer only.
+ * DT_EMEMORY. DT_EMISMATCH: the model reads texts that it hashes, or a row is not of one text in
+ * each column of texts. */
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class);
-
-/* Rows as the network takes them, scaled and normalised; zeros: none. */
-struct dt_inputs {
-    float *x;        /* (rows, numbers) */
-    uint32_t *index; /* (rows, entries) as is value; without any, if the model has none */
-    float *value;
-    size_t x_room, index_room, value_room;
-};
-/* Makes room for so many rows, with those that are there. DT_EMEMORY. */
-dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                            size_t rows);
-void dt_inputs_free(struct dt_inputs *inputs);
-/* The next row of a stream of the predictor's schema, as row `at`; else as dt_rows_next. */
-dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
-                         struct dt_rows *rows, uint64_t *out_line, bool *out_end);
-/* Answers any number of them, else as dt_predictor_rows. */
-dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
-                              size_t rows, float *out, int32_t *out_class);
-
-/* The same for a batch of at most DT_EVAL_CHUNK rows as dt_table_read gives it: scaled and
- * normalised, with a sparse part or without. */
-dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
-                             float *out, int32_t *out_class);
-
-/* DT_EFORMAT: an answer (width) is no finite number: the row, or a weight, is too large. */
-dt_status dt_predictor_check(const struct dt_predictor *predictor, const float *answer);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,5 @@
-/* serve: predictions over HTTP. A server has a model, answers TensorFlow Serving's REST
- * (/v1/models/NAME:predict) and the Open Inference Protocol v2 (/v2/models/NAME/infer), and takes
- * up new versions of the model as they appear. Not collective; MPI need not be initialised. */
+/* serve: predictions over HTTP, by TensorFlow Serving's REST (/v1/models/NAME:predict) and the Open
+ * Inference Protocol v2 (/v2/models/NAME/infer). Not collective; needs no MPI. */
 #ifndef DTRAIN_SERVE_H
 #define DTRAIN_SERVE_H
 
@@ -10,32 +9,39 @@
 extern "C" {
 #endif
 
+/* DT_SERVER_OPTIONS_INIT has the defaults of `dtrain serve`. */
 struct dt_server_options {
-    const char *host; /* address to listen on, "127.0.0.1"; "0.0.0.0" or "::" is the network */
+    size_t size;      /* sizeof(struct dt_server_options) */
+    const char *host; /* address to listen on; "0.0.0.0" or "::": open to the network */
     int port;         /* 0: any that is free */
-    const char *name; /* of the model in paths */
-    int connections;  /* at most so many at once; more are closed as they come */
+    const char *name; /* the model's name in paths */
+    int connections;  /* at the same time, at most; more are closed as they come */
     int max_rows;     /* of a request */
-    size_t max_body;  /* bytes of a request; all, and all answers, have 16 times as many */
+    size_t max_body;  /* bytes of a request; all requests, and all answers, have 16 times as many */
     int threads;      /* of matrix products */
-    /* For a request to arrive, an answer to be taken, a connection to be idle, a stop to answer. */
+    /* seconds for receiving a request, for sending an answer, for an idle connection, and for
+     * finishing requests at a stop */
     double timeout_secs;
 };
+#define DT_SERVER_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct dt_server_options), "127.0.0.1", 8501, "default", 256, 10000, 16u << 20, 1,  \
+            30                                                                                     \
+    }
 
 struct dt_server;
 
-/* Loads the model (as dt_predictor_open does) and listens. The options' texts outlive the server.
- * DT_EUSAGE: an option is missing or out of range; DT_EIO: the address is in use or is none; else
- * as dt_predictor_open. *out is NULL then. */
+/* Loads the model at a path (see dt_predictor_open) and listens. The options' texts must outlive
+ * the server. *out is NULL on failure. DT_EUSAGE: an option is missing or out of range. DT_EIO: the
+ * address is wrong or in use. Else as dt_predictor_open. */
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out);
 int dt_server_port(const struct dt_server *server);
-/* To be called about twice a second: takes up the model that the path stands for by now
- * (dt_model_find; a file that was written again is another one), which answers every request that
- * comes from then on, and closes connections that have been slow for too long. A model that cannot
- * be loaded is warned of, and passed over: for good if it is damaged, else until it can be. */
+/* Loads a new version of the model if the path has one, for later requests, and closes slow
+ * connections. Call it about twice a second. A model that cannot be loaded is warned of and left
+ * out. */
 void dt_server_poll(struct dt_server *server);
-/* Takes no more, answers what it has taken, and frees all. NULL is fine. */
+/* Answers the requests that have come, and frees all. NULL is fine. */
 void dt_server_stop(struct dt_server *server);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
  * readers' lock, computes, and under the updaters' lock writes the other buffer, which the readers' lock then
  * makes the newest one.
  * Prints one line: gradients a second and the sum of weights, a function of gradients and parameters alone. */
-#include "dtrain/async.h"
+#include "comm/async.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,17 +28,17 @@ struct bench {
 
 static void die(struct dt_world *world)
 {
-    if (world) dt_world_abort(world, DT_EUSAGE);
+    if (world) dt__world_abort(world, DT_EUSAGE);
     fprintf(stderr, "async_speed: %s\n", dt_error_text());
     exit(1);
 }
 
 static void compute(const struct bench *bench, const float *weights, float *grad)
 {
-    const double until = dt_clock_secs() + bench->secs;
+    const double until = dt__clock_secs() + bench->secs;
     for (size_t i = 0; i < bench->params; i++)
         grad[i] = 1.0f + 0.0f * weights[i];
-    while (dt_clock_secs() < until)
+    while (dt__clock_secs() < until)
         continue;
 }
 
@@ -72,30 +72,30 @@ static void run_slots(struct bench *bench)
     struct dt_async *async;
     struct dt_applied applied[64];
     if (dt_world_create(&world)) die(NULL);
-    dt_world_set_roles(world, false);
+    dt__world_set_roles(world, false);
     bench->workers = world->workers;
     bool *active = calloc((size_t)bench->workers, sizeof *active);
     if (!active) exit(1);
     memset(active, true, (size_t)bench->workers * sizeof *active);
     const struct dt_async_spec spec = {
         .params = bench->params, .update = update, .staleness = -1, .active = active};
-    if (dt_async_create(world, &spec, &async)) die(world);
-    dt_async_open(async, 0, bench->gradients, false);
-    dt_ranks_barrier(world->trainers);
-    double start = dt_clock_secs();
+    if (dt__async_create(world, &spec, &async)) die(world);
+    dt__async_start(async, 0, bench->gradients, false);
+    dt__ranks_barrier(world->trainers);
+    double start = dt__clock_secs();
     if (world->is_worker)
-        while (dt_async_begin(async)) {
-            const float *weights = dt_async_read(async);
-            compute(bench, weights, dt_async_grad(async));
-            dt_async_send(async, &(struct dt_note){.rows = 1});
+        while (dt__async_begin(async)) {
+            const float *weights = dt__async_read(async);
+            compute(bench, weights, dt__async_grad(async));
+            dt__async_send(async, &(struct dt_note){.rows = 1});
         }
     else
-        while (!dt_async_over(async))
-            (void)dt_async_serve(async, 64, applied);
-    dt_ranks_barrier(world->trainers);
-    if (world->is_bank) print(bench, dt_clock_secs() - start, dt_async_weights(async));
-    dt_async_destroy(async);
-    dt_world_end(world, DT_OK);
+        while (!dt__async_over(async))
+            (void)dt__async_serve(async, 64, applied);
+    dt__ranks_barrier(world->trainers);
+    if (world->is_bank) print(bench, dt__clock_secs() - start, dt__async_weights(async));
+    dt__async_destroy(async);
+    dt__world_end(world, DT_OK);
     free(active);
 }
 
@@ -151,7 +151,7 @@ static void run_lock(const struct bench *bench)
     pthread_mutexattr_init(&updaters);
     pthread_mutexattr_setpshared(&updaters, PTHREAD_PROCESS_SHARED);
     pthread_mutex_init(&shared->update_lock, &updaters);
-    double start = dt_clock_secs();
+    double start = dt__clock_secs();
     for (int w = 0; w < bench->workers; w++)
         if (fork() == 0) {
             work(bench, shared, buffer);
@@ -159,7 +159,7 @@ static void run_lock(const struct bench *bench)
         }
     while (wait(NULL) > 0)
         continue;
-    print(bench, dt_clock_secs() - start, buffer[shared->newest]);
+    print(bench, dt__clock_secs() - start, buffer[shared->newest]);
 }
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@
  * least; and the sum of weights behind it all, a function of widths, steps and where the workers are (a host sums in
  * place, and gradients are made once).
  * `make build/scripts/bench/exchange_speed` builds it; scale.sh runs it. */
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct bench {
 
 static void die(struct dt_world *world)
 {
-    if (world) dt_world_abort(world, DT_EUSAGE);
+    if (world) dt__world_abort(world, DT_EUSAGE);
     fprintf(stderr, "exchange_speed: %s\n", dt_error_text());
     exit(1);
 }
@@ -60,27 +60,27 @@ static int ask_nothing(void *arg)
 static void work(const struct bench *bench, uint64_t from, uint64_t until)
 {
     for (uint64_t step = from; step < until; step++) {
-        dt_exchange_begin(bench->exchange, step);
+        dt__exchange_begin(bench->exchange, step);
         for (int b = 0; b < bench->buckets; b++)
-            dt_exchange_need(bench->exchange, b);
+            dt__exchange_need(bench->exchange, b);
         for (int b = bench->buckets - 1; b >= 0; b--)
-            dt_exchange_ready(bench->exchange, b);
-        dt_exchange_end(bench->exchange, DT_ASK_NONE);
+            dt__exchange_ready(bench->exchange, b);
+        dt__exchange_end(bench->exchange, DT_ASK_NONE);
     }
-    dt_exchange_settle(bench->exchange);
+    dt__exchange_settle(bench->exchange);
 }
 
 /* Milliseconds a step of one span. */
 static double span(const struct bench *bench, int nth)
 {
     uint64_t steps = (uint64_t)bench->steps, from = steps * (uint64_t)nth, done;
-    dt_ranks_barrier(bench->world->trainers);
-    double start = dt_clock_secs();
+    dt__ranks_barrier(bench->world->trainers);
+    double start = dt__clock_secs();
     if (bench->world->is_worker)
         work(bench, from, from + steps);
     else
-        dt_exchange_serve(bench->exchange, from, from + steps, ask_nothing, NULL, &done);
-    return 1e3 * (dt_clock_secs() - start) / bench->steps;
+        dt__exchange_serve_span(bench->exchange, from, from + steps, ask_nothing, NULL, &done);
+    return 1e3 * (dt__clock_secs() - start) / bench->steps;
 }
 
 static void create(struct bench *bench, const char *how)
@@ -97,19 +97,19 @@ static void create(struct bench *bench, const char *how)
                                    .groups = replicas,
                                    .vectors = wire ? 2 : 1,
                                    .update = update_sgd};
-    if (dt_exchange_create(bench->world, &spec, &bench->exchange)) die(bench->world);
+    if (dt__exchange_create(bench->world, &spec, &bench->exchange)) die(bench->world);
     for (int v = 0; v < spec.vectors && bench->world->is_bank; v++)
-        memset(dt_exchange_vectors(bench->exchange)[v], 0, params * sizeof(float));
+        memset(dt__exchange_vectors(bench->exchange)[v], 0, params * sizeof(float));
     for (int r = 0; r < replicas && wire && bench->world->is_bank; r++)
-        memset(dt_exchange_error(bench->exchange, r), 0, params * sizeof(float));
+        memset(dt__exchange_error(bench->exchange, r), 0, params * sizeof(float));
     if (bench->world->is_worker) {
-        dt_deal_replicas(replicas, bench->world->worker, replicas, &first,
+        dt__replicas_assign(replicas, bench->world->worker, replicas, &first,
                           &count);
-        float *grad = dt_exchange_slot(bench->exchange, first).grad;
+        float *grad = dt__exchange_slot(bench->exchange, first).grad;
         for (size_t i = 0; i < params; i++)
             grad[i] = (float)(i % 1000) * 1e-3f - 0.5f * (float)first;
     }
-    dt_exchange_start(bench->exchange);
+    dt__exchange_start(bench->exchange);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
         (void)dt_fail(DT_EUSAGE, "expected WIDTHS STEPS SPANS");
         die(bench.world);
     }
-    dt_world_set_roles(bench.world, false);
+    dt__world_set_roles(bench.world, false);
     create(&bench, argc > 4 ? argv[4] : "auto");
     (void)span(&bench, 0); /* connections are made, buffers touched */
     for (int i = 0; i < bench.spans; i++)
@@ -141,12 +141,12 @@ int main(int argc, char **argv)
         const size_t params = bench.bucket_end[bench.buckets - 1];
         qsort(ms, (size_t)bench.spans, sizeof *ms, compare_doubles);
         for (size_t i = 0; i < params; i++)
-            total += (double)dt_exchange_vectors(bench.exchange)[0][i];
+            total += (double)dt__exchange_vectors(bench.exchange)[0][i];
         printf("hosts %d workers %d params %zu buckets %d median_ms %.3f least_ms %.3f sum %.9g\n",
                bench.world->hosts, bench.world->workers, params, bench.buckets,
                ms[bench.spans / 2], ms[0], total);
     }
-    dt_exchange_destroy(bench.exchange);
-    dt_world_end(bench.world, DT_OK);
+    dt__exchange_destroy(bench.exchange);
+    dt__world_end(bench.world, DT_OK);
     return 0;
 }

@@ -9,9 +9,9 @@
  *
  * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too.
  * `make build/scripts/bench/net_speed` builds it. */
-#include "dtrain/model.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,18 +49,18 @@ static struct dt_model_desc parse_widths(const char *text, const char *activatio
 static float *floats(size_t count, float low, float high)
 {
     float *values;
-    if (dt_alloc(count, sizeof *values, "values", &values)) die();
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, count, 0);
+    if (dt__alloc(count, sizeof *values, "values", &values)) die();
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, count, 0);
     for (size_t i = 0; i < count; i++)
-        values[i] = low + (high - low) * (float)dt_rng_uniform(&rng, i);
+        values[i] = low + (high - low) * (float)dt__rng_uniform(&rng, i);
     return values;
 }
 
 static double peak_seconds(const float *a, float *c)
 {
-    double start = dt_clock_secs();
+    double start = dt__clock_secs();
     dt__gemm(false, false, PEAK, PEAK, PEAK, a, a, false, c);
-    return dt_clock_secs() - start;
+    return dt__clock_secs() - start;
 }
 
 static double flops_of(const struct dt_model *model)
@@ -80,8 +80,8 @@ static void *copies_of(const struct dt_factored *matrix, int matrices, const flo
     void *copies = NULL;
     for (int i = 0; i < matrices; i++)
         bytes += matrix[i].copy_bytes;
-    if (bytes && dt_alloc(bytes, 1, "copies of weights", &copies)) die();
-    if (copies) dt_bf16_pack_all(matrix, matrices, weights, copies);
+    if (bytes && dt__alloc(bytes, 1, "copies of weights", &copies)) die();
+    if (copies) dt__bf16_pack_all(matrix, matrices, weights, copies);
     return copies;
 }
 
@@ -100,11 +100,11 @@ static double layer_seconds(const struct dt_tensor *weight, int rows)
     double best = 1e30;
     if (dt__bf16_create(nin, nout, rows, first, &bf16)) die();
     for (int round = 0; round < ROUNDS; round++) {
-        double start = dt_clock_secs();
+        double start = dt__clock_secs();
         if (dt__bf16_forward(bf16, rows, x, weights, copy, y) ||
             dt__bf16_backward(bf16, rows, y, false, grad, NULL, first ? NULL : dx))
             die();
-        double secs = dt_clock_secs() - start;
+        double secs = dt__clock_secs() - start;
         if (secs < best) best = secs;
     }
     dt__bf16_destroy(bf16);
@@ -131,29 +131,29 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     struct dt_network *network;
     struct dt_factored *matrix;
     const int precision = bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32;
-    if (dt_model_create(desc, &model) || dt_network_create(model, rows, precision, &network)) die();
+    if (dt__model_create(desc, &model) || dt__network_create(model, rows, precision, &network)) die();
     const size_t params_count = model->params;
     float *params = floats(params_count, 0.0f, 0.0f), *grad = floats(params_count, 0.0f, 0.0f);
     float *x = floats((size_t)rows * model->features, 0.0f, 1.0f);
     float *a = floats(PEAK * PEAK, -1.0f, 1.0f), *c = floats(PEAK * PEAK, 0.0f, 0.0f);
     int32_t *label;
-    if (dt_alloc((size_t)rows, sizeof *label, "labels", &label)) die();
+    if (dt__alloc((size_t)rows, sizeof *label, "labels", &label)) die();
     for (int r = 0; r < rows; r++)
         label[r] = r % (desc->nout > 1 ? desc->nout : 2);
-    dt_model_init(model, 1, params);
-    if (dt_alloc(model->layers, sizeof *matrix, "matrices", &matrix)) die();
-    void *copies = copies_of(matrix, dt_model_factored(model, precision, rows, matrix), params);
-    dt_network_set_copies(network, copies);
+    dt__model_init(model, 1, params);
+    if (dt__alloc(model->layers, sizeof *matrix, "matrices", &matrix)) die();
+    void *copies = copies_of(matrix, dt__model_factored(model, precision, rows, matrix), params);
+    dt__network_set_copies(network, copies);
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
-    const struct dt_rng key = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
+    const struct dt_rng key = dt__rng_make(1, DT_STREAM_DROPOUT, 0, 0);
     const double flops = flops_of(model) * rows;
     const int calls = 1 + (int)(1e9 / (flops + 1e5));
     double best = 1e30, peak = 1e30, loss;
     for (int round = 0; round < ROUNDS; round++) {
-        double start = dt_clock_secs();
+        double start = dt__clock_secs();
         for (int i = 0; i < calls; i++)
-            if (dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL)) die();
-        double secs = (dt_clock_secs() - start) / calls, gemm = peak_seconds(a, c);
+            if (dt__network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL)) die();
+        double secs = (dt__clock_secs() - start) / calls, gemm = peak_seconds(a, c);
         if (secs < best) best = secs;
         if (gemm < peak) peak = gemm;
     }
@@ -164,8 +164,8 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
            peak_rate * 1e-9);
     dt_free(label), dt_free(c), dt_free(a), dt_free(x), dt_free(grad), dt_free(params);
     dt_free(copies), dt_free(matrix);
-    dt_network_destroy(network);
-    dt_model_destroy(model);
+    dt__network_destroy(network);
+    dt__model_destroy(model);
 }
 
 int main(int argc, char **argv)
@@ -183,10 +183,10 @@ int main(int argc, char **argv)
     const char *kernel = getenv("OPENBLAS_CORETYPE"), *precision = getenv("PRECISION");
     const bool bf16 = precision && !strcmp(precision, "bf16");
     bool native;
-    if (bf16 && dt_bf16_settle(kernel ? kernel : "auto", &native)) die();
-    if (dt_blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
-    dt_blas_set_threads(1);
-    printf("kernel %s\n", dt_blas_kernel());
+    if (bf16 && dt__bf16_settle(kernel ? kernel : "auto", &native)) die();
+    if (dt__blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
+    dt__blas_set_threads(1);
+    printf("kernel %s\n", dt__blas_kernel());
     if (argc > 2) {
         desc =
             parse_widths(argv[1], argc > 3 ? argv[3] : "relu", argc > 4 ? argv[4] : NULL, layers);

@@ -2,8 +2,8 @@
  * its own (fork). The figure that shares of peak refer to.
  *
  *   sgemm_peak [CORES]      CORES: all by default. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too */
-#include "dtrain/model.h"
 #include "model/blas.h"
+#include "model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,9 +70,9 @@ int main(int argc, char **argv)
 {
     const long cores = argc > 1 ? strtol(argv[1], NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
     const char *kernel = getenv("OPENBLAS_CORETYPE");
-    if (dt_blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
-    dt_blas_set_threads(1);
-    printf("kernel %s\n", dt_blas_kernel());
+    if (dt__blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
+    dt__blas_set_threads(1);
+    printf("kernel %s\n", dt__blas_kernel());
     fflush(stdout);
     printf("cores 1 gflops %.1f\n", measure_all(1));
     if (cores > 1) printf("cores %ld gflops %.1f\n", cores, measure_all((int)cores));

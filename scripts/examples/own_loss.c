@@ -27,20 +27,22 @@ static double cost(void *arg, int n, const float *outputs, const float *targets,
 static dt_status train(struct dt_world *world, const char *run_dir, const struct dt_arrays *rows)
 {
     static double too_low = 9;
-    const struct dt_own_loss loss = {cost, &too_low};
-    const struct dt_train_options options = {.train = rows, .loss = &loss};
+    struct dt_train_options options = DT_TRAIN_OPTIONS_INIT;
     static const char *const settings[] = {"model.task=regress", "data.eval_fraction=0.1",
                                            "model.kind=linear",  "train.epochs=30",
                                            "train.lr=0.003",     "train.batch=100"};
-    struct dt_config config;
+    struct dt_config *config;
     char dir[4096];
+    options.train = rows;
+    options.loss = cost;
+    options.loss_arg = &too_low;
     snprintf(dir, sizeof dir, "run.dir=%s", run_dir);
-    dt_status status = dt_config_init(&config);
+    dt_status status = dt_config_create(&config);
     for (size_t i = 0; !status && i < sizeof settings / sizeof *settings; i++)
-        status = dt_config_set(&config, settings[i]);
-    if (!status) status = dt_config_set(&config, dir);
-    if (!status) status = dt_train(world, &config, &options); /* collective */
-    dt_config_free(&config);
+        status = dt_config_set(config, settings[i]);
+    if (!status) status = dt_config_set(config, dir);
+    if (!status) status = dt_train(world, config, &options); /* collective */
+    dt_config_destroy(config);
     return status;
 }
 
@@ -71,8 +73,11 @@ int main(int argc, char **argv)
         x[i] = (float)rand() / (float)RAND_MAX;
         target[i] = x[i] + (float)rand() / (float)RAND_MAX - 0.5f;
     }
-    const struct dt_arrays rows = {
-        .rows = ROWS, .features = 1, .targets = 1, .x = x, .target = target};
+    struct dt_arrays rows = DT_ARRAYS_INIT;
+    rows.rows = ROWS;
+    rows.features = rows.targets = 1;
+    rows.x = x;
+    rows.target = target;
     dt_log_set_level(DT_LOG_WARN);
     const char *run_dir = argc > 1 ? argv[1] : "run";
     dt_status status = dt_world_attach(&comm, 600, &world);

@@ -2,7 +2,7 @@
  *     cc predict.c $(pkg-config --cflags --libs dtrain) -o predict
  *     ./predict RUN_DIR rows.csv
  * One line a row: the class and its probability, or the values. */
-#include <dtrain/predict.h>
+#include <dtrain/dtrain.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,9 @@ int main(int argc, char **argv)
     }
     if (status) fprintf(stderr, "%s\n", dt_error_text());
     if (!status && !feof(in)) {
-        fprintf(stderr, "%s: expected rows of %d numbers\n", argv[2], features);
+        const char *first = dt_predictor_feature_name(predictor, 0); /* NULL: they have no names */
+        fprintf(stderr, "%s: expected rows of %d numbers%s%s\n", argv[2], features,
+                first ? ", the first is " : "", first ? first : "");
         status = DT_EFORMAT;
     }
     free(answer);

@@ -40,17 +40,20 @@ static dt_status train(struct dt_world *world, const char *run_dir, const struct
 {
     static const char *const settings[] = {"data.eval_fraction=0.1", "model.hidden=32", "train.epochs=30",
                                            "train.optimizer=adam",   "train.lr=0.01",   "train.batch=100"};
-    struct dt_train_options options = {
-        .train = rows, .record = print_record, .stop = wants_stop, .arg = questions};
-    struct dt_config config;
+    struct dt_train_options options = DT_TRAIN_OPTIONS_INIT;
+    struct dt_config *config;
     char dir[4096];
+    options.train = rows;
+    options.record = print_record;
+    options.stop = wants_stop;
+    options.arg = questions;
     snprintf(dir, sizeof dir, "run.dir=%s", run_dir);
-    dt_status status = dt_config_init(&config);
+    dt_status status = dt_config_create(&config);
     for (size_t i = 0; !status && i < sizeof settings / sizeof *settings; i++)
-        status = dt_config_set(&config, settings[i]);
-    if (!status) status = dt_config_set(&config, dir);
-    if (!status) status = dt_train(world, &config, &options); /* collective */
-    dt_config_free(&config);
+        status = dt_config_set(config, settings[i]);
+    if (!status) status = dt_config_set(config, dir);
+    if (!status) status = dt_train(world, config, &options); /* collective */
+    dt_config_destroy(config);
     return status;
 }
 
@@ -64,7 +67,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(comm, &rank);
     make_rows(x, label);
-    struct dt_arrays rows = {.rows = ROWS, .features = FEATURES, .x = x, .label = label};
+    struct dt_arrays rows = DT_ARRAYS_INIT;
+    rows.rows = ROWS;
+    rows.features = FEATURES;
+    rows.x = x;
+    rows.label = label;
     dt_log_set_level(DT_LOG_WARN);
     dt_status status = dt_world_attach(&comm, 600, &world);
     if (!status) {

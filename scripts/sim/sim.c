@@ -31,8 +31,8 @@
 
 #include "comm/exchange.h"
 #include "links.h"
+#include "model/model.h"
 #include "train/bank.h"
-#include "dtrain/model.h"
 
 #undef clock_gettime
 #undef nanosleep
@@ -339,17 +339,17 @@ void sim_exit(int code)
 
 /* ---- computing ------------------------------------------------------------------------------ */
 
-void __real_dt_exchange_need(struct dt_exchange *x, int bucket);
-void __wrap_dt_exchange_need(struct dt_exchange *x, int bucket);
-void __real_dt_exchange_ready(struct dt_exchange *x, int bucket);
-void __wrap_dt_exchange_ready(struct dt_exchange *x, int bucket);
-void __real_dt_exchange_advance(struct dt_exchange *x);
-void __wrap_dt_exchange_advance(struct dt_exchange *x);
-dt_status __real_dt_network_gradient(struct dt_network *network, const float *params,
+void __real_dt__exchange_need(struct dt_exchange *x, int bucket);
+void __wrap_dt__exchange_need(struct dt_exchange *x, int bucket);
+void __real_dt__exchange_ready(struct dt_exchange *x, int bucket);
+void __wrap_dt__exchange_ready(struct dt_exchange *x, int bucket);
+void __real_dt__exchange_work(struct dt_exchange *x);
+void __wrap_dt__exchange_work(struct dt_exchange *x);
+dt_status __real_dt__network_gradient(struct dt_network *network, const float *params,
                                      const struct dt_batch *batch, const struct dt_rng *dropout,
                                      bool accumulate, struct dt_slot slot, double *out_loss,
                                      const struct dt_network_hooks *hooks);
-dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *params,
+dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *params,
                                      const struct dt_batch *batch, const struct dt_rng *dropout,
                                      bool accumulate, struct dt_slot slot, double *out_loss,
                                      const struct dt_network_hooks *hooks);
@@ -363,41 +363,41 @@ static void compute(const struct dt_exchange *x, int bucket, int products)
     static uint64_t draws;
     double secs = rate > 0 ? products * rows * (double)(at.end - at.begin) / rate : 0;
     if (!draws)
-        late = dt_rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT, (uint64_t)x->world->rank, 0);
-    secs += setting("SIM_JITTER") * dt_rng_uniform(&late, draws++);
+        late = dt__rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT, (uint64_t)x->world->rank, 0);
+    secs += setting("SIM_JITTER") * dt__rng_uniform(&late, draws++);
     look_anew();
     pay_debt();
     take_processor(secs);
 }
 
-void __wrap_dt_exchange_need(struct dt_exchange *x, int bucket)
+void __wrap_dt__exchange_need(struct dt_exchange *x, int bucket)
 {
-    __real_dt_exchange_need(x, bucket);
+    __real_dt__exchange_need(x, bucket);
     compute(x, bucket, 1);
 }
 
-void __wrap_dt_exchange_ready(struct dt_exchange *x, int bucket)
+void __wrap_dt__exchange_ready(struct dt_exchange *x, int bucket)
 {
     compute(x, bucket, bucket > 0 ? 2 : 1);
     busy = true;
-    __real_dt_exchange_ready(x, bucket);
+    __real_dt__exchange_ready(x, bucket);
     busy = false;
 }
 
-void __wrap_dt_exchange_advance(struct dt_exchange *x)
+void __wrap_dt__exchange_work(struct dt_exchange *x)
 {
     busy = true;
-    __real_dt_exchange_advance(x);
+    __real_dt__exchange_work(x);
     busy = false;
 }
 
-dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *params,
+dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *params,
                                      const struct dt_batch *batch, const struct dt_rng *dropout,
                                      bool accumulate, struct dt_slot slot, double *out_loss,
                                      const struct dt_network_hooks *hooks)
 {
     if (!setting("SIM_FOLD"))
-        return __real_dt_network_gradient(network, params, batch, dropout, accumulate, slot,
+        return __real_dt__network_gradient(network, params, batch, dropout, accumulate, slot,
                                           out_loss, hooks);
     *out_loss = 0;
     const int buckets = (int)setting("SIM_BUCKETS");
@@ -408,16 +408,16 @@ dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *pa
     return DT_OK;
 }
 
-void __real_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
+void __real_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n);
-void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
+void __wrap_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n);
 
 /* The state that owners and errors have: before the first step and behind the last. */
-void __wrap_dt_ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
+void __wrap_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
                           float *first, size_t n)
 {
-    if (!setting("SIM_FOLD")) __real_dt_ranks_move(ranks, from, to_first, own, first, n);
+    if (!setting("SIM_FOLD")) __real_dt__ranks_move(ranks, from, to_first, own, first, n);
 }
 
 dt_status __real_dt__save(struct dt_bank *bank, bool at_end);

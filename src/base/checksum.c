@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* Remainders of the sixteen nibbles; polynomial 0x1EDC6F41, reflected. */
 static const uint32_t NIBBLE[16] = {
@@ -77,13 +77,13 @@ SSE42 static uint32_t crc32c_sse(uint32_t crc, const void *bytes, size_t length)
     return ~(uint32_t)sum;
 }
 
-uint32_t dt_crc32c(uint32_t crc, const void *bytes, size_t length)
+uint32_t dt__crc32c(uint32_t crc, const void *bytes, size_t length)
 {
     if (__builtin_cpu_supports("sse4.2")) return crc32c_sse(crc, bytes, length);
     return dt__crc32c_portable(crc, bytes, length);
 }
 #else
-uint32_t dt_crc32c(uint32_t crc, const void *bytes, size_t length)
+uint32_t dt__crc32c(uint32_t crc, const void *bytes, size_t length)
 {
     return dt__crc32c_portable(crc, bytes, length);
 }

@@ -1,5 +1,5 @@
 /* Clocks, sleep, and the progress that long work reports. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,22 +12,22 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double dt_clock_secs(void)
+double dt__clock_secs(void)
 {
     return seconds_of(CLOCK_MONOTONIC);
 }
 
-double dt_clock_cpu_secs(void)
+double dt__clock_cpu_secs(void)
 {
     return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-int64_t dt_clock_unix(void)
+int64_t dt__clock_unix(void)
 {
     return (int64_t)time(NULL);
 }
 
-void dt_sleep_secs(double secs)
+void dt__sleep_secs(double secs)
 {
     if (!(secs > 0)) return;
     struct timespec left = {(time_t)secs, (long)((secs - (double)(time_t)secs) * 1e9)};
@@ -37,12 +37,12 @@ void dt_sleep_secs(double secs)
 
 static _Atomic(dt_work_fn *) watcher;
 
-void dt_work_watch(dt_work_fn *report)
+void dt__work_watch(dt_work_fn *report)
 {
     atomic_store(&watcher, report);
 }
 
-void dt_work_progress(void)
+void dt__work_progress(void)
 {
     dt_work_fn *report = atomic_load(&watcher);
     if (report) report();

@@ -3,7 +3,7 @@
  * A function that fails sets one message of its thread and returns a status; who called it may put
  * before it what only he knows. The message is one line of clean text, whatever a file or a user
  * brought. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <string.h>
 

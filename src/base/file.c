@@ -1,6 +1,6 @@
 /* Paths, directories, and files written durably: a temporary file beside the place, written,
  * synced, verified, renamed, and the directory synced. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-bool dt_path_exists(const char *path)
+bool dt__path_exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
 }
 
-bool dt_path_is_dir(const char *path)
+bool dt__path_is_dir(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -34,21 +34,21 @@ static dt_status temporary_name(const char *path, char **out)
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return dt__fail_errno(path, "cannot get random bits");
-    return dt_format(out, "%s.tmp-%016llx", path, (unsigned long long)random);
+    return dt__format(out, "%s.tmp-%016llx", path, (unsigned long long)random);
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
-dt_status dt_dir_make(const char *path)
+dt_status dt__dir_make(const char *path)
 {
     char *copy;
     dt_status status = DT_OK;
-    DT_TRY(dt_strdup(path, &copy));
+    DT_TRY(dt__strdup(path, &copy));
     for (char *end = copy; end && !status;) {
         end = strchr(end + 1, '/');
         if (end) *end = '\0';
         int error = mkdir(copy, 0777) ? errno : 0;
-        if (error && !dt_path_is_dir(copy))
+        if (error && !dt__path_is_dir(copy))
             status = dt_fail(DT_EIO, "%s: cannot make the directory: %s", copy,
                              strerror(error == EEXIST ? ENOTDIR : error));
         if (end) *end = '/';
@@ -57,7 +57,7 @@ dt_status dt_dir_make(const char *path)
     return status;
 }
 
-dt_status dt_path_sync(const char *path)
+dt_status dt__path_sync(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return dt__fail_errno(path, "cannot open");
@@ -85,7 +85,7 @@ static mode_t umask_of_process(void)
 }
 
 /* The disk works on each part while the next one is copied, so that fsync has little left to do. */
-dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
+dt_status dt__fd_write(int fd, const char *path, const void *from, size_t length)
 {
     const char *bytes = from;
     for (off_t offset = lseek(fd, 0, SEEK_CUR); length > 0;) {
@@ -96,21 +96,21 @@ dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
         offset += written;
         bytes += written;
         length -= (size_t)written;
-        dt_work_progress();
+        dt__work_progress();
     }
     return DT_OK;
 }
 
-const char *dt_temporary_dir(void)
+const char *dt__temporary_dir(void)
 {
     const char *dir = getenv("TMPDIR");
     return dir && *dir ? dir : "/tmp";
 }
 
-dt_status dt_fd_temporary(const char *dir, int *out_fd)
+dt_status dt__fd_temporary(const char *dir, int *out_fd)
 {
     char *path;
-    DT_TRY(dt_format(&path, "%s/dtrain-XXXXXX", dir));
+    DT_TRY(dt__format(&path, "%s/dtrain-XXXXXX", dir));
     int fd = mkostemp(path, 02000000 /* O_CLOEXEC */);
     dt_status status = DT_OK;
     if (fd < 0)
@@ -122,8 +122,8 @@ dt_status dt_fd_temporary(const char *dir, int *out_fd)
     return status;
 }
 
-dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t length,
-                         uint64_t offset)
+dt_status dt__fd_write_at(int fd, const char *what, const void *bytes, size_t length,
+                          uint64_t offset)
 {
     const unsigned char *from = bytes;
     while (length) {
@@ -142,14 +142,14 @@ static dt_status move_into_place(const char *temporary, const char *path)
 {
     char *copy;
     if (rename(temporary, path)) return dt__fail_errno(path, "cannot rename into place");
-    DT_TRY(dt_strdup(path, &copy));
-    dt_status status = dt_path_sync(dirname(copy));
+    DT_TRY(dt__strdup(path, &copy));
+    dt_status status = dt__path_sync(dirname(copy));
     dt_free(copy);
     return status;
 }
 
-dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
-                           dt_file_verify_fn *verify, void *arg)
+dt_status dt__file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
+                            dt_file_verify_fn *verify, void *arg)
 {
     char *temporary; /* errors name the file that is wanted */
     struct stat info;
@@ -177,17 +177,17 @@ struct content {
 static dt_status fill_content(int fd, const char *path, void *arg)
 {
     const struct content *content = arg;
-    return dt_fd_write(fd, path, content->bytes, content->length);
+    return dt__fd_write(fd, path, content->bytes, content->length);
 }
 
-dt_status dt_file_write(const char *path, const void *bytes, size_t length,
-                        dt_file_verify_fn *verify, void *arg)
+dt_status dt__file_write(const char *path, const void *bytes, size_t length,
+                         dt_file_verify_fn *verify, void *arg)
 {
     struct content content = {bytes, length};
-    return dt_file_write_by(path, fill_content, &content, verify, arg);
+    return dt__file_write_by(path, fill_content, &content, verify, arg);
 }
 
-dt_status dt_file_link(const char *target, const char *link)
+dt_status dt__file_link(const char *target, const char *link)
 {
     char *temporary;
     DT_TRY(temporary_name(link, &temporary));
@@ -201,7 +201,7 @@ dt_status dt_file_link(const char *target, const char *link)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size)
+dt_status dt__file_open(const char *path, int *out_fd, uint64_t *out_size)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -218,7 +218,7 @@ dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size)
     return DT_OK;
 }
 
-dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset)
+dt_status dt__fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset)
 {
     for (char *at = to; length > 0;) {
         ssize_t got =
@@ -229,13 +229,13 @@ dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t
         at += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
-        dt_work_progress();
+        dt__work_progress();
     }
     return DT_OK;
 }
 
 /* Reads to the end, which a pipe only shows by ending. */
-dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
+dt_status dt__file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
 {
     char block[DT__READ_TEXT_BYTES];
     struct dt_text text = {0};
@@ -251,11 +251,11 @@ dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *
         else if ((size_t)got > limit - text.length)
             status = dt_fail(DT_EFORMAT, "%s: larger than %zu bytes", path, limit);
         else
-            status = dt_text_append(&text, block, (size_t)got);
+            status = dt__text_append(&text, block, (size_t)got);
     }
     close(fd);
     if (status) {
-        dt_text_free(&text);
+        dt__text_free(&text);
         return status;
     }
     memcpy(out_bytes, &text.data, sizeof text.data);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character;
  * control characters, which could drive a terminal, become '?'. Returns the length. */
@@ -88,7 +88,7 @@ double dt__lanes_sum(const double lane[8]);
  * later process with its number has begun at another time. 0: the system does not say. */
 uint64_t dt__process_start(long pid, char *out_state);
 
-/* The portable way, beside the one that dt_crc32c takes. */
+/* The portable way, beside the one that dt__crc32c takes. */
 uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length);
 
 /* Philox4x32-10 with the whole counter, as its published test vectors have it. */

@@ -9,7 +9,7 @@
 
 static int append(const char *bytes, size_t length, void *text)
 {
-    return dt_text_append(text, bytes, length) ? -1 : 0;
+    return dt__text_append(text, bytes, length) ? -1 : 0;
 }
 
 bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags)
@@ -24,15 +24,15 @@ json_t *dt__json_string(const char *value)
     if (string) return string;
     for (; *value; value++) /* it is not UTF-8 */
         if (*value & 0x80)
-            dt_text_add(&ascii, "\\x%02X", (unsigned char)*value);
+            dt__text_add(&ascii, "\\x%02X", (unsigned char)*value);
         else
-            dt_text_append(&ascii, value, 1);
+            dt__text_append(&ascii, value, 1);
     if (!ascii.status) string = json_string(ascii.data);
-    dt_text_free(&ascii);
+    dt__text_free(&ascii);
     return string;
 }
 
-dt_status dt_json_add_string(struct dt_text *text, const char *value)
+dt_status dt__json_add_string(struct dt_text *text, const char *value)
 {
     json_t *string = dt__json_string(value);
     if (!dt__json_add(text, string, 0))
@@ -44,121 +44,121 @@ dt_status dt_json_add_string(struct dt_text *text, const char *value)
 static dt_status add_real(struct dt_text *text, double value)
 {
     char buffer[DT_REAL_TEXT];
-    return dt_text_add(text, "%s", isfinite(value) ? dt_real_text(value, buffer) : "null");
+    return dt__text_add(text, "%s", isfinite(value) ? dt__real_text(value, buffer) : "null");
 }
 
-dt_status dt_json_add_float(struct dt_text *text, float value)
+dt_status dt__json_add_float(struct dt_text *text, float value)
 {
     char buffer[DT_REAL_TEXT];
-    if (!isfinite(value)) return dt_text_add(text, "null");
-    dt_float_text(value, buffer);
-    return dt_text_append(text, buffer, strlen(buffer));
+    if (!isfinite(value)) return dt__text_add(text, "null");
+    dt__float_text(value, buffer);
+    return dt__text_append(text, buffer, strlen(buffer));
 }
 
 static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        dt_text_add(text, "%s%llu", i ? "," : "[", (unsigned long long)values[i]);
-    return dt_text_add(text, n ? "]" : "[]");
+        dt__text_add(text, "%s%llu", i ? "," : "[", (unsigned long long)values[i]);
+    return dt__text_add(text, n ? "]" : "[]");
 }
 
-dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n)
+dt_status dt__json_add_floats(struct dt_text *text, const float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        dt_text_append(text, i ? "," : "[", 1);
-        dt_json_add_float(text, values[i]);
+        dt__text_append(text, i ? "," : "[", 1);
+        dt__json_add_float(text, values[i]);
     }
-    return dt_text_add(text, n ? "]" : "[]");
+    return dt__text_add(text, n ? "]" : "[]");
 }
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
 static void add_key(struct dt_json *json, const char *key)
 {
-    if (json->text.length > 1) dt_text_add(&json->text, ",");
-    dt_json_add_string(&json->text, key);
-    dt_text_add(&json->text, ":");
+    if (json->text.length > 1) dt__text_add(&json->text, ",");
+    dt__json_add_string(&json->text, key);
+    dt__text_add(&json->text, ":");
 }
 
-void dt_json_begin(struct dt_json *json)
+void dt__json_start(struct dt_json *json)
 {
-    dt_text_clear(&json->text);
-    dt_text_add(&json->text, "{");
+    dt__text_clear(&json->text);
+    dt__text_add(&json->text, "{");
 }
 
-void dt_json_int(struct dt_json *json, const char *key, int64_t value)
+void dt__json_int(struct dt_json *json, const char *key, int64_t value)
 {
     add_key(json, key);
-    dt_text_add(&json->text, "%lld", (long long)value);
+    dt__text_add(&json->text, "%lld", (long long)value);
 }
 
-void dt_json_real(struct dt_json *json, const char *key, double value)
+void dt__json_real(struct dt_json *json, const char *key, double value)
 {
     add_key(json, key);
     add_real(&json->text, value);
 }
 
-void dt_json_float(struct dt_json *json, const char *key, float value)
+void dt__json_float(struct dt_json *json, const char *key, float value)
 {
     add_key(json, key);
-    dt_json_add_float(&json->text, value);
+    dt__json_add_float(&json->text, value);
 }
 
-void dt_json_text(struct dt_json *json, const char *key, const char *value)
+void dt__json_text(struct dt_json *json, const char *key, const char *value)
 {
     add_key(json, key);
-    dt_json_add_string(&json->text, value);
+    dt__json_add_string(&json->text, value);
 }
 
-void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n)
+void dt__json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n)
 {
     add_key(json, key);
     add_counts(&json->text, values, n);
 }
 
-void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n)
+void dt__json_floats(struct dt_json *json, const char *key, const float *values, size_t n)
 {
     add_key(json, key);
-    dt_json_add_floats(&json->text, values, n);
+    dt__json_add_floats(&json->text, values, n);
 }
 
-void dt_json_reals(struct dt_json *json, const char *key, const double *values, size_t n)
+void dt__json_reals(struct dt_json *json, const char *key, const double *values, size_t n)
 {
     add_key(json, key);
     for (size_t i = 0; i < n; i++) {
-        dt_text_add(&json->text, i ? "," : "[");
+        dt__text_add(&json->text, i ? "," : "[");
         add_real(&json->text, values[i]);
     }
-    dt_text_add(&json->text, n ? "]" : "[]");
+    dt__text_add(&json->text, n ? "]" : "[]");
 }
 
-void dt_json_texts(struct dt_json *json, const char *key, char *const *values, size_t n)
+void dt__json_texts(struct dt_json *json, const char *key, char *const *values, size_t n)
 {
     add_key(json, key);
     for (size_t i = 0; i < n; i++) {
-        dt_text_add(&json->text, i ? "," : "[");
-        dt_json_add_string(&json->text, values[i]);
+        dt__text_add(&json->text, i ? "," : "[");
+        dt__json_add_string(&json->text, values[i]);
     }
-    dt_text_add(&json->text, n ? "]" : "[]");
+    dt__text_add(&json->text, n ? "]" : "[]");
 }
 
-void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int classes)
+void dt__json_confusion(struct dt_json *json, const uint64_t *confusion, int classes)
 {
     const size_t n = (size_t)classes;
     add_key(json, "confusion");
     for (size_t i = 0; i < n; i++) {
-        dt_text_add(&json->text, i ? "," : "[");
+        dt__text_add(&json->text, i ? "," : "[");
         add_counts(&json->text, confusion + i * n, n);
     }
-    dt_text_add(&json->text, n ? "]" : "[]");
+    dt__text_add(&json->text, n ? "]" : "[]");
 }
 
-dt_status dt_json_end(struct dt_json *json)
+dt_status dt__json_end(struct dt_json *json)
 {
-    return dt_text_add(&json->text, "}");
+    return dt__text_add(&json->text, "}");
 }
 
-void dt_json_free(struct dt_json *json)
+void dt__json_free(struct dt_json *json)
 {
-    dt_text_free(&json->text);
+    dt__text_free(&json->text);
 }

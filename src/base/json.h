@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* The text as a JSON string; in one that is not UTF-8 each byte beyond ASCII becomes a text such as
  * \xE9. NULL: no memory. */

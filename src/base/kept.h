@@ -3,11 +3,11 @@
 #ifndef BASE_KEPT_H
 #define BASE_KEPT_H
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 struct dt__kept;
 
-/* dt_alloc of a block of the list (NULL: an empty one). */
+/* dt__alloc of a block of the list (NULL: an empty one). */
 dt_status dt__keep(struct dt__kept **kept, size_t count, size_t size, const char *what,
                    void *out_pointer);
 /* Frees all blocks; the list is empty behind it. */

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #define DT__POINTER(prefix, name) __typeof__(prefix##name) *name;
 #define DT__NAME(prefix, name) DT__QUOTED(prefix##name),

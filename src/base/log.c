@@ -1,7 +1,7 @@
 /* The log: lines to stderr, or to the program's own sink, and a progress line on a terminal.
  *
  * A line is one write(), so that lines of ranks that share a terminal do not mix. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ void dt_log_set_level(enum dt_log_level level)
     logger.level = level;
 }
 
-enum dt_log_level dt_log_get_level(void)
+enum dt_log_level dt__log_get_level(void)
 {
     return logger.level;
 }
@@ -72,14 +72,14 @@ static void put_line(enum dt_log_level level, const char *format, va_list args)
         va_end(args);                                                                              \
     }
 
-LOG(dt_error, DT_LOG_ERROR)
-LOG(dt_warn, DT_LOG_WARN)
-LOG(dt_info, DT_LOG_INFO)
-LOG(dt_debug, DT_LOG_DEBUG)
+LOG(dt__error, DT_LOG_ERROR)
+LOG(dt__warn, DT_LOG_WARN)
+LOG(dt__info, DT_LOG_INFO)
+LOG(dt__debug, DT_LOG_DEBUG)
 
 /* ---- progress line -------------------------------------------------------------------------- */
 
-void dt_log_progress(const char *text)
+void dt__log_progress(const char *text)
 {
     char line[256];
     if (logger.sink || (!text && !logger.progress)) return;
@@ -91,7 +91,7 @@ void dt_log_progress(const char *text)
 }
 
 /* mpirun reads its ranks' stderr through a pipe, and hands the bytes on as they are. */
-bool dt_log_is_terminal(void)
+bool dt__log_is_terminal(void)
 {
     char path[64];
     if (isatty(STDERR_FILENO)) return true;

@@ -1,7 +1,7 @@
 /* Memory and text on the heap: sizes are checked for overflow before they are allocated, and what
  * is missing is an error with the thing's name. Every allocation of the library goes through
  * aligned_alloc here: one seam for fault injection. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,25 @@
 /* Large ones ask for huge pages: rows drawn at random from 700 MB cost 75 ns instead of 95. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
 
-bool dt_size_mul(size_t a, size_t b, size_t *out)
+dt_status dt__options_read(void *to, size_t known, const void *from, const char *name)
+{
+    enum { MOST = 4096 }; /* beyond it the size is garbage */
+    const unsigned char *bytes = from;
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    if (size < sizeof size || size > MOST)
+        return dt_fail(DT_EUSAGE, "struct %s: its size is %zu: expected its _INIT macro", name,
+                       size);
+    for (size_t i = known; i < size; i++)
+        if (bytes[i])
+            return dt_fail(DT_EUSAGE, "struct %s: a member is set that dtrain %s does not know",
+                           name, DT_VERSION);
+    memset(to, 0, known);
+    memcpy(to, from, size < known ? size : known);
+    return DT_OK;
+}
+
+bool dt__size_mul(size_t a, size_t b, size_t *out)
 {
     size_t product;
     if (__builtin_mul_overflow(a, b, &product)) return false;
@@ -29,7 +47,7 @@ bool dt_size_mul(size_t a, size_t b, size_t *out)
     return true;
 }
 
-bool dt_size_add(size_t a, size_t b, size_t *out)
+bool dt__size_add(size_t a, size_t b, size_t *out)
 {
     size_t sum;
     if (__builtin_add_overflow(a, b, &sum)) return false;
@@ -37,13 +55,13 @@ bool dt_size_add(size_t a, size_t b, size_t *out)
     return true;
 }
 
-dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointer)
+dt_status dt__alloc(size_t count, size_t size, const char *what, void *out_pointer)
 {
     size_t bytes, padded;
     void *pointer = NULL;
-    bool sized = dt_size_mul(count, size, &bytes);
+    bool sized = dt__size_mul(count, size, &bytes);
     size_t alignment = sized && bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
-    if (sized && dt_size_add(bytes ? bytes : 1, alignment - 1, &padded)) {
+    if (sized && dt__size_add(bytes ? bytes : 1, alignment - 1, &padded)) {
         padded -= padded % alignment;
         pointer = aligned_alloc(alignment, padded);
     }
@@ -56,14 +74,14 @@ dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointe
     return DT_OK;
 }
 
-dt_status dt_grow(void *pointer, size_t *capacity, size_t need, size_t size, const char *what)
+dt_status dt__grow(void *pointer, size_t *capacity, size_t need, size_t size, const char *what)
 {
     if (need <= *capacity) return DT_OK;
     size_t wanted;
-    if (!dt_size_mul(*capacity, 2, &wanted) || wanted < need) wanted = need;
+    if (!dt__size_mul(*capacity, 2, &wanted) || wanted < need) wanted = need;
     void *old, *grown;
     memcpy(&old, pointer, sizeof old);
-    DT_TRY(dt_alloc(wanted, size, what, &grown));
+    DT_TRY(dt__alloc(wanted, size, what, &grown));
     if (*capacity) memcpy(grown, old, *capacity * size);
     dt_free(old);
     memcpy(pointer, &grown, sizeof grown);
@@ -85,9 +103,9 @@ dt_status dt__keep(struct dt__kept **kept, size_t count, size_t size, const char
 {
     struct dt__kept *block;
     size_t bytes;
-    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, sizeof *block, &bytes))
+    if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, sizeof *block, &bytes))
         bytes = SIZE_MAX;
-    DT_TRY(dt_alloc(bytes, 1, what, &block));
+    DT_TRY(dt__alloc(bytes, 1, what, &block));
     block->next = *kept;
     *kept = block++;
     memcpy(out_pointer, &block, sizeof block);
@@ -106,7 +124,7 @@ void dt__kept_free(struct dt__kept **kept)
 
 /* Before the memory. */
 struct backing {
-    _Alignas(ALIGNMENT) size_t bytes; /* mapped; 0: of dt_alloc */
+    _Alignas(ALIGNMENT) size_t bytes; /* mapped; 0: of dt__alloc */
 };
 
 /* NULL: no file to be had. */
@@ -115,9 +133,9 @@ static void *backing_map(const char *beside, size_t bytes)
     void *memory = MAP_FAILED;
     char *path, *dir;
     int fd;
-    if (dt_strdup(beside, &path)) return NULL;
+    if (dt__strdup(beside, &path)) return NULL;
     dir = dirname(path);
-    if (dt_fd_temporary(dir, &fd) == DT_OK) {
+    if (dt__fd_temporary(dir, &fd) == DT_OK) {
         errno = posix_fallocate(fd, 0, (off_t)bytes); /* no SIGBUS later on */
         if (!errno) memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory == MAP_FAILED) (void)dt__fail_errno(dir, "no room for a file");
@@ -125,34 +143,35 @@ static void *backing_map(const char *beside, size_t bytes)
     }
     dt_free(path);
     if (memory != MAP_FAILED) return memory;
-    dt_warn("%s; taking %.0f MB of memory", dt_error_text(), (double)bytes / 1e6);
+    dt__warn("%s; taking %.0f MB of memory", dt_error_text(), (double)bytes / 1e6);
     return NULL;
 }
 
-bool dt_is_backed(size_t bytes)
+bool dt__is_backed(size_t bytes)
 {
     enum { PART = 16 };
-    return bytes >= LARGE && (double)bytes >= dt_memory_limit() / PART;
+    return bytes >= LARGE && (double)bytes >= dt__memory_limit() / PART;
 }
 
-dt_status dt_alloc_backed(const char *beside, size_t count, size_t size, const char *what,
-                          void *out_pointer)
+dt_status dt__alloc_backed(const char *beside, size_t count, size_t size, const char *what,
+                           void *out_pointer)
 {
     struct backing *backing = NULL;
     size_t bytes;
-    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, sizeof *backing, &bytes))
+    if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, sizeof *backing, &bytes))
         bytes = SIZE_MAX;
-    if (beside && bytes < SIZE_MAX / 2 && dt_is_backed(bytes)) backing = backing_map(beside, bytes);
+    if (beside && bytes < SIZE_MAX / 2 && dt__is_backed(bytes))
+        backing = backing_map(beside, bytes);
     if (backing)
         backing->bytes = bytes;
     else
-        DT_TRY(dt_alloc(bytes, 1, what, &backing));
+        DT_TRY(dt__alloc(bytes, 1, what, &backing));
     backing++;
     memcpy(out_pointer, &backing, sizeof backing);
     return DT_OK;
 }
 
-void dt_free_backed(void *pointer)
+void dt__free_backed(void *pointer)
 {
     if (!pointer) return;
     struct backing *backing = (struct backing *)pointer - 1;
@@ -178,7 +197,7 @@ static double group_limit(const char *root, const char *path, const char *file)
     }
 }
 
-double dt_memory_limit(void)
+double dt__memory_limit(void)
 {
     double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     struct rlimit space;
@@ -207,14 +226,14 @@ static dt_status text_reserve(struct dt_text *text, size_t more)
 {
     size_t need;
     if (text->status) return text->status;
-    if (!dt_size_add(text->length, more, &need) || !dt_size_add(need, 1, &need))
+    if (!dt__size_add(text->length, more, &need) || !dt__size_add(need, 1, &need))
         text->status = dt_fail(DT_EMEMORY, "out of memory for text");
     else
-        text->status = dt_grow(&text->data, &text->capacity, need, 1, "text");
+        text->status = dt__grow(&text->data, &text->capacity, need, 1, "text");
     return text->status;
 }
 
-dt_status dt_text_append(struct dt_text *text, const void *bytes, size_t length)
+dt_status dt__text_append(struct dt_text *text, const void *bytes, size_t length)
 {
     DT_TRY(text_reserve(text, length));
     if (length) memcpy(text->data + text->length, bytes, length);
@@ -259,7 +278,7 @@ static dt_status text_add_args(struct dt_text *text, const char *format, va_list
     return status;
 }
 
-dt_status dt_text_add(struct dt_text *text, const char *format, ...)
+dt_status dt__text_add(struct dt_text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -268,13 +287,13 @@ dt_status dt_text_add(struct dt_text *text, const char *format, ...)
     return status;
 }
 
-void dt_text_clear(struct dt_text *text)
+void dt__text_clear(struct dt_text *text)
 {
     text->length = 0;
     text->status = DT_OK;
 }
 
-dt_status dt_text_end(struct dt_text *text, char **out)
+dt_status dt__text_end(struct dt_text *text, char **out)
 {
     const struct dt_text ended = *text;
     *text = (struct dt_text){0};
@@ -285,30 +304,30 @@ dt_status dt_text_end(struct dt_text *text, char **out)
     return ended.status;
 }
 
-void dt_text_free(struct dt_text *text)
+void dt__text_free(struct dt_text *text)
 {
     dt_free(text->data);
     *text = (struct dt_text){0};
 }
 
-dt_status dt_strdup(const char *text, char **out)
+dt_status dt__strdup(const char *text, char **out)
 {
-    return dt_format(out, "%s", text);
+    return dt__format(out, "%s", text);
 }
 
-dt_status dt_format(char **out, const char *format, ...)
+dt_status dt__format(char **out, const char *format, ...)
 {
     struct dt_text text = {0};
     va_list args;
     va_start(args, format);
     (void)text_add_args(&text, format, args);
     va_end(args);
-    return dt_text_end(&text, out);
+    return dt__text_end(&text, out);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-double dt_real_read(const char *text, char **end)
+double dt__real_read(const char *text, char **end)
 {
     const locale_t before = dt__point_begin();
     const double value = strtod(text, end);
@@ -330,12 +349,12 @@ static const char *real_text(double value, bool is_float, char buffer[DT_REAL_TE
     return buffer;
 }
 
-const char *dt_real_text(double value, char buffer[DT_REAL_TEXT])
+const char *dt__real_text(double value, char buffer[DT_REAL_TEXT])
 {
     return real_text(value, false, buffer);
 }
 
-const char *dt_float_text(float value, char buffer[DT_REAL_TEXT])
+const char *dt__float_text(float value, char buffer[DT_REAL_TEXT])
 {
     return real_text((double)value, true, buffer);
 }

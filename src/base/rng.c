@@ -1,7 +1,7 @@
 /* Random numbers and permutations without state: pure functions of a key and a counter. */
+#include "base/base.h"
 #include "base/clones.h"
 #include "base/limits.h"
-#include "dtrain/base.h"
 
 #include <math.h>
 
@@ -49,7 +49,7 @@ static uint32_t high(uint64_t value)
 
 /* Two links of a chain: the seed's key turns (stream, a) into a key and half a counter; those turn
  * b into the key. */
-struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
+struct dt_rng dt__rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
 {
     const uint32_t seed_key[2] = {low(seed), high(seed)};
     const uint32_t first[4] = {low(a), high(a), (uint32_t)stream, 0};
@@ -60,7 +60,7 @@ struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint
     return (struct dt_rng){{out[0], out[1]}};
 }
 
-void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
+void dt__rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
 {
     const uint32_t words[4] = {low(counter), high(counter), 0, 0};
     dt__philox(rng->key, words, out);
@@ -79,12 +79,12 @@ static void philox_lanes(const uint32_t key[2], uint64_t counter, uint32_t out[4
         out[0] = c0[l], out[1] = c1[l], out[2] = c2[l], out[3] = c3[l];
 }
 
-void dt_rng_blocks(const struct dt_rng *rng, uint64_t counter, size_t count, uint32_t *out)
+void dt__rng_blocks(const struct dt_rng *rng, uint64_t counter, size_t count, uint32_t *out)
 {
     for (; count >= LANES; count -= LANES, counter += LANES, out += (size_t)4 * LANES)
         philox_lanes(rng->key, counter, out);
     for (; count; count--, counter++, out += 4)
-        dt_rng_block(rng, counter, out);
+        dt__rng_block(rng, counter, out);
 }
 
 static uint64_t join(const uint32_t words[2])
@@ -97,22 +97,22 @@ static double unit(uint64_t bits)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-uint64_t dt_rng_u64(const struct dt_rng *rng, uint64_t index)
+uint64_t dt__rng_u64(const struct dt_rng *rng, uint64_t index)
 {
     uint32_t words[4];
-    dt_rng_block(rng, index / 2, words);
+    dt__rng_block(rng, index / 2, words);
     return join(words + 2 * (index % 2));
 }
 
-double dt_rng_uniform(const struct dt_rng *rng, uint64_t index)
+double dt__rng_uniform(const struct dt_rng *rng, uint64_t index)
 {
-    return unit(dt_rng_u64(rng, index));
+    return unit(dt__rng_u64(rng, index));
 }
 
-double dt_rng_normal(const struct dt_rng *rng, uint64_t index)
+double dt__rng_normal(const struct dt_rng *rng, uint64_t index)
 {
     uint32_t words[4];
-    dt_rng_block(rng, index, words);
+    dt__rng_block(rng, index, words);
     double radius = sqrt(-2.0 * log(1.0 - unit(join(words)))); /* 1 - u: never log 0 */
     return radius * cos(2.0 * 3.14159265358979323846 * unit(join(words + 2)));
 }
@@ -125,7 +125,7 @@ double dt_rng_normal(const struct dt_rng *rng, uint64_t index)
  * elements is 30 to 100 times its degrees of freedom), so a small n walks through 256. */
 enum { LEAST_BITS = 8 };
 
-void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
+void dt__perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
 {
     int bits = LEAST_BITS;
     while (bits < 63 && (uint64_t)1 << bits < n)
@@ -134,7 +134,7 @@ void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
     perm->high_bits = bits / 2;
     perm->low_bits = bits - bits / 2;
     for (int round = 0; round < DT_PERM_ROUNDS; round++)
-        perm->key[round] = dt_rng_u64(&rng, (uint64_t)round);
+        perm->key[round] = dt__rng_u64(&rng, (uint64_t)round);
 }
 
 /* Finalizer of MurmurHash3 (Appleby, public domain): each input bit flips half of the output
@@ -146,7 +146,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-uint64_t dt_perm_at(const struct dt_perm *perm, uint64_t index)
+uint64_t dt__perm_at(const struct dt_perm *perm, uint64_t index)
 {
     const uint64_t low_mask = (UINT64_C(1) << perm->low_bits) - 1;
     const uint64_t high_mask = (UINT64_C(1) << perm->high_bits) - 1;

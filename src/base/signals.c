@@ -10,7 +10,7 @@
  *
  * Threads inherit the mask and the floating-point control register of who starts them, those of
  * MPI, OpenMP and OpenBLAS too. */
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <math.h>
@@ -50,19 +50,19 @@ void dt_stop_request(void)
     atomic_compare_exchange_strong(&stop_since, &none, now_ns());
 }
 
-void dt_stop_clear(void)
+void dt__stop_clear(void)
 {
     if (!atomic_load(&signals_ask)) atomic_store(&stop_since, 0);
 }
 
-bool dt_stop_requested(void)
+bool dt__stop_requested(void)
 {
     return atomic_load_explicit(&stop_since, memory_order_relaxed) != 0;
 }
 
-dt_status dt_stop_check(void)
+dt_status dt__stop_check(void)
 {
-    return dt_stop_requested() ? dt_fail(DT_STOPPED, "stopped on request") : DT_OK;
+    return dt__stop_requested() ? dt_fail(DT_STOPPED, "stopped on request") : DT_OK;
 }
 
 /* ---- who takes signals ---------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void all_but_faults(sigset_t *set)
         sigdelset(set, faults[i]);
 }
 
-void dt_stop_block(bool block)
+void dt__stop_block(bool block)
 {
     sigset_t set;
     stop_signals(&set);
@@ -113,7 +113,7 @@ dt_status dt_stop_install(void)
     signal(SIGPIPE, SIG_IGN);
     all_but_faults(&set);
     pthread_sigmask(SIG_SETMASK, &set, NULL);
-    DT_TRY(dt_thread_start(&thread, "signals", take_signals, NULL));
+    DT_TRY(dt__thread_start(&thread, "signals", take_signals, NULL));
     pthread_detach(thread);
     atomic_store(&signals_ask, true);
     return DT_OK;
@@ -132,7 +132,7 @@ static void end_now(int number)
     _exit(atomic_load(&code_at_end));
 }
 
-void dt_exit_within(double secs, dt_status status, const char *line)
+void dt__exit_within(double secs, dt_status status, const char *line)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -164,7 +164,7 @@ static void *alternate_stack_make(void)
     return stack.ss_sp;
 }
 
-void dt_signals_move_handlers(void)
+void dt__signals_move_handlers(void)
 {
     struct sigaction action;
     stack_t stack;
@@ -199,7 +199,7 @@ uint64_t dt__process_start(long pid, char *out_state)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-void dt_denormals_flush(void)
+void dt__denormals_flush(void)
 {
 #if defined(__x86_64__)
     enum { FLUSH_TO_ZERO = 1 << 15, DENORMALS_ARE_ZERO = 1 << 6 };
@@ -215,7 +215,7 @@ void dt__floats_begin(fenv_t *out_before)
 {
     fegetenv(out_before);
     fesetenv(FE_DFL_ENV);
-    dt_denormals_flush();
+    dt__denormals_flush();
 }
 
 void dt__floats_end(const fenv_t *before)
@@ -236,7 +236,7 @@ static void *thread_body(void *arg)
     dt_free(arg);
     snprintf(name, sizeof name, "dt %s", start.name);
     pthread_setname_np(pthread_self(), name);
-    dt_denormals_flush();
+    dt__denormals_flush();
     void *stack = alternate_stack_make();
     void *result = start.body(start.arg);
     sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
@@ -244,11 +244,11 @@ static void *thread_body(void *arg)
     return result;
 }
 
-dt_status dt_thread_start(pthread_t *out, const char *name, dt_thread_fn *body, void *arg)
+dt_status dt__thread_start(pthread_t *out, const char *name, dt_thread_fn *body, void *arg)
 {
     struct thread_start *start;
     sigset_t set, before;
-    DT_TRY(dt_alloc(1, sizeof *start, "a thread", &start));
+    DT_TRY(dt__alloc(1, sizeof *start, "a thread", &start));
     *start = (struct thread_start){name, body, arg};
     all_but_faults(&set);
     pthread_sigmask(SIG_SETMASK, &set, &before);

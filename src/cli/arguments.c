@@ -5,7 +5,7 @@
 #include "base/internal.h"
 #include "cli/cli.h"
 #include "config/option.h"
-#include "dtrain/data.h"
+#include "data/data.h"
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ void cli_take_log_level(int *argc, char **argv)
                            : !strcmp(argv[i], "-v") ? "debug"
                                                     : NULL;
         if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
-        const int level = word ? dt_config_word_index("error|warn|info|debug", word) : -1;
+        const int level = word ? dt__config_word_index("error|warn|info|debug", word) : -1;
         if (level >= 0)
             dt_log_set_level((enum dt_log_level)level);
         else
@@ -52,7 +52,7 @@ static dt_status table_refuse(const char *path, int count, char **arguments)
     struct dt_text keys = {0};
     dt_status status = DT_OK;
     for (int i = 0; i < count && !status; i++)
-        if (is_assignment(arguments[i])) status = dt_text_add(&keys, " %s", arguments[i]);
+        if (is_assignment(arguments[i])) status = dt__text_add(&keys, " %s", arguments[i]);
     if (!status)
         status =
             dt_fail(DT_EUSAGE,
@@ -60,7 +60,7 @@ static dt_status table_refuse(const char *path, int count, char **arguments)
                     "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first%s` "
                     "trains on it",
                     path, path, path, keys.length ? keys.data : "");
-    dt_text_free(&keys);
+    dt__text_free(&keys);
     return status;
 }
 
@@ -70,24 +70,24 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
     for (int i = 0; i < count; i++) {
         const char *path = arguments[i];
         if (is_assignment(path)) continue;
-        if (path[0] == '-' && !dt_path_exists(path))
+        if (path[0] == '-' && !dt__path_exists(path))
             return dt_fail(DT_EUSAGE,
                            "%s: not a flag; there are --log=error|warn|info|debug, -q and -v; see "
                            "dtrain --help",
                            path);
         const char *near = command_near(path);
         const struct dt__option *option;
-        if (!dt_path_exists(path) && !dt__option_find(path, &option))
+        if (!dt__path_exists(path) && !dt__option_find(path, &option))
             return dt_fail(DT_EUSAGE, "%s: expected %s=VALUE", path, path);
-        if (!dt_path_exists(path))
+        if (!dt__path_exists(path))
             return dt_fail(DT_EUSAGE, "%s: no such file, and no command of this name; %s%s%s", path,
                            *near ? "did you mean " : "see dtrain --help", near, *near ? "?" : "");
         const dt_status status = dt_config_read_file(config, path);
-        if (status && dt_data_is_table(path)) return table_refuse(path, count, arguments);
+        if (status && dt__data_is_table(path)) return table_refuse(path, count, arguments);
         DT_TRY(status);
     }
     for (int i = 0; i < count; i++)
-        if (is_assignment(arguments[i])) DT_TRY(dt_config_set_for(config, command, arguments[i]));
+        if (is_assignment(arguments[i])) DT_TRY(dt__config_set_for(config, command, arguments[i]));
     return DT_OK;
 }
 
@@ -100,42 +100,42 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     bool native;
     if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
     *model = (struct cli_model){0};
-    DT_GUARD(dt_predictor_load(argv[1], &model->predictor));
-    DT_GUARD(dt_config_init(config));
+    DT_GUARD(dt__predictor_load(argv[1], &model->predictor));
+    DT_GUARD(dt__config_init(config));
     DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
     memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
     for (int i = 2; i < argc; i++) {
-        if (!is_assignment(argv[i]) && dt_path_exists(argv[i]))
+        if (!is_assignment(argv[i]) && dt__path_exists(argv[i]))
             DT_GUARD(
                 dt_fail(DT_EUSAGE, "%s: expected data.eval=%s%s", argv[i], argv[i],
                         strcmp(argv[0], "predict") ? "" : ", or rows from standard input: < FILE"));
-        DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
+        DT_GUARD(dt__config_set_for(config, argv[0], argv[i]));
     }
-    if (dt_config_is_given(config, "data.eval")) {
+    if (dt__config_is_given(config, "data.eval")) {
         /* Of other files than the run's own neither its labels, its held-out rows nor how many of
          * them it measured are theirs. */
         if (!*config->data.eval)
             DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
-        if (!dt_config_is_given(config, "data.eval_labels"))
+        if (!dt__config_is_given(config, "data.eval_labels"))
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
-        if (!dt_config_is_given(config, "eval.batches"))
+        if (!dt__config_is_given(config, "eval.batches"))
             DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }
     /* The run's own kernel, unless the arguments name one: then it has to be that. What a run in
      * bf16 settles decides on its convolutions in f32, too. */
     if (config->run.precision == DT_PRECISION_BF16)
-        (void)dt_bf16_settle(config->run.kernel, &native);
-    (void)dt_bf16_settle(NULL, &native);
-    status = dt_blas_settle(config->run.kernel);
-    if (status == DT_EUSAGE && !dt_config_is_given(config, "run.kernel")) {
-        dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
-                model->predictor->path, config->run.kernel, dt_blas_kernel());
+        (void)dt__bf16_settle(config->run.kernel, &native);
+    (void)dt__bf16_settle(NULL, &native);
+    status = dt__blas_settle(config->run.kernel);
+    if (status == DT_EUSAGE && !dt__config_is_given(config, "run.kernel")) {
+        dt__warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
+                 model->predictor->path, config->run.kernel, dt__blas_kernel());
         status = DT_OK;
     }
     DT_GUARD(status);
-    dt_blas_set_threads((int)config->run.threads);
-    if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->predictor->path);
+    dt__blas_set_threads((int)config->run.threads);
+    if (dt__path_is_dir(argv[1])) dt__info("%s: %s", argv[0], model->predictor->path);
 done:
     if (status) cli_model_close(model);
     return status;
@@ -143,15 +143,15 @@ done:
 
 void cli_model_close(struct cli_model *model)
 {
-    dt_config_free(&model->config);
+    dt__config_free(&model->config);
     dt_predictor_close(model->predictor);
 }
 
 dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, struct dt_source **out)
 {
     const dt_status status =
-        dt_source_survey(&model->config, part, &model->predictor->file.schema, out);
-    const bool named = dt_config_is_given(&model->config, "data.eval");
+        dt__source_survey(&model->config, part, &model->predictor->file.schema, out);
+    const bool named = dt__config_is_given(&model->config, "data.eval");
     if (status == DT_EIO && !named)
         return dt_fail_prefix(status, "the data of the run, whose paths are looked up from here: ");
     if (status || *out) return status;
@@ -164,11 +164,11 @@ dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length)
     bool quoted = false;
     for (size_t i = 0; i < length; i++)
         quoted |= strchr(",;\"\r\n", cell[i]) != NULL;
-    if (!quoted) return dt_text_append(line, cell, length);
-    DT_TRY(dt_text_append(line, "\"", 1));
+    if (!quoted) return dt__text_append(line, cell, length);
+    DT_TRY(dt__text_append(line, "\"", 1));
     for (size_t i = 0; i < length; i++)
-        DT_TRY(dt_text_append(line, cell[i] == '"' ? "\"\"" : &cell[i], cell[i] == '"' ? 2 : 1));
-    return dt_text_append(line, "\"", 1);
+        DT_TRY(dt__text_append(line, cell[i] == '"' ? "\"\"" : &cell[i], cell[i] == '"' ? 2 : 1));
+    return dt__text_append(line, "\"", 1);
 }
 
 int cli_text_width(const char *text)

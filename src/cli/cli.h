@@ -5,10 +5,10 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "dtrain/base.h"
-#include "dtrain/config.h"
-#include "dtrain/data.h"
-#include "dtrain/predict.h"
+#include "base/base.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "predict/predict.h"
 
 /* argv[0] is the command's name, argv[1] to argv[argc - 1] are its arguments, argv[argc] is NULL.
  * main writes the error message of a status, and flushes stdout. */
@@ -40,7 +40,7 @@ struct cli_model {
     struct dt_predictor *predictor;
     struct dt_config config; /* as the model was made, and the arguments over it */
 };
-/* From argv[1], as dt_predictor_load has it, and options behind it. */
+/* From argv[1], as dt__predictor_load has it, and options behind it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
 void cli_model_close(struct cli_model *model);
 /* Its held-out rows, or data.eval's. DT_EUSAGE: it has none. */

@@ -7,8 +7,8 @@
 
 #include "base/internal.h"
 #include "cli/cli.h"
-#include "dtrain/report.h"
 #include "report/history.h"
+#include "report/report.h"
 
 enum column { RUN, METRIC, BEST, AT_STEP, STEPS, SPEED, WALL, STATUS, COLUMNS };
 static const char *const TITLES[COLUMNS] = {"run",   "metric",    "best",      "at step",
@@ -39,9 +39,9 @@ struct comparison {
 static bool path_is_stray(const char *path)
 {
     char *records;
-    if (dt_format(&records, "%s/metrics.jsonl", path)) return false;
+    if (dt__format(&records, "%s/metrics.jsonl", path)) return false;
     const bool stray =
-        dt_path_exists(path) && !dt_path_exists(records) && (errno == ENOENT || errno == ENOTDIR);
+        dt__path_exists(path) && !dt__path_exists(records) && (errno == ENOENT || errno == ENOTDIR);
     dt_free(records);
     return stray;
 }
@@ -142,7 +142,7 @@ static const char *cell_text(const struct comparison *comparison, size_t row, si
     if (text) return text;
     double value = run->number[column];
     if (isnan(value)) return exact ? "" : "-";
-    if (exact) return dt_real_text(value, buffer);
+    if (exact) return dt__real_text(value, buffer);
     if (column == BEST)
         snprintf(buffer, DT_REAL_TEXT, "%.5g", value);
     else
@@ -207,16 +207,16 @@ static dt_status csv_print(const struct comparison *comparison)
     struct dt_text line = {0};
     char buffer[DT_REAL_TEXT];
     for (size_t r = 0; r <= comparison->count && !line.status; r++) {
-        dt_text_clear(&line);
+        dt__text_clear(&line);
         for (size_t c = 0; c < comparison->columns; c++) {
             const char *cell = cell_text(comparison, r, c, true, buffer);
-            if (c) dt_text_append(&line, ",", 1);
+            if (c) dt__text_append(&line, ",", 1);
             cli_csv_add(&line, cell, strlen(cell));
         }
         if (!line.status) puts(line.data);
     }
     const dt_status status = line.status;
-    dt_text_free(&line);
+    dt__text_free(&line);
     return status;
 }
 
@@ -226,18 +226,18 @@ static dt_status json_print(const struct comparison *comparison)
     dt_status status = DT_OK;
     for (size_t r = 0; r < comparison->count && !status; r++) {
         const struct run *run = &comparison->runs[r];
-        dt_json_begin(&json);
+        dt__json_start(&json);
         for (size_t c = 0; c < comparison->columns; c++) {
             const char *key = comparison->key[c];
             if (c < COLUMNS && !run->text[c])
-                dt_json_real(&json, key, run->number[c]);
+                dt__json_real(&json, key, run->number[c]);
             else
-                dt_json_text(&json, key, c < COLUMNS ? run->text[c] : run_option(run, key));
+                dt__json_text(&json, key, c < COLUMNS ? run->text[c] : run_option(run, key));
         }
-        status = dt_json_end(&json);
+        status = dt__json_end(&json);
         if (!status) puts(json.text.data);
     }
-    dt_json_free(&json);
+    dt__json_free(&json);
     return status;
 }
 
@@ -250,7 +250,7 @@ dt_status cmd_compare(int argc, char **argv)
     enum { TABLE, CSV, JSON } form = TABLE;
     bool strays = false;
     dt_status status = DT_OK, failed = DT_OK;
-    DT_TRY(dt_alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
+    DT_TRY(dt__alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--csv")) {
             form = CSV;
@@ -259,7 +259,7 @@ dt_status cmd_compare(int argc, char **argv)
         } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
         } else if (path_is_stray(argv[i])) {
-            dt_warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
+            dt__warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
             strays = true;
         } else if ((status = run_add(&comparison, argv[i])) && !failed) {
             /* The others are shown all the same. */

@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 #include "data/text.h"
-#include "dtrain/report.h"
-#include "dtrain/train.h"
+#include "report/report.h"
+#include "train/train.h"
 
 /* The scores of several numeric targets; of very many, as fields are, none. */
 enum { MOST_TARGETS = 64 };
@@ -36,7 +36,7 @@ static dt_status targets_score(struct result *result, const struct dt_metrics *m
     const struct dt_schema *schema = &result->predictor->file.schema;
     int *n = &result->ntargets;
     if (schema->targets < 2 || schema->targets > MOST_TARGETS) return DT_OK;
-    while (*n < schema->targets && dt_metrics_target(metrics, *n, &result->target[*n]))
+    while (*n < schema->targets && dt__metrics_target(metrics, *n, &result->target[*n]))
         ++*n;
     return schema->label_column ? dt__names_split(schema->label_column, &result->names) : DT_OK;
 }
@@ -51,28 +51,28 @@ static dt_status result_print_json(const struct result *result)
     struct dt_json json = {0};
     char name[24];
     double rmse[MOST_TARGETS], r2[MOST_TARGETS];
-    dt_json_begin(&json);
-    dt_json_int(&json, "step", (int64_t)file->step);
-    dt_json_metrics(&json, &result->values);
+    dt__json_start(&json);
+    dt__json_int(&json, "step", (int64_t)file->step);
+    dt__json_metrics(&json, &result->values);
     if (result->predictor->classes == 2)
-        dt_json_text(&json, "positive", class_name(result, 1, name));
+        dt__json_text(&json, "positive", class_name(result, 1, name));
     if (result->confusion) {
-        dt_json_confusion(&json, result->confusion, (int)classes);
+        dt__json_confusion(&json, result->confusion, (int)classes);
         if (file->schema.label_names)
-            dt_json_texts(&json, "labels", file->schema.label_names, classes);
-        dt_json_reals(&json, "class_precision", scores->precision, classes);
-        dt_json_reals(&json, "class_recall", scores->recall, classes);
-        dt_json_reals(&json, "class_f1", scores->f1, classes);
+            dt__json_texts(&json, "labels", file->schema.label_names, classes);
+        dt__json_reals(&json, "class_precision", scores->precision, classes);
+        dt__json_reals(&json, "class_recall", scores->recall, classes);
+        dt__json_reals(&json, "class_f1", scores->f1, classes);
     }
     for (size_t i = 0; i < targets; i++)
         rmse[i] = result->target[i].rmse, r2[i] = result->target[i].r2;
     if (targets) {
-        dt_json_reals(&json, "target_rmse", rmse, targets);
-        dt_json_reals(&json, "target_r2", r2, targets);
+        dt__json_reals(&json, "target_rmse", rmse, targets);
+        dt__json_reals(&json, "target_r2", r2, targets);
     }
-    dt_status status = dt_json_end(&json);
+    dt_status status = dt__json_end(&json);
     if (!status) puts(json.text.data);
-    dt_json_free(&json);
+    dt__json_free(&json);
     return status;
 }
 
@@ -161,7 +161,7 @@ static void result_print_table(const struct result *result)
     double value;
     printf("step %llu, %.0f rows\n", (unsigned long long)result->predictor->file.step,
            result->values.rows);
-    for (int i = 0; dt_metric_at(i, &result->values, &name, &value); i++)
+    for (int i = 0; dt__metric_at(i, &result->values, &name, &value); i++)
         if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
     if (result->confusion) classes_print(result);
     if (result->ntargets) targets_print(result);
@@ -181,16 +181,16 @@ dt_status cmd_eval(int argc, char **argv)
     result.predictor = model.predictor;
     const struct dt_model *network = model.predictor->model;
     DT_GUARD(cli_model_survey(&model, DT_PART_EVAL, &source));
-    DT_GUARD(dt_metrics_create(network, &metrics));
-    const uint64_t chunks = dt_measure_chunks(&model.config, source);
-    DT_GUARD(dt_measure_create(&model.config, source, network, 0, chunks, &measure));
+    DT_GUARD(dt__metrics_create(network, &metrics));
+    const uint64_t chunks = dt__measure_chunks(&model.config, source);
+    DT_GUARD(dt__measure_create(&model.config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)
-        DT_GUARD(dt_measure_add(measure, model.predictor->file.params, c, metrics));
-    result.confusion = dt_metrics_confusion(metrics);
-    dt_metrics_values(metrics, &result.values);
+        DT_GUARD(dt__measure_add(measure, model.predictor->file.params, c, metrics));
+    result.confusion = dt__metrics_confusion(metrics);
+    dt__metrics_values(metrics, &result.values);
     if (result.confusion)
-        DT_GUARD(dt_class_scores_make(result.confusion, (size_t)model.predictor->classes,
-                                      &result.scores));
+        DT_GUARD(dt__class_scores_make(result.confusion, (size_t)model.predictor->classes,
+                                       &result.scores));
     DT_GUARD(targets_score(&result, metrics));
     if (isatty(STDOUT_FILENO) && !model.config.eval.json)
         result_print_table(&result);
@@ -199,9 +199,9 @@ dt_status cmd_eval(int argc, char **argv)
 done:
     dt__names_free(result.names.items, result.names.count);
     dt_free(result.scores.precision);
-    dt_measure_destroy(measure);
-    dt_metrics_destroy(metrics);
-    dt_source_destroy(source);
+    dt__measure_destroy(measure);
+    dt__metrics_destroy(metrics);
+    dt__source_destroy(source);
     cli_model_close(&model);
     return status;
 }

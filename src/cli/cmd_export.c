@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "dtrain/onnx.h"
+#include "predict/onnx.h"
 
 dt_status cmd_export(int argc, char **argv)
 {
@@ -11,9 +11,9 @@ dt_status cmd_export(int argc, char **argv)
     const char *out = argv[2], *dot = strrchr(out, '.');
     if (!dot || strcmp(dot, ".onnx") != 0)
         return dt_fail(DT_EUSAGE, "%s: expected a name that ends in .onnx", out);
-    DT_TRY(dt_predictor_load(argv[1], &predictor));
-    if (dt_path_is_dir(argv[1])) dt_info("export: %s", predictor->path);
-    dt_status status = dt_onnx_write(predictor, out);
+    DT_TRY(dt__predictor_load(argv[1], &predictor));
+    if (dt__path_is_dir(argv[1])) dt__info("export: %s", predictor->path);
+    dt_status status = dt__onnx_write(predictor, out);
     dt_predictor_close(predictor);
     return status;
 }

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "dtrain/data.h"
-#include "dtrain/state.h"
+#include "data/data.h"
+#include "state/state.h"
 
 /* What a run of the preset takes, roughly: seconds of a step beside its products, and a parameter;
  * products a second of a core; MB of a rank without data. */
@@ -18,10 +18,10 @@ static const uint64_t MOST_BYTES = UINT64_C(256) << 20; /* of a table that is re
 /* At most: it stops once nothing gets better. */
 static void run_print(const struct dt_config *config, const struct dt_source *source, FILE *out)
 {
-    const struct dt_schema *schema = dt_source_schema(source);
-    const double rows = (double)dt_source_rows(source), batch = (double)config->train.batch;
+    const struct dt_schema *schema = dt__source_schema(source);
+    const double rows = (double)dt__source_rows(source), batch = (double)config->train.batch;
     const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), features = schema->features;
-    const double texts = schema->dense < features ? dt_schema_categories(schema) : 0;
+    const double texts = schema->dense < features ? dt__schema_categories(schema) : 0;
     int width = 0;
     sscanf(config->model.hidden, "%d", &width); /* and half as wide */
     const double vector = config->model.embedding ? (double)config->model.embedding : 1;
@@ -45,21 +45,21 @@ static dt_status lines_try(const char *lines, FILE *out)
     struct dt_source *source = NULL;
     char *keys = NULL;
     dt_status status;
-    DT_TRY(dt_config_init(&config));
+    DT_TRY(dt__config_init(&config));
     DT_GUARD(dt_config_read_text(&config, "inspect", lines));
-    DT_GUARD(dt_config_settle(&config, true));
-    DT_GUARD(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
-    const struct dt_schema *schema = dt_source_schema(source);
-    DT_GUARD(dt_config_settle_by_data(&config, dt_source_rows(source), schema->features,
-                                      schema->dense < schema->features, true));
-    DT_GUARD(dt_config_preset_text(&config, &keys));
+    DT_GUARD(dt__config_settle(&config, true));
+    DT_GUARD(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    const struct dt_schema *schema = dt__source_schema(source);
+    DT_GUARD(dt__config_settle_by_data(&config, dt__source_rows(source), schema->features,
+                                       schema->dense < schema->features, true));
+    DT_GUARD(dt__config_preset_text(&config, &keys));
     fprintf(out, "; run.preset=table sets %s (see `dtrain options run.preset`)\n", keys);
     run_print(&config, source, out);
 done:
     if (status) fprintf(out, "; these lines do not train yet: %s\n", dt_error_text());
     dt_free(keys);
-    dt_source_destroy(source);
-    dt_config_free(&config);
+    dt__source_destroy(source);
+    dt__config_free(&config);
     return DT_OK;
 }
 
@@ -70,7 +70,7 @@ static dt_status table_inspect(const struct dt_config *config, const char *path,
     struct stat info;
     FILE *proposed = open_memstream(&lines, &length);
     if (!proposed) return dt_fail(DT_EMEMORY, "out of memory for the lines that a table needs");
-    dt_status status = dt_data_inspect(config, path, out, proposed);
+    dt_status status = dt__data_inspect(config, path, out, proposed);
     if (fclose(proposed) && !status)
         status = dt_fail(DT_EMEMORY, "out of memory for the lines that a table needs");
     if (!status) fputs(lines, out);
@@ -85,10 +85,10 @@ dt_status cmd_inspect(int argc, char **argv)
 {
     struct dt_config config;
     int files = 0;
-    DT_TRY(dt_config_init(&config));
+    DT_TRY(dt__config_init(&config));
     dt_status status = DT_OK;
     for (int i = 1; i < argc && !status; i++) {
-        if (!strchr(argv[i], '=') || dt_path_exists(argv[i]))
+        if (!strchr(argv[i], '=') || dt__path_exists(argv[i]))
             argv[++files] = argv[i];
         else if (strncmp(argv[i], "data.", 5))
             status = dt_fail(DT_EUSAGE, "inspect: %s: expected data.KEY=VALUE", argv[i]);
@@ -99,11 +99,11 @@ dt_status cmd_inspect(int argc, char **argv)
         status = dt_fail(DT_EUSAGE, "inspect: expected a file or a run directory");
     for (int i = 1; i <= files && !status; i++) {
         if (i > 1) printf("\n");
-        if (dt_data_is_table(argv[i]))
+        if (dt__data_is_table(argv[i]))
             status = table_inspect(&config, argv[i], stdout);
         else
-            status = dt_inspect(argv[i], stdout);
+            status = dt__inspect(argv[i], stdout);
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
     return status;
 }

@@ -26,11 +26,11 @@
 #include "base/internal.h"
 #include "cli/cli.h"
 #include "cli/hosts.h"
+#include "comm/comm.h"
 #include "data/input.h"
-#include "dtrain/comm.h"
-#include "dtrain/history.h"
-#include "dtrain/report.h"
-#include "dtrain/state.h"
+#include "report/history.h"
+#include "report/report.h"
+#include "state/state.h"
 
 /* That mpirun may take to end behind the job's error line or its own, and behind the last rank of
  * this host: it waits for ever for a host whose link is cut, and at times for a lock of its own
@@ -76,7 +76,7 @@ static bool begins_job(const char *argument)
     if (!strncmp(argument, "/dev/fd/", 8)) return true; /* <(command), which is refused */
     if (argument[equals] == '=') return memchr(argument, '.', equals) != NULL;
     if (length > 4 && !strcmp(argument + length - 4, ".ini")) return true;
-    FILE *file = dt_file_open(argument, &fd, &size) ? NULL : fdopen(fd, "r");
+    FILE *file = dt__file_open(argument, &fd, &size) ? NULL : fdopen(fd, "r");
     while (file && fgets(line, sizeof line, file) && strchr("#;\r\n", line[strspn(line, " \t")]))
         ;
     if (file) fclose(file);
@@ -120,27 +120,27 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     static const char agent[] = "plm_rsh_agent|-launcher-exec|--launcher-exec";
     struct cli_hosts *hosts = &launch->hosts;
     int i = 1;
-    hosts->hydra = !dt_world_is_open_mpi();
+    hosts->hydra = !dt__world_is_open_mpi();
     hosts->agent = getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXEC" : "OMPI_MCA_plm_rsh_agent");
     hosts->agent_args =
         getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
-    DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
+    DT_TRY(dt__alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
-        if (dt_config_word_index("-np|-n|--np|-c", argv[i]) >= 0) {
+        if (dt__config_word_index("-np|-n|--np|-c", argv[i]) >= 0) {
             DT_TRY(take_count(argv[i], argv[i + 1], 1, &launch->np));
         } else if (!strcmp(argv[i], "--restarts")) {
             DT_TRY(take_count(argv[i], argv[i + 1], 0, &launch->restarts));
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
-        } else if (dt_config_word_index("-wdir|--wdir|-wd|--wd", argv[i]) >= 0) {
+        } else if (dt__config_word_index("-wdir|--wdir|-wd|--wd", argv[i]) >= 0) {
             return dt_fail(DT_EUSAGE,
                            "launch %s: expected `cd` before it: launch looks for the "
                            "run directory, too",
                            argv[i]);
-        } else if (dt_config_word_index(hostfile, argv[i]) >= 0 && argv[i + 1]) {
+        } else if (dt__config_word_index(hostfile, argv[i]) >= 0 && argv[i + 1]) {
             hosts->file = argv[i + 1];
         } else {
-            if (dt_config_word_index(agent, argv[i]) >= 0) hosts->agent = argv[i + 1];
+            if (dt__config_word_index(agent, argv[i]) >= 0) hosts->agent = argv[i + 1];
             if (!strcmp(argv[i], "plm_rsh_args")) hosts->agent_args = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;
@@ -164,7 +164,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     if (length < 0) return dt_fail(DT_EIO, "/proc/self/exe: %s", strerror(errno));
     for (i = 0; i < launch->arguments; i++)
         DT_TRY(files_expect("", launch->argument[i]));
-    DT_TRY(dt_config_init(&launch->config));
+    DT_TRY(dt__config_init(&launch->config));
     DT_TRY(cli_configure(&launch->config, "train", launch->arguments, launch->argument));
     DT_TRY(files_expect("data.train=", launch->config.data.train));
     return files_expect("data.eval=", launch->config.data.eval);
@@ -315,15 +315,15 @@ static void hosts_look(struct launch *launch, pid_t pid)
 {
     struct cli_hosts *hosts = &launch->hosts;
     int come;
-    if (!launch->looking && dt_clock_secs() >= launch->look_at) {
+    if (!launch->looking && dt__clock_secs() >= launch->look_at) {
         launch->looking = !cli_hosts_ask(hosts);
-        launch->look_at = dt_clock_secs() + launch->grow_secs;
+        launch->look_at = dt__clock_secs() + launch->grow_secs;
     }
     if (!launch->looking || !cli_hosts_answered(hosts, &come)) return;
     launch->looking = false;
     if (come <= 0 || launch->asked) return;
-    dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
-            hosts->answering + come, hosts->count);
+    dt__info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
+             hosts->answering + come, hosts->count);
     launch->growing = true;
     kill(pid, SIGUSR1);
 }
@@ -333,7 +333,7 @@ static void hosts_look(struct launch *launch, pid_t pid)
 static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct tail *tail)
 {
     struct children children = {0};
-    double waits_at = dt_clock_secs();
+    double waits_at = dt__clock_secs();
     int code = 0;
     snprintf(children.program, sizeof children.program, "%.15s", strrchr(launch->self, '/') + 1);
     launch->looking = launch->growing = false;
@@ -343,11 +343,11 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
                                 {.fd = open ? from : -1, .events = POLLIN}};
         poll(fds, 2, 200);
         if (fds[1].revents) open = pass_on(from, tail) > 0;
-        const double now = dt_clock_secs();
+        const double now = dt__clock_secs();
         if (mpirun_waits(launch, pid, tail, &children)) waits_at = now;
         if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
         /* Those of other hosts alone are not seen, nor heard if they are to say nothing (-q). */
-        const bool mute = dt_log_get_level() < DT_LOG_INFO;
+        const bool mute = dt__log_get_level() < DT_LOG_INFO;
         const bool has_ranks = children.ranks || tail->ranks || (children.seen && mute);
         pass_signals(launch, pid, has_ranks);
         if (grows && has_ranks && !launch->growing) hosts_look(launch, pid);
@@ -372,12 +372,12 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     struct tail tail = {.length = 0};
     static char *const levels[] = {"--log=error", "--log=warn", "--log=info", "--log=debug"};
     size_t most = (size_t)launch->options + (size_t)launch->arguments + 10;
-    DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
+    DT_TRY(dt__alloc(most, sizeof *command, "command", &command));
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
         command[n++] = launch->option[i];
     if (slots && np > slots && !launch->starts)
-        dt_warn("-np %d: the hosts that answer have %d slots: %d ranks start", np, slots, slots);
+        dt__warn("-np %d: the hosts that answer have %d slots: %d ranks start", np, slots, slots);
     if (slots && (!np || np > slots)) np = slots;
     if (launch->few && !slots && launch->hosts.answering <= launch->few)
         np = 0; /* a rank a slot, as mpirun counts them */
@@ -385,7 +385,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     if (np) command[n++] = "-np", command[n++] = ranks;
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
     command[n++] = launch->self;
-    if (dt_log_get_level() != DT_LOG_INFO) command[n++] = levels[dt_log_get_level()];
+    if (dt__log_get_level() != DT_LOG_INFO) command[n++] = levels[dt__log_get_level()];
     command[n++] = "train";
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
@@ -422,7 +422,7 @@ static long long saved_step(const struct launch *launch)
     char dir[4096];
     uint64_t step;
     snprintf(dir, sizeof dir, "%s/ckpt", launch->config.run.dir);
-    return dt_checkpoint_newest(dir, &step) ? (long long)step : -1;
+    return dt__checkpoint_newest(dir, &step) ? (long long)step : -1;
 }
 
 /* One line, and one record behind those of the run. */
@@ -431,20 +431,20 @@ static void tell(const struct launch *launch, const char *event, long long step,
     char at[32] = "with nothing saved yet";
     struct dt_json json = {0};
     if (step >= 0) snprintf(at, sizeof at, "at step %lld", step);
-    dt_info("launch: %s %s: %s", event, at, reason);
-    dt_json_begin(&json);
-    dt_json_text(&json, "kind", "launch");
-    dt_json_text(&json, "event", event);
-    dt_json_int(&json, "step", step);
-    dt_json_int(&json, "start", launch->starts);
-    dt_json_int(&json, "hosts", launch->hosts.from ? launch->hosts.answering : 1);
-    dt_json_text(&json, "reason", reason);
-    dt_json_int(&json, "time_unix", dt_clock_unix());
-    dt_status status = dt_json_end(&json);
-    if (!status) status = dt_text_add(&json.text, "\n");
-    if (!status) status = dt_report_append(launch->config.run.dir, json.text.data);
-    if (status) dt_warn("launch: %s", dt_error_text());
-    dt_json_free(&json);
+    dt__info("launch: %s %s: %s", event, at, reason);
+    dt__json_start(&json);
+    dt__json_text(&json, "kind", "launch");
+    dt__json_text(&json, "event", event);
+    dt__json_int(&json, "step", step);
+    dt__json_int(&json, "start", launch->starts);
+    dt__json_int(&json, "hosts", launch->hosts.from ? launch->hosts.answering : 1);
+    dt__json_text(&json, "reason", reason);
+    dt__json_int(&json, "time_unix", dt__clock_unix());
+    dt_status status = dt__json_end(&json);
+    if (!status) status = dt__text_add(&json.text, "\n");
+    if (!status) status = dt__report_append(launch->config.run.dir, json.text.data);
+    if (status) dt__warn("launch: %s", dt_error_text());
+    dt__json_free(&json);
 }
 
 /* Whether a stop was asked for, of late or within some milliseconds, in which there is no job. */
@@ -492,10 +492,10 @@ static dt_status keep_alive(struct launch *launch)
         const bool gives_up = status != DT_ECOMM || failures > launch->restarts;
         if (status == DT_ECOMM)
             tell(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
-        if (gives_up && !told) dt_error("launch: %s", reason);
+        if (gives_up && !told) dt__error("launch: %s", reason);
         if (gives_up) return status;
         const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
-        for (double until = dt_clock_secs() + wait; dt_clock_secs() < until;)
+        for (double until = dt__clock_secs() + wait; dt__clock_secs() < until;)
             if (is_asked(launch, 200)) return DT_STOPPED;
     }
 }
@@ -525,12 +525,12 @@ dt_status cmd_launch(int argc, char **argv)
     dt_status status = parse(&launch, argc, argv);
     if (!status) status = signals_open(&launch.signals);
     if (status)
-        dt_error("%s", dt_error_text());
+        dt__error("%s", dt_error_text());
     else
         status = keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
     cli_hosts_free(&launch.hosts);
-    dt_config_free(&launch.config);
+    dt__config_free(&launch.config);
     dt_free(launch.option);
     return status;
 }

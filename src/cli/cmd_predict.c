@@ -8,8 +8,8 @@
 
 #include "cli/cli.h"
 #include "data/text.h"
-#include "dtrain/report.h"
-#include "dtrain/train.h"
+#include "report/report.h"
+#include "train/train.h"
 
 enum { BATCH = DT_EVAL_CHUNK };
 
@@ -42,14 +42,14 @@ struct stream {
 static dt_status cell_add(struct stream *stream, const char *name, const char *value)
 {
     const char *text = stream->form == NAMES ? name : value ? value : "";
-    DT_TRY(dt_text_append(&stream->csv, ",", 1));
+    DT_TRY(dt__text_append(&stream->csv, ",", 1));
     return cli_csv_add(&stream->csv, text, strlen(text));
 }
 
 static dt_status text_add(struct stream *stream, const char *name, const char *value)
 {
     if (stream->form != OBJECT) return cell_add(stream, name, value);
-    if (value) dt_json_text(&stream->json, name, value);
+    if (value) dt__json_text(&stream->json, name, value);
     return DT_OK;
 }
 
@@ -58,7 +58,7 @@ static dt_status int_add(struct stream *stream, const char *name, const int32_t 
     char text[24] = "";
     if (value) snprintf(text, sizeof text, "%d", (int)*value);
     if (stream->form != OBJECT) return cell_add(stream, name, text);
-    if (value) dt_json_int(&stream->json, name, *value);
+    if (value) dt__json_int(&stream->json, name, *value);
     return DT_OK;
 }
 
@@ -83,14 +83,14 @@ static dt_status floats_add(struct stream *stream, const char *name, const float
             snprintf(title, sizeof title, "%s %zu", name, i);
         if (quantile) quantile += strcspn(quantile, ",");
         if (quantile) quantile += strspn(quantile, ", ");
-        if (values) dt_float_text(values[i], value);
+        if (values) dt__float_text(values[i], value);
         DT_TRY(cell_add(stream, list ? title : name, value));
     }
     if (stream->form != OBJECT || !values) return DT_OK;
     if (list)
-        dt_json_floats(&stream->json, name, values, n);
+        dt__json_floats(&stream->json, name, values, n);
     else
-        dt_json_float(&stream->json, name, *values);
+        dt__json_float(&stream->json, name, *values);
     return DT_OK;
 }
 
@@ -139,7 +139,7 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
         DT_TRY(floats_add(stream, "features", flaw ? NULL : features_find(stream, row), stream->nin,
                           dt_predictor_feature_name));
     if (flaw && stream->form == OBJECT)
-        dt_json_int(&stream->json, flaw->place, (int64_t)flaw->number);
+        dt__json_int(&stream->json, flaw->place, (int64_t)flaw->number);
     if (flaw)
         snprintf(error, sizeof error, "%s %llu: %s", flaw->place, (unsigned long long)flaw->number,
                  flaw->error);
@@ -150,10 +150,10 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
 static dt_status line_write(struct stream *stream, size_t row, char **kept, const struct flaw *flaw)
 {
     const bool object = stream->form == OBJECT;
-    if (object) dt_json_begin(&stream->json);
-    dt_text_clear(&stream->csv);
+    if (object) dt__json_start(&stream->json);
+    dt__text_clear(&stream->csv);
     DT_TRY(record_add(stream, row, kept, flaw));
-    if (object) DT_TRY(dt_json_end(&stream->json));
+    if (object) DT_TRY(dt__json_end(&stream->json));
     if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)
         return dt_fail(DT_EIO, "standard output: cannot write");
     return DT_OK;
@@ -184,7 +184,7 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     const float *answer = stream->answers + row * stream->width;
     char error[DT_ERROR_MAX];
     struct flaw flaw = {"line", error, stream->line[row]};
-    if (!dt_predictor_check(stream->predictor, answer))
+    if (!dt__predictor_check(stream->predictor, answer))
         return record_write(stream, row, stream->kept[row], NULL);
     if (stream->rows)
         flaw.place = "row", flaw.number = stream->good + stream->bad;
@@ -209,8 +209,8 @@ static dt_status stream_flush(struct stream *stream)
 {
     const size_t count = stream->count;
     stream->count = 0;
-    DT_TRY(dt_predictor_inputs(stream->predictor, &stream->inputs, count, stream->answers,
-                               stream->classes));
+    DT_TRY(dt__predictor_inputs(stream->predictor, &stream->inputs, count, stream->answers,
+                                stream->classes));
     return stream_write_rows(stream, count);
 }
 
@@ -227,21 +227,21 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     size_t instance = 0;
     dt_status status = DT_OK;
     const size_t room = stream->predictor->chunk;
-    DT_TRY(dt_inputs_reserve(&stream->inputs, stream->predictor, room));
-    DT_TRY(dt_rows_open(stdin, "standard input", &model->predictor->file.schema, &model->config,
-                        &rows));
-    DT_GUARD(dt_rows_keep(rows, model->config.predict.keep));
+    DT_TRY(dt__inputs_reserve(&stream->inputs, stream->predictor, room));
+    DT_TRY(dt__rows_open(stdin, "standard input", &model->predictor->file.schema, &model->config,
+                         &rows));
+    DT_GUARD(dt__rows_keep(rows, model->config.predict.keep));
     for (bool end = false; !status && !end;) {
-        const bool ready = dt_rows_ready(rows);
+        const bool ready = dt__rows_ready(rows);
         if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));
         if (!ready && fflush(stdout)) DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
         status =
-            dt_inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
+            dt__inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
         instance = line == before ? instance + 1 : 0;
         before = line;
         if (!status && !end) {
             stream->line[stream->count] = line;
-            stream->kept[stream->count] = dt_rows_take_kept(rows);
+            stream->kept[stream->count] = dt__rows_take_kept(rows);
             stream->instance[stream->count++] = instance;
         }
         if (status == DT_EMISMATCH)
@@ -250,7 +250,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         snprintf(error, sizeof error, "%s", dt_error_text());
         flaw.number = line;
         DT_GUARD(stream_flush(stream));
-        stream->kept[0] = dt_rows_take_kept(rows);
+        stream->kept[0] = dt__rows_take_kept(rows);
         status = record_write(stream, 0, stream->kept[0], &flaw);
         dt__names_free(stream->kept[0], stream->keep.count);
         stream->kept[0] = NULL;
@@ -258,7 +258,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     if (!status) status = stream_flush(stream);
     if (!status) status = names_write(stream); /* of no rows */
 done:
-    dt_rows_close(rows);
+    dt__rows_close(rows);
     return status;
 }
 
@@ -271,21 +271,21 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     struct dt_batch batch;
     dt_status status;
     DT_GUARD(cli_model_survey(model, stream->target ? DT_PART_EVAL : DT_PART_PREDICT, &source));
-    uint64_t rows = dt_source_rows(source);
-    const uint64_t measured = dt_measure_chunks(&model->config, source) * BATCH;
+    uint64_t rows = dt__source_rows(source);
+    const uint64_t measured = dt__measure_chunks(&model->config, source) * BATCH;
     if (measured < rows) rows = measured; /* eval.batches of the run */
-    DT_GUARD(dt_table_create(&model->config, source, 0, rows, &table));
+    DT_GUARD(dt__table_create(&model->config, source, 0, rows, &table));
     for (uint64_t at = 0; at < rows; at += BATCH) {
         int count = rows - at < BATCH ? (int)(rows - at) : BATCH;
-        DT_GUARD(dt_table_read(table, at, count, &batch));
+        DT_GUARD(dt__table_read(table, at, count, &batch));
         stream->rows = &batch; /* cppcheck-suppress autoVariables ; until this returns */
-        DT_GUARD(dt_predictor_batch(stream->predictor, &batch, stream->answers, stream->classes));
+        DT_GUARD(dt__predictor_batch(stream->predictor, &batch, stream->answers, stream->classes));
         DT_GUARD(stream_write_rows(stream, (size_t)count));
     }
 done:
     stream->rows = NULL;
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
     return status;
 }
 
@@ -318,10 +318,10 @@ dt_status cmd_predict(int argc, char **argv)
     stream.predictor = model.predictor;
     stream.nin = model.predictor->features;
     stream.width = model.predictor->width;
-    dt_status status = dt_alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
+    dt_status status = dt__alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
     const bool features = model.config.predict.features;
-    if (!status && features) status = dt_alloc(stream.nin, sizeof(float), "row", &stream.features);
-    bool files = dt_config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
+    if (!status && features) status = dt__alloc(stream.nin, sizeof(float), "row", &stream.features);
+    bool files = dt__config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
     stream.target = model.config.predict.target;
     if (!status && !files && (stream.target || features))
         status = dt_fail(DT_EUSAGE,
@@ -343,15 +343,15 @@ dt_status cmd_predict(int argc, char **argv)
         status =
             dt_fail(DT_EFORMAT, "%llu of %llu rows could not be predicted",
                     (unsigned long long)stream.bad, (unsigned long long)(stream.bad + stream.good));
-    dt_inputs_free(&stream.inputs);
+    dt__inputs_free(&stream.inputs);
     dt_free(stream.features);
     dt_free(stream.answers);
     for (size_t i = 0; i < BATCH; i++) /* of rows that a failure has left */
         dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
     dt__names_free(stream.names.items, stream.names.count);
-    dt_json_free(&stream.json);
-    dt_text_free(&stream.csv);
+    dt__json_free(&stream.json);
+    dt__text_free(&stream.csv);
     cli_model_close(&model);
     return status;
 }

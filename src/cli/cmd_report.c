@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "dtrain/page.h"
+#include "report/page.h"
 
 dt_status cmd_report(int argc, char **argv)
 {
@@ -14,20 +14,20 @@ dt_status cmd_report(int argc, char **argv)
     if (!count) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
     /* else a forgotten page would take the place of what is named last */
     const char *out = argv[argc - 1], *dot = strrchr(out, '.');
-    if (!dot || strcmp(dot, ".html") != 0 || dt_path_is_dir(out))
+    if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
         return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
                        out);
-    DT_GUARD(dt_alloc(count, sizeof *histories, "runs", &histories));
-    DT_GUARD(dt_alloc(count, sizeof *predictors, "runs", &predictors));
-    DT_GUARD(dt_alloc(count, sizeof *runs, "runs", &runs));
+    DT_GUARD(dt__alloc(count, sizeof *histories, "runs", &histories));
+    DT_GUARD(dt__alloc(count, sizeof *predictors, "runs", &predictors));
+    DT_GUARD(dt__alloc(count, sizeof *runs, "runs", &runs));
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
         runs[i].history = histories[i];
-        if (dt_predictor_load(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
+        if (dt__predictor_load(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;
     }
-    status = dt_page_write(out, runs, count);
+    status = dt__page_write(out, runs, count);
 done:
     for (size_t i = 0; i < count; i++) {
         if (histories) dt_history_free(histories[i]);

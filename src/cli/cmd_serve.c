@@ -6,7 +6,8 @@
 
 static dt_status serve(const char *path, const struct dt_config *config)
 {
-    const struct dt_server_options options = {.host = config->serve.host,
+    const struct dt_server_options options = {.size = sizeof options,
+                                              .host = config->serve.host,
                                               .port = (int)config->serve.port,
                                               .name = config->serve.name,
                                               .connections = (int)config->serve.connections,
@@ -17,21 +18,21 @@ static dt_status serve(const char *path, const struct dt_config *config)
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));
     const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons are not that of the port */
-    dt_info("serving %s at http://%s%s%s:%d/v1/models/%s:predict", path, ipv6 ? "[" : "",
-            options.host, ipv6 ? "]" : "", dt_server_port(server), options.name);
-    while (!dt_stop_requested()) {
+    dt__info("serving %s at http://%s%s%s:%d/v1/models/%s:predict", path, ipv6 ? "[" : "",
+             options.host, ipv6 ? "]" : "", dt_server_port(server), options.name);
+    while (!dt__stop_requested()) {
         dt_server_poll(server);
-        dt_sleep_secs(0.25);
+        dt__sleep_secs(0.25);
     }
     dt_server_stop(server);
-    dt_info("stopped");
+    dt__info("stopped");
     return DT_OK;
 }
 
 dt_status cmd_serve(int argc, char **argv)
 {
     struct cli_model model;
-    dt_stop_block(true);
+    dt__stop_block(true);
     DT_TRY(dt_stop_install());
     DT_TRY(cli_model_open(&model, argc, argv));
     dt_predictor_close(model.predictor); /* the server has its own */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "dtrain/data.h"
+#include "data/data.h"
 
 enum { MOST_SHARDS = 99999 };
 
@@ -16,17 +16,17 @@ dt_status cmd_shard(int argc, char **argv)
     if (end == argv[2] || *end || shards < 1 || shards > MOST_SHARDS)
         return dt_fail(DT_EUSAGE, "shard: '%s' is not a number of shards from 1 to %d", argv[2],
                        MOST_SHARDS);
-    DT_TRY(dt_config_init(&config));
+    DT_TRY(dt__config_init(&config));
     dt_status status = cli_configure(&config, "shard", argc - 3, argv + 3);
-    if (!status) status = dt_shard_write(&config, argv[1], (int)shards);
+    if (!status) status = dt__shard_write(&config, argv[1], (int)shards);
     if (!status)
-        dt_info("%s: %ld shards; next: dtrain 'data.train=%s/*.h5'%s%s data.eval_fraction=0.2 "
-                "run.dir=runs/first",
-                argv[1], shards, argv[1],
-                dt_data_trains_on_table(&config) ? " run.preset=table" : "",
-                config.model.task == DT_TASK_REGRESS      ? " model.task=regress"
-                : config.model.task == DT_TASK_MULTILABEL ? " model.task=multilabel"
-                                                          : "");
-    dt_config_free(&config);
+        dt__info("%s: %ld shards; next: dtrain 'data.train=%s/*.h5'%s%s data.eval_fraction=0.2 "
+                 "run.dir=runs/first",
+                 argv[1], shards, argv[1],
+                 dt__data_trains_on_table(&config) ? " run.preset=table" : "",
+                 config.model.task == DT_TASK_REGRESS      ? " model.task=regress"
+                 : config.model.task == DT_TASK_MULTILABEL ? " model.task=multilabel"
+                                                           : "");
+    dt__config_free(&config);
     return status;
 }

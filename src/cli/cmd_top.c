@@ -17,7 +17,7 @@
 
 #include "base/internal.h"
 #include "cli/cli.h"
-#include "dtrain/history.h"
+#include "report/history.h"
 
 enum { REFRESH_MS = 2000, CONTROL_C = 3 };
 
@@ -199,7 +199,7 @@ static dt_status view_show(struct view *view)
     const dt_status status =
         view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run);
     snprintf(lock, sizeof lock, "%s/lock", view->dir);
-    if (status && !view->run && dt_path_exists(lock)) {
+    if (status && !view->run && dt__path_exists(lock)) {
         dt__text_print(stdout, "%s: no records yet\n", view->dir);
         return DT_OK;
     }

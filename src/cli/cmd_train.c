@@ -1,6 +1,6 @@
 /* dtrain train: the world, the configuration, and one error line for all ranks. */
 #include "cli/cli.h"
-#include "dtrain/train.h"
+#include "train/train.h"
 
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
 {
@@ -14,23 +14,23 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
         cli_is_first_task(); /* MPI, which may know none but itself, sets this anew */
     dt_status status = dt_world_create(&world);
     if (status) {
-        if (first) dt_error("%s", dt_error_text());
-        dt_world_end(NULL, status);
+        if (first) dt__error("%s", dt_error_text());
+        dt__world_end(NULL, status);
         return status;
     }
-    status = dt_ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
+    status = dt__ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
-        dt_signals_move_handlers(); /* MPI's, of faults */
-        status = dt_config_init(&config);
-        dt_world_watch(world, config.run.stall_secs); /* rank 0 reads files */
+        dt__signals_move_handlers(); /* MPI's, of faults */
+        status = dt__config_init(&config);
+        dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
         if (!status && world->is_bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
-        status = dt_ranks_agree(world->all, status);
+        status = dt__ranks_agree(world->all, status);
         if (!status) status = body(world, &config);
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
-    if (status && status != DT_STOPPED && world->is_bank && dt_world_claim_error(world))
-        dt_error("%s", dt_error_text());
-    dt_world_end(world, status);
+    if (status && status != DT_STOPPED && world->is_bank && dt__world_claim_error(world))
+        dt__error("%s", dt_error_text());
+    dt__world_end(world, status);
     return status;
 }
 

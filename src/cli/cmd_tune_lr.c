@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "dtrain/train.h"
 #include "state/directory.h"
+#include "train/train.h"
 
 enum { WIDTH = 64, HEIGHT = 14 };
 
@@ -50,20 +50,20 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
     const char *normalise =
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
     struct dt_optimizer linear;
-    dt_optimizer_init(&linear, config, true);
+    dt__optimizer_init(&linear, config, true);
     /* The linear path's rate, as a fraction of the other; a rule with its own rates keeps its. */
     const double wide = linear.own_rates ? 0 : config->train.wide_lr / config->train.lr;
     curve_draw(test);
     if (test->rises) {
         printf("the loss rises from the start: no rate to suggest\n");
-        dt_warn("no rate made the loss fall: try %sother columns (dtrain inspect shows them)",
-                normalise);
+        dt__warn("no rate made the loss fall: try %sother columns (dtrain inspect shows them)",
+                 normalise);
         return;
     }
     if (test->flat)
-        dt_warn("the loss falls by less than 2 %%: the suggestion is weak; try %sa larger "
-                "train.batch",
-                normalise);
+        dt__warn("the loss falls by less than 2 %%: the suggestion is weak; try %sa larger "
+                 "train.batch",
+                 normalise);
     printf("o: least loss %.4g at a rate of %.3g; x: suggested, well below that:\n",
            test->smooth[test->least], test->lr[test->least]);
     printf("train.lr=%.2g", test->suggest);
@@ -77,10 +77,10 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;
     const bool bank = world->is_bank;
-    const char *temporary = dt_temporary_dir();
+    const char *temporary = dt__temporary_dir();
     char scratch[PATH_MAX] = "tune-lr.XXXXXX";
     dt_status status = DT_OK;
-    if (dt_log_get_level() == DT_LOG_INFO)
+    if (dt__log_get_level() == DT_LOG_INFO)
         dt_log_set_level(DT_LOG_WARN); /* the run is not the point */
     if (bank && !mkdtemp(scratch)) {
         snprintf(scratch, sizeof scratch, "%.4000s/tune-lr.XXXXXX", temporary);
@@ -91,9 +91,9 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
                         temporary, strerror(errno));
         }
     }
-    status = dt_ranks_agree(world->all, status);
-    if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
-    const bool given = dt_config_is_given(config, "run.preset");
+    status = dt__ranks_agree(world->all, status);
+    if (!status) status = dt__lr_test(world, config, bank ? scratch : "", &test);
+    const bool given = dt__config_is_given(config, "run.preset");
     if (!status && bank) test_print(&test, config, config->run.preset == DT_PRESET_TABLE && !given);
     if (bank && *scratch) dt__path_remove(scratch);
     return status;

@@ -7,7 +7,8 @@
 #include "base/embed.h"
 #include "cli/cli.h"
 #include "config/option.h"
-#include "dtrain/dtrain.h"
+#include "comm/comm.h"
+#include "model/model.h"
 #include "hdf5/write.h"
 
 DT__EMBED(cli_help, "src/cli/help.txt");
@@ -54,9 +55,9 @@ void cli_print_version(FILE *out)
 {
     char hdf5[16], onednn[DT_ONEDNN_VERSION];
     fprintf(out, "dtrain    %s\n", dt_version());
-    fprintf(out, "MPI       %s\n", dt_world_mpi_version());
-    fprintf(out, "OpenBLAS  %s\n", dt_blas_version());
-    fprintf(out, "oneDNN    %s, when this was built\n", dt_onednn_version(onednn));
+    fprintf(out, "MPI       %s\n", dt__world_mpi_version());
+    fprintf(out, "OpenBLAS  %s\n", dt__blas_version());
+    fprintf(out, "oneDNN    %s, when this was built\n", dt__onednn_version(onednn));
     fprintf(out, "HDF5      %s, when this was built\n", dt__h5_version(hdf5));
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "zlib      %s\n", zlibVersion());
@@ -132,7 +133,7 @@ dt_status cmd_help(int argc, char **argv)
     }
     const struct command *command = argc == 2 ? command_find(argv[1]) : NULL;
     if (argc == 2 && !command) {
-        const dt_status status = dt_config_describe(stdout, DT_DESCRIBE_TEXT, argv[1]);
+        const dt_status status = dt__config_describe(stdout, DT_DESCRIBE_TEXT, argv[1]);
         if (!status || strchr(argv[1], '.')) return status;
         return dt_fail(DT_EUSAGE, "%s: no such command or section; see dtrain help", argv[1]);
     }

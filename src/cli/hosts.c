@@ -127,7 +127,7 @@ static dt_status hosts_read(struct cli_hosts *hosts)
             snprintf(host.line, sizeof host.line, "%s slots=%d", host.name, host.slots);
         }
         if (host_is_known(hosts, &host)) continue;
-        status = dt_grow(&hosts->host, &capacity, (size_t)hosts->count + 1, sizeof host, "hosts");
+        status = dt__grow(&hosts->host, &capacity, (size_t)hosts->count + 1, sizeof host, "hosts");
         if (!status) hosts->host[hosts->count++] = host;
     }
     const bool failed = fclose(file) || (pid && (waitpid(pid, &code, 0) < 0 || code));
@@ -195,13 +195,13 @@ dt_status cli_hosts_ask(struct cli_hosts *hosts)
         host->answers = is_this_host(host->name);
         if (!host->answers) cli_start(slurm ? by_slurm : by_agent, 0, NULL, &host->check);
     }
-    hosts->asked_at = dt_clock_secs();
+    hosts->asked_at = dt__clock_secs();
     return DT_OK;
 }
 
 bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come)
 {
-    const bool late = dt_clock_secs() > hosts->asked_at + ANSWER_SECS;
+    const bool late = dt__clock_secs() > hosts->asked_at + ANSWER_SECS;
     int answering = 0, waiting = 0;
     for (int i = 0; i < hosts->count; i++) {
         struct cli_host *host = &hosts->host[i];
@@ -223,12 +223,12 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int come, int *out_slots)
     *out_slots = 0;
     hosts->answering += come;
     for (int i = 0; i < hosts->count; i++)
-        if (!hosts->host[i].answers) dt_info("launch: %s does not answer", hosts->host[i].name);
+        if (!hosts->host[i].answers) dt__info("launch: %s does not answer", hosts->host[i].name);
     if (hosts->answering == 0)
         return dt_fail(DT_EIO, "%s: no host answers to `%s HOST true`", hosts->from,
                        hosts->agent ? hosts->agent : "ssh");
     if (hosts->chosen[0]) unlink(hosts->chosen);
-    snprintf(hosts->chosen, sizeof hosts->chosen, "%s/dtrain-hosts-XXXXXX", dt_temporary_dir());
+    snprintf(hosts->chosen, sizeof hosts->chosen, "%s/dtrain-hosts-XXXXXX", dt__temporary_dir());
     int fd = mkstemp(hosts->chosen);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool known = true;

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 enum { CLI_HOST_NAME = 256, CLI_LINE = 4096 };
 

@@ -61,7 +61,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
     if (command->collective)
         dt__h5_guard_start();
     else
-        dt_stop_block(false);
+        dt__stop_block(false);
     return command->run(argc, argv);
 }
 
@@ -79,15 +79,15 @@ int main(int argc, char **argv)
     streams_hold();
     signal(SIGXFSZ, SIG_IGN); /* a file at the limit of its size is an error of the write */
     signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
-    dt_stop_block(true);      /* while no other thread is there */
-    dt_denormals_flush();
+    dt__stop_block(true);     /* while no other thread is there */
+    dt__denormals_flush();
     dt_status status = program_run(argc, argv, &command);
     bool reported = command && command->collective;
     if (!status && (fflush(stdout) || ferror(stdout))) {
         status = dt_fail(DT_EIO, "standard output: cannot write");
         reported = false;
     }
-    if (status && status != DT_STOPPED && !reported) dt_error("%s", dt_error_text());
+    if (status && status != DT_STOPPED && !reported) dt__error("%s", dt_error_text());
     dt__h5_guard_stop();
     return dt_status_exit_code(status);
 }

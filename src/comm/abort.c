@@ -11,7 +11,7 @@ void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
     char place[DT__PLACE], word[16];
     const bool tells = dt__error_claim(place);
     if (tells) {
-        dt_log_progress(NULL);
+        dt__log_progress(NULL);
         dt__cause_prefix(cause, word);
         fprintf(stderr, "dtrain: error: %s%s%s\n", place, word, message);
         dt__error_told();
@@ -22,14 +22,14 @@ void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
     abort();
 }
 
-bool dt_world_claim_error(struct dt_world *world)
+bool dt__world_claim_error(struct dt_world *world)
 {
     char place[DT__PLACE];
     (void)world;
     return dt__error_claim(place);
 }
 
-void dt_world_abort(struct dt_world *world, dt_status status)
+void dt__world_abort(struct dt_world *world, dt_status status)
 {
     (void)world;
     dt__world_die(dt_status_exit_code(status), DT__CAUSE_NONE, dt_error_text());

@@ -1,7 +1,7 @@
 /* Async from its creation to its end, without the protocol itself (async_slots.h has that): which
  * kind of memory is used, which rank owns which slice, where things lie in an owner's memory, what
  * is moved at the begin and end of a span, and the counts. */
-#include "dtrain/async.h"
+#include "comm/async.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "comm/shared.h"
 #include "comm/wire.h"
 #include "comm/world.h"
-#include "dtrain/config.h"
+#include "config/config.h"
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     if (shared) owners = 1;
     if (!shared) async->spec.row_ranges = 0;
     async->at_once = DT__ASYNC_AT_ONCE;
-    DT_TRY(dt_ranks_agree(world->trainers, deal_slices(async, owners)));
+    DT_TRY(dt__ranks_agree(world->trainers, deal_slices(async, owners)));
     if (shared) {
         struct dt__slice *slice = &async->slice[0];
         return dt__onesided_shared(world, &async->kept, slice->at.end, slice->at.slots,
@@ -108,7 +108,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     struct dt__window_target *target = NULL;
     dt_status status =
         dt__keep(&async->kept, (size_t)async->slices, sizeof *target, "slices", &target);
-    DT_TRY(dt_ranks_agree(world->trainers, status));
+    DT_TRY(dt__ranks_agree(world->trainers, status));
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         target[i] = (struct dt__window_target){slice->owner, slice->at.end, slice->at.slots,
@@ -124,7 +124,7 @@ static dt_status async_choose_memory(struct dt_async *async)
     if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
         if (async->world->is_bank)
-            dt_warn("%s; async goes through MPI's windows, which is slower", dt_error_text());
+            dt__warn("%s; async goes through MPI's windows, which is slower", dt_error_text());
         memory = DT_ASYNC_WINDOW;
     }
     return async_open_memory(async, memory == DT_ASYNC_SHARED);
@@ -198,8 +198,8 @@ dt_status dt__async_allocate(struct dt_async *async)
     return dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->gradient);
 }
 
-dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
-                          struct dt_async **out)
+dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
+                           struct dt_async **out)
 {
     const size_t workers = (size_t)world->workers;
     struct dt_async *async = NULL;
@@ -207,7 +207,7 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
     if (spec->states < 0 || spec->states > DT_ASYNC_STATES)
         status = dt_fail(DT_EUSAGE, "async: %d states, expected at most %d", spec->states,
                          DT_ASYNC_STATES);
-    if (!status) status = dt_alloc(1, sizeof *async, "async exchange", &async);
+    if (!status) status = dt__alloc(1, sizeof *async, "async exchange", &async);
     if (!status) {
         async->world = world;
         async->workers = world->workers;
@@ -217,16 +217,16 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
             dt__keep(&async->kept, 2 * workers, sizeof *async->active, "workers", &async->active);
     }
     if (!status) async->spec.active = memcpy(async->active + workers, spec->active, workers);
-    DT_GUARD(dt_ranks_agree(world->trainers, status));
+    DT_GUARD(dt__ranks_agree(world->trainers, status));
     DT_GUARD(async_choose_memory(async));
-    DT_GUARD(dt_ranks_agree(world->trainers, dt__async_allocate(async)));
+    DT_GUARD(dt__ranks_agree(world->trainers, dt__async_allocate(async)));
     *out = async;
 done:
-    if (status) dt_async_destroy(async);
+    if (status) dt__async_destroy(async);
     return status;
 }
 
-void dt_async_destroy(struct dt_async *async)
+void dt__async_destroy(struct dt_async *async)
 {
     if (!async) return;
     struct dt__onesided *remote = async->slice ? async->slice[0].remote : NULL;
@@ -235,12 +235,12 @@ void dt_async_destroy(struct dt_async *async)
     dt_free(async);
 }
 
-const char *dt_async_memory_name(const struct dt_async *async)
+const char *dt__async_memory_name(const struct dt_async *async)
 {
     return async->shared ? "shared" : "window";
 }
 
-size_t dt_async_slice_end(const struct dt_async *async, int slice)
+size_t dt__async_slice_end(const struct dt_async *async, int slice)
 {
     return slice < async->slices ? async->slice[slice].offset + async->slice[slice].params : 0;
 }
@@ -254,7 +254,7 @@ static void windows_share(struct dt_async *async)
         const struct dt__slice *slice = &async->slice[i];
         float *weights = async->weights + slice->offset;
         if (slice->mine) memcpy(weights, dt__newest(slice), slice->at.vector);
-        dt_ranks_bcast(async->world->trainers, weights, slice->at.vector, slice->owner);
+        dt__ranks_bcast(async->world->trainers, weights, slice->at.vector, slice->owner);
     }
 }
 
@@ -262,15 +262,15 @@ static void windows_share(struct dt_async *async)
 static void windows_move_state(struct dt_async *async, const struct dt__slice *slice, bool to_bank)
 {
     for (int i = 0; i < async->spec.states; i++)
-        dt_ranks_move(async->world->trainers, slice->owner, to_bank,
-                      slice->mine ? slice->states[i] + slice->offset : NULL,
-                      async->worker < 0 ? async->states[i] + slice->offset : NULL, slice->params);
+        dt__ranks_move(async->world->trainers, slice->owner, to_bank,
+                       slice->mine ? slice->states[i] + slice->offset : NULL,
+                       async->worker < 0 ? async->states[i] + slice->offset : NULL, slice->params);
 }
 
 /* Sends the bank's weights and state to the owners, before the first span. */
 static void windows_begin_with(struct dt_async *async)
 {
-    dt_ranks_bcast(async->world->trainers, async->weights, async->spec.params * sizeof(float), 0);
+    dt__ranks_bcast(async->world->trainers, async->weights, async->spec.params * sizeof(float), 0);
     for (int i = 0; i < async->slices; i++) {
         const struct dt__slice *slice = &async->slice[i];
         windows_move_state(async, slice, false);
@@ -279,7 +279,7 @@ static void windows_begin_with(struct dt_async *async)
     }
 }
 
-void dt_async_gather(struct dt_async *async)
+void dt__async_gather(struct dt_async *async)
 {
     for (int i = 0; i < async->slices && !async->shared; i++)
         windows_move_state(async, &async->slice[i], true);
@@ -287,7 +287,7 @@ void dt_async_gather(struct dt_async *async)
 
 /* ---- spans and counts ----------------------------------------------------------------------- */
 
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
+void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
     int first = 0; /* alone: the first that ever takes part */
     while (first < async->workers - 1 && !async->spec.active[first])
@@ -297,25 +297,25 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     async->until = until;
     async->closed = false;
     async->started = async->asked = 0;
-    dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
+    dt__ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (!async->begun && !async->shared) windows_begin_with(async);
     async->begun = true;
     if (!async->shared || async->worker < 0) dt__async_open_span(async, from);
-    if (async->worker < 0) dt_world_heartbeat(async->world, "serving", from);
-    dt_ranks_barrier(async->world->trainers);
+    if (async->worker < 0) dt__world_heartbeat(async->world, "serving", from);
+    dt__ranks_barrier(async->world->trainers);
 }
 
-void dt_async_end(struct dt_async *async)
+void dt__async_end(struct dt_async *async)
 {
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (async->worker >= 0) dt__async_leave(async);
-    if (async->shared) dt_ranks_barrier(async->world->trainers);
+    if (async->shared) dt__ranks_barrier(async->world->trainers);
     dt__async_drain(async);
-    async->wait_secs += dt_clock_secs() - start;
+    async->wait_secs += dt__clock_secs() - start;
     if (!async->shared) windows_share(async);
 }
 
-const struct dt_async_counts *dt_async_count(struct dt_async *async)
+const struct dt_async_counts *dt__async_count(struct dt_async *async)
 {
     struct dt__own_counts mine = {.sent = async->sent,
                                   .wait_ms = (uint64_t)(async->wait_secs * 1e3),
@@ -326,7 +326,7 @@ const struct dt_async_counts *dt_async_count(struct dt_async *async)
         slice = &async->slice[i];
         if (slice->mine) mine.applied = slice->state->applied;
     }
-    dt_ranks_gather(async->world->trainers, &mine, sizeof mine, async->gathered);
+    dt__ranks_gather(async->world->trainers, &mine, sizeof mine, async->gathered);
     if (async->worker >= 0) return NULL;
     counts->sent = 0;
     counts->busy_secs = async->busy_secs;
@@ -342,7 +342,7 @@ const struct dt_async_counts *dt_async_count(struct dt_async *async)
         if (counts->slice_applied[i] == counts->sent) continue;
         dt_fail(DT_EBUG, "slice %d: %llu gradients applied of %llu sent", i,
                 (unsigned long long)counts->slice_applied[i], (unsigned long long)counts->sent);
-        dt_world_abort(async->world, DT_EBUG);
+        dt__world_abort(async->world, DT_EBUG);
     }
     return counts;
 }

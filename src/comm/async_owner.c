@@ -83,7 +83,7 @@ static void expect_number(const struct dt__slice *slice, const struct dt_note *n
     if (note->number == expected) return;
     dt_fail(DT_EBUG, "slice %d: gradient %llu of worker %d came in the place of %llu", slice->index,
             (unsigned long long)note->number, worker, (unsigned long long)expected);
-    dt_world_abort(slice->async->world, DT_EBUG);
+    dt__world_abort(slice->async->world, DT_EBUG);
 }
 
 /* Whether all of a gradient has come to its slot: in windows the doorbell may be faster. */
@@ -219,7 +219,7 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
                                   const struct dt_gradient *gradients)
 {
     struct dt__slots_state *state = slice->state;
-    const double now = dt_clock_secs();
+    const double now = dt__clock_secs();
     bool asks = false;
     for (int i = 0; i < n; i++) {
         const struct dt_gradient *gradient = &gradients[i];
@@ -252,9 +252,9 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
 static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *gradients)
 {
     const struct dt_async_spec *spec = &slice->async->spec;
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     size_t at = 0;
-    dt_world_heartbeat(slice->async->world, "update", slice->state->step);
+    dt__world_heartbeat(slice->async->world, "update", slice->state->step);
     slice->state->target = owner_target(slice);
     for (int i = 0; i < spec->row_ranges; i++) {
         const struct dt_row_range *range = &spec->row_range[i];
@@ -268,7 +268,7 @@ static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *grad
     }
     apply_floats(slice, n, gradients, NULL, at, slice->params);
     owner_publish_applied(slice, n, gradients);
-    slice->async->busy_secs += dt_clock_secs() - start;
+    slice->async->busy_secs += dt__clock_secs() - start;
 }
 
 /* Applies what waits at a slice, unless another rank is at it. */
@@ -414,7 +414,7 @@ static void bank_count_applied(struct dt_async *async, const struct dt_applied *
     if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
 }
 
-int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
+int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out)
 {
     struct dt__slice *slice = &async->slice[0];
     struct dt__onesided *remote = slice->remote;
@@ -426,11 +426,11 @@ int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
     }
     for (int i = 0; i < n; i++)
         bank_count_applied(async, &out[i]);
-    dt_world_heartbeat(async->world, "serving", dt__fetch(slice, WORD_SEEN));
+    dt__world_heartbeat(async->world, "serving", dt__fetch(slice, WORD_SEEN));
     return n;
 }
 
-void dt_async_close(struct dt_async *async)
+void dt__async_close(struct dt_async *async)
 {
     const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
     if (async->closed) return;
@@ -439,7 +439,7 @@ void dt_async_close(struct dt_async *async)
     if (begun < async->until) async->until = begun;
 }
 
-bool dt_async_over(struct dt_async *async)
+bool dt__async_over(struct dt_async *async)
 {
     struct dt__slice *slice = &async->slice[0];
     if (dt__fetch(slice, WORD_SEEN) < async->until) return false;
@@ -448,12 +448,12 @@ bool dt_async_over(struct dt_async *async)
     return true;
 }
 
-float *dt_async_weights(struct dt_async *async)
+float *dt__async_weights(struct dt_async *async)
 {
     return async->shared ? dt__newest(&async->slice[0]) : async->weights;
 }
 
-float *const *dt_async_states(struct dt_async *async)
+float *const *dt__async_states(struct dt_async *async)
 {
     return async->shared ? async->slice[0].states : async->states;
 }

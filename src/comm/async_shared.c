@@ -77,10 +77,10 @@ dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, si
     size_t all;
     dt_status status = DT_OK;
     if (world->hosts > 1) status = dt_fail(DT_EUSAGE, "async: several hosts share no memory");
-    if (!status && !dt_size_add(bytes, 2 * sizeof *shared->news, &all))
+    if (!status && !dt__size_add(bytes, 2 * sizeof *shared->news, &all))
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
     if (!status) status = dt__keep(kept, 1, sizeof *shared, "async memory", &shared);
-    DT_TRY(dt_ranks_agree(world->trainers, status));
+    DT_TRY(dt__ranks_agree(world->trainers, status));
     DT_TRY(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all}, "async window",
                              world->trainers, &shared->mapping));
     unsigned char *memory = shared->mapping.memory;
@@ -93,6 +93,6 @@ dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, si
         memset(shared->news, 0, all - bytes);
     }
     *out = &shared->remote;
-    dt_ranks_barrier(world->trainers);
+    dt__ranks_barrier(world->trainers);
     return DT_OK;
 }

@@ -64,7 +64,8 @@
  *   row log    of each range of touched rows, which rows were written
  *   states     the optimizer's
  *   weights    K buffers: version, floats
- *   slots      2 a worker: note, gradient (P floats), lists of touched rows. Pages of a slot that no
+ *   slots      2 a worker: note, gradient (P floats), lists of touched rows. Pages of a slot that
+ * no
  *              batch reaches are never allocated
  *
  * Gradients: a worker uses the slot of its last gradient again if that one has been applied, for
@@ -118,8 +119,8 @@
 #ifndef DT_COMM_SLOTS_H
 #define DT_COMM_SLOTS_H
 
+#include "comm/async.h"
 #include "comm/onesided.h"
-#include "dtrain/async.h"
 
 enum { DT__SLOTS = 2 }; /* a worker; a doorbell has one bit for them */
 enum { DT__MOST_BUFFERS = 1 << 16 };
@@ -288,7 +289,7 @@ static inline float *dt__newest(const struct dt__slice *slice)
 static inline uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
                                          const float *gradient)
 {
-    return dt_crc32c(dt_crc32c(0, note, sizeof *note), gradient, slice->at.vector);
+    return dt__crc32c(dt__crc32c(0, note, sizeof *note), gradient, slice->at.vector);
 }
 
 /* async.c. Places, from the spec and what stands before them in the structs.

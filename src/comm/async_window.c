@@ -232,7 +232,7 @@ static dt_status window_allocate(struct window *window, size_t bytes, void **bas
                          "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
                          "choose its osc component: OMPI_MCA_osc=^ucx, or train.mode=sync",
                          dt__mpi_text(code, text));
-    return dt_ranks_agree(window->world->trainers, status);
+    return dt__ranks_agree(window->world->trainers, status);
 }
 
 /* Allocates what this rank needs. *own: bytes of the window that it will own. */
@@ -255,7 +255,7 @@ static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, 
                                   .window = window,
                                   .owner = of[i].owner,
                                   .unused = (MPI_Aint)bytes - 1};
-        if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
+        if (bytes < CACHE_LINE || !dt__size_add(all, bytes, &all))
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
         if (target->owner == window->rank) *own = bytes;
     }
@@ -269,14 +269,14 @@ dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, in
     void *base = NULL;
     size_t own = 0;
     dt_status status = window_prepare(world, kept, targets, of, &window, &own);
-    DT_TRY(dt_ranks_agree(world->trainers, status));
+    DT_TRY(dt__ranks_agree(world->trainers, status));
     DT_TRY(window_allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->requests.comm));
     for (int i = 0; i < targets; i++) {
         struct target *target = &window->target[i];
         target->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
-        dt_ranks_bcast(world->trainers, &target->pad, sizeof target->pad, target->owner);
+        dt__ranks_bcast(world->trainers, &target->pad, sizeof target->pad, target->owner);
         *of[i].out = &target->remote;
         if (target->owner != window->rank) continue;
         window->own = &target->remote;
@@ -285,6 +285,6 @@ dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, in
     }
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
     window_sync(&window->target[0].remote);
-    dt_ranks_barrier(world->trainers);
+    dt__ranks_barrier(world->trainers);
     return DT_OK;
 }

@@ -146,7 +146,7 @@ static void windows_leave(struct dt_async *async)
 /* Begins to put the gradient to all owners, and asks for the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
-    const float *grad = dt_async_grad(async);
+    const float *grad = dt__async_grad(async);
     int *left = &async->put[async->slot];
     struct dt_note own = *note;
     own.number = async->sent;
@@ -172,14 +172,14 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
 
 /* ---- shared memory or windows --------------------------------------------------------------- */
 
-bool dt_async_begin(struct dt_async *async)
+bool dt__async_begin(struct dt_async *async)
 {
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (async->active[async->worker]) {
         async->under_way = async->shared ? shared_begin(async) : windows_begin(async);
         async->started += async->under_way;
     }
-    async->wait_secs += dt_clock_secs() - start;
+    async->wait_secs += dt__clock_secs() - start;
     return async->under_way;
 }
 
@@ -192,9 +192,9 @@ void dt__async_leave(struct dt_async *async)
         windows_leave(async);
 }
 
-const float *dt_async_read(struct dt_async *async)
+const float *dt__async_read(struct dt_async *async)
 {
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (async->shared) {
         const int buffer = shared_protect_newest(async);
         dt__sync(async->slice);
@@ -202,11 +202,11 @@ const float *dt_async_read(struct dt_async *async)
     } else if (async->awaits) {
         windows_await(async);
     }
-    async->wait_secs += dt_clock_secs() - start;
+    async->wait_secs += dt__clock_secs() - start;
     return async->shared ? async->read->params : async->weights;
 }
 
-void dt_async_progress(struct dt_async *async)
+void dt__async_progress(struct dt_async *async)
 {
     if (!async->shared) worker_serve(async);
 }
@@ -219,13 +219,13 @@ static struct dt__slot *shared_slot(struct dt_async *async)
                                dt__slot_at(slice, async->worker, async->slot));
 }
 
-float *dt_async_grad(struct dt_async *async)
+float *dt__async_grad(struct dt_async *async)
 {
     return async->shared ? shared_slot(async)->grad
                          : async->gradient + (size_t)async->slot * async->spec.params;
 }
 
-const struct dt_touched *dt_async_touched(const struct dt_async *async)
+const struct dt_touched *dt__async_touched(const struct dt_async *async)
 {
     const int slot = async->worker < 0 ? 0 : async->worker * DT__SLOTS + async->slot;
     return async->touched ? async->touched + slot * async->spec.row_ranges : NULL;
@@ -241,14 +241,14 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
     own->version = async->read->version;
     own->gap = async->gap;
     if (async->spec.norm2)
-        own->norm2 = async->spec.norm2(async->spec.arg, dt_async_touched(async), slot->grad);
+        own->norm2 = async->spec.norm2(async->spec.arg, dt__async_touched(async), slot->grad);
     dt__sync(slice);
     shared_clear_hazard(async);
     dt__replace(slice, dt__word(WORD_DOORBELL, async->worker),
                 (async->sent + 1) * DT__SLOTS + (uint64_t)async->slot);
 }
 
-void dt_async_send(struct dt_async *async, const struct dt_note *note)
+void dt__async_send(struct dt_async *async, const struct dt_note *note)
 {
     if (async->shared)
         shared_fill_slot(async, note);

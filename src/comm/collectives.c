@@ -21,7 +21,7 @@ void dt__wait_pause(struct dt__wait *wait)
     if (wait->nap_secs <= 0 && wait->world->inside->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
     us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;
-    dt_sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
+    dt__sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
     if (round % EXCHANGE_ROUNDS == 0) dt__heartbeat_exchange(wait->world);
 }
 
@@ -61,7 +61,7 @@ struct agreement {
     char text[DT_ERROR_MAX];
 };
 
-dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
+dt_status dt__ranks_agree(const struct dt_ranks *ranks, dt_status mine)
 {
     const struct dt_world *world = ranks->world;
     int rank, size, length;
@@ -88,7 +88,7 @@ dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
 
 /* ---- patient collectives -------------------------------------------------------------------- */
 
-void dt_ranks_barrier(const struct dt_ranks *ranks)
+void dt__ranks_barrier(const struct dt_ranks *ranks)
 {
     MPI_Request request;
     DT_MPI(MPI_Ibarrier(ranks->comm, &request));
@@ -100,7 +100,7 @@ static int chunk_at(size_t length, size_t at)
     return length - at < DT__MPI_CHUNK ? (int)(length - at) : DT__MPI_CHUNK;
 }
 
-void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root)
+void dt__ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root)
 {
     MPI_Request request;
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
@@ -110,29 +110,29 @@ void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, in
     }
 }
 
-dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, size_t *inout_length,
-                              int root)
+dt_status dt__ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes,
+                               size_t *inout_length, int root)
 {
     uint64_t length = *inout_length;
     int rank;
     DT_MPI(MPI_Comm_rank(ranks->comm, &rank));
-    dt_ranks_bcast(ranks, &length, sizeof length, root);
+    dt__ranks_bcast(ranks, &length, sizeof length, root);
     char *bytes = NULL;
     dt_status status = DT_OK;
     if (rank == root)
         memcpy(&bytes, inout_bytes, sizeof bytes);
     else
-        status = dt_alloc(length + 1, 1, "broadcast", &bytes);
-    status = dt_ranks_agree(ranks, status);
+        status = dt__alloc(length + 1, 1, "broadcast", &bytes);
+    status = dt__ranks_agree(ranks, status);
     if (status && rank != root) dt_free(bytes);
     DT_TRY(status);
-    dt_ranks_bcast(ranks, bytes, length, root);
+    dt__ranks_bcast(ranks, bytes, length, root);
     memcpy(inout_bytes, &bytes, sizeof bytes);
     *inout_length = length;
     return DT_OK;
 }
 
-void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out)
+void dt__ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out)
 {
     MPI_Request request;
     if (!values) memset(out, 0, (size_t)count * sizeof *out);
@@ -156,7 +156,7 @@ static void move_bytes(const struct dt_ranks *ranks, int rank, bool to, void *by
     }
 }
 
-void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all)
+void dt__ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all)
 {
     int me, size;
     DT_MPI(MPI_Comm_rank(ranks->comm, &me));
@@ -167,8 +167,8 @@ void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t len
         move_bytes(ranks, r, false, (char *)all + (size_t)r * length, length);
 }
 
-void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
-                   size_t n)
+void dt__ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
+                    size_t n)
 {
     int me;
     DT_MPI(MPI_Comm_rank(ranks->comm, &me));
@@ -189,14 +189,14 @@ void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float 
 
 /* ---- small messages ------------------------------------------------------------------------- */
 
-void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length)
+void dt__world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length)
 {
     MPI_Request request;
     DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all->comm, &request));
     request_finish(world, &request, "message");
 }
 
-bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length)
+bool dt__world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length)
 {
     int there = 0;
     DT_MPI(MPI_Iprobe(rank, tag, world->all->comm, &there, MPI_STATUS_IGNORE));

@@ -133,9 +133,9 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
     dt__layout_segments(x);
     dt_status status = dt__rows_deal(x);
     if (!status && x->dealt)
-        status = dt_alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
-                          &room.hole);
-    status = dt_ranks_agree(&x->all, status);
+        status = dt__alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
+                           &room.hole);
+    status = dt__ranks_agree(&x->all, status);
     if (!status) {
         deal_memory(x, &room);
         status = dt__shared_create(x->node_comm, &room, "node exchange", &x->all, &x->shared);
@@ -164,7 +164,7 @@ static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__room room = {0};
     deal_books(x, &room);
-    if (dt_is_backed(room.used) || !dt__shared_fits(x->node_comm, room.used, "bank's books"))
+    if (dt__is_backed(room.used) || !dt__shared_fits(x->node_comm, room.used, "bank's books"))
         room.dir = x->spec.books;
     DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, &x->books_memory));
     room = (struct dt__room){.memory = x->books_memory.memory};
@@ -255,18 +255,18 @@ static dt_status choose_nodes(struct dt_exchange *x)
     if (!status || kind != DT_EXCHANGE_AUTO) return status;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (rank == 0)
-        dt_warn("%s; taking train.exchange=ordered without shared memory", dt_error_text());
+        dt__warn("%s; taking train.exchange=ordered without shared memory", dt_error_text());
     x->exchange = DT_EXCHANGE_ORDERED;
     return form_nodes(x, false);
 }
 
-dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
-                             struct dt_exchange **out)
+dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
+                              struct dt_exchange **out)
 {
     struct dt_exchange *x = NULL;
     struct dt_ranks all = choose_ranks(world, spec);
     dt_status status = check_spec(spec);
-    if (!status) status = dt_alloc(1, sizeof *x, "exchange", &x);
+    if (!status) status = dt__alloc(1, sizeof *x, "exchange", &x);
     if (x)
         *x = (struct dt_exchange){.world = world,
                                   .all = all,
@@ -274,28 +274,28 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
                                   .node_comm = MPI_COMM_NULL,
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL},
                                   .requests = {.world = world, .comm = all.comm}};
-    DT_GUARD(dt_ranks_agree(&all, status));
+    DT_GUARD(dt__ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
-    DT_GUARD(dt_ranks_agree(&all, allocate(x)));
+    DT_GUARD(dt__ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
     DT_GUARD(create_books(x));
     x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
     x->started = spec->buckets; /* no step is under way */
     x->norm = DT__NORM_KNOWN;
-    DT_GUARD(dt_ranks_agree(&all, x->way->prepare(x)));
+    DT_GUARD(dt__ranks_agree(&all, x->way->prepare(x)));
     x->summed = x->taken = x->chunks;
     *out = x;
 done:
     if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
-    if (status) dt_exchange_destroy(x);
+    if (status) dt__exchange_destroy(x);
     return status;
 }
 
-void dt_exchange_destroy(struct dt_exchange *x)
+void dt__exchange_destroy(struct dt_exchange *x)
 {
     if (!x) return;
     if (x->world) dissolve_nodes(x);
@@ -305,37 +305,37 @@ void dt_exchange_destroy(struct dt_exchange *x)
     dt_free(x);
 }
 
-int dt_exchange_which(const struct dt_exchange *x)
+int dt__exchange_which(const struct dt_exchange *x)
 {
     return x->exchange;
 }
-float *const *dt_exchange_vectors(struct dt_exchange *x)
+float *const *dt__exchange_vectors(struct dt_exchange *x)
 {
     return x->books[0] ? x->books : x->vectors;
 }
-double *dt_exchange_measured(struct dt_exchange *x)
+double *dt__exchange_measured(struct dt_exchange *x)
 {
     return x->norms ? x->norms + x->norm_blocks : NULL;
 }
-struct dt_update_info dt_exchange_info(const struct dt_exchange *x)
+struct dt_update_info dt__exchange_info(const struct dt_exchange *x)
 {
     return x->info;
 }
-void *dt_exchange_copies(struct dt_exchange *x)
+void *dt__exchange_copies(struct dt_exchange *x)
 {
     return x->copies;
 }
 
-float *dt_exchange_error(struct dt_exchange *x, int group)
+float *dt__exchange_error(struct dt_exchange *x, int group)
 {
     return x->spec.wire && x->node == 0 ? x->error[group] : NULL;
 }
-const float *dt_exchange_weights(const struct dt_exchange *x)
+const float *dt__exchange_weights(const struct dt_exchange *x)
 {
     return x->vectors[0];
 }
 
-struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
+struct dt_slot dt__exchange_slot(const struct dt_exchange *x, int replica)
 {
     return (struct dt_slot){.grad = x->slot[replica],
                             .touched = dt__rows_touched(x, replica),
@@ -361,7 +361,7 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
         dt__chunk_vectors(x, chunk, vectors);
         float *floats = group < 0 ? vectors[v] : dt__chunk_error(x, chunk, group);
         floats += chunk->at.begin;
-        dt_ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
+        dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
     }
 }
 
@@ -390,33 +390,33 @@ static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
 }
 
 /* The bank's weights to the other nodes, and what owners have to where they are. */
-void dt_exchange_start(struct dt_exchange *x)
+void dt__exchange_start(struct dt_exchange *x)
 {
     copy_books(x, false, x->spec.vectors);
-    dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
+    dt__ranks_barrier(&x->all); /* the bank has filled its node's memory */
     for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->agent == 0; s++) {
         const struct dt__floats at = x->segment[s].at;
         x->firsts.what = "weights";
         if (!x->dealt || x->segment[s].kind != DT__ROWS)
-            dt_ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
-                           (at.end - at.begin) * sizeof(float), 0);
+            dt__ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
+                            (at.end - at.begin) * sizeof(float), 0);
     }
     move_state(x, false);
-    dt_ranks_barrier(&x->all);
+    dt__ranks_barrier(&x->all);
 }
 
-bool dt_exchange_is_shared(const struct dt_exchange *x)
+bool dt__exchange_is_shared(const struct dt_exchange *x)
 {
     return x->nodes <= x->world->hosts;
 }
 
-void dt_exchange_gather_weights(struct dt_exchange *x)
+void dt__exchange_gather_weights(struct dt_exchange *x)
 {
     if (x->dealt) dt__rows_move(x, true, 1);
     copy_books(x, true, 1);
 }
 
-void dt_exchange_gather(struct dt_exchange *x)
+void dt__exchange_gather(struct dt_exchange *x)
 {
     move_state(x, true);
     copy_books(x, true, x->spec.vectors);
@@ -424,32 +424,32 @@ void dt_exchange_gather(struct dt_exchange *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
+void dt__exchange_begin(struct dt_exchange *x, uint64_t step)
 {
     x->all_done = ++x->tick * (uint32_t)x->workers;
     x->started = x->summed = x->taken = 0;
     x->open = 1;
     x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
     x->info = (struct dt_update_info){.step = step};
-    dt_world_heartbeat(x->world, "gradient", step);
+    dt__world_heartbeat(x->world, "gradient", step);
     x->way->begin(x);
 }
 
-void dt_exchange_need(struct dt_exchange *x, int bucket)
+void dt__exchange_need(struct dt_exchange *x, int bucket)
 {
     if (x->rows_exchange) dt__rows_await(x);
     dt__exchange_wait(x, &x->control->bucket[bucket].updated, x->steps * x->bucket[bucket].pieces,
                       "weights");
 }
 
-void dt_exchange_ready(struct dt_exchange *x, int bucket)
+void dt__exchange_ready(struct dt_exchange *x, int bucket)
 {
     if (x->nodes == 1) return;
     dt__event_post(&x->control->bucket[bucket].ready, 1);
-    dt_exchange_advance(x);
+    dt__exchange_work(x);
 }
 
-void dt_exchange_advance(struct dt_exchange *x)
+void dt__exchange_work(struct dt_exchange *x)
 {
     if (x->nodes > 1) dt__exchange_advance(x);
 }
@@ -466,7 +466,7 @@ static int finish_step(struct dt_exchange *x)
 
 /* On one node the last to arrive speaks for all: what was asked by then ends the span behind this
  * step. */
-int dt_exchange_end(struct dt_exchange *x, int ask)
+int dt__exchange_end(struct dt_exchange *x, int ask)
 {
     struct dt__control *control = x->control;
     if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
@@ -479,26 +479,26 @@ int dt_exchange_end(struct dt_exchange *x, int ask)
     return asked & DT_ASK_VOID ? asked : finish_step(x);
 }
 
-int dt_exchange_consult(struct dt_exchange *x, int ask)
+int dt__exchange_consult(struct dt_exchange *x, int ask)
 {
     _Atomic int *asks = &x->control->asks[x->tick & 1];
     return (ask ? atomic_fetch_or(asks, ask) | ask : atomic_load(asks)) |
            atomic_load(&x->control->bank_ask);
 }
 
-void dt_exchange_settle(struct dt_exchange *x)
+void dt__exchange_settle(struct dt_exchange *x)
 {
     for (int b = 0; b < x->spec.buckets; b++)
-        dt_exchange_need(x, b);
+        dt__exchange_need(x, b);
     dt__event_post(&x->control->settled, 1);
 }
 
-void dt_exchange_barrier(struct dt_exchange *x)
+void dt__exchange_barrier(struct dt_exchange *x)
 {
-    dt_ranks_barrier(&x->all);
+    dt__ranks_barrier(&x->all);
 }
 
-bool dt_exchange_is_first(const struct dt_exchange *x)
+bool dt__exchange_is_first(const struct dt_exchange *x)
 {
     return x->agent == 0;
 }
@@ -512,7 +512,7 @@ static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, v
     struct dt__control *control = x->control;
     uint32_t all_settled = x->spans * (uint32_t)x->workers;
     uint32_t before = x->tick; /* steps before this span */
-    dt_world_heartbeat(x->world, "serving", from);
+    dt__world_heartbeat(x->world, "serving", from);
     dt__watchdog_wait(x->world, "the workers");
     while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS)) {
         atomic_store(&control->bank_ask, ask(arg));
@@ -526,14 +526,14 @@ static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, v
     return asked;
 }
 
-int dt_exchange_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
-                      void *arg, uint64_t *out_step)
+int dt__exchange_serve_span(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                            void *arg, uint64_t *out_step)
 {
     int asked = DT_ASK_NONE;
     x->spans++;
     if (x->agent < 0) return watch_workers(x, from, ask, arg, out_step);
     while (from < until && !asked) {
-        dt_exchange_begin(x, from);
+        dt__exchange_begin(x, from);
         atomic_store(&x->control->bank_ask, ask(arg));
         asked = finish_step(x);
         from += !(asked & DT_ASK_VOID);
@@ -542,7 +542,7 @@ int dt_exchange_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_a
     return asked;
 }
 
-void dt_exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
+void dt__exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
 {
     out->wait += x->times.wait;
     out->reduce += x->times.reduce;
@@ -551,7 +551,7 @@ void dt_exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out
     x->times = (struct dt_exchange_times){0};
 }
 
-double dt_exchange_waited(const struct dt_exchange *x)
+double dt__exchange_waited(const struct dt_exchange *x)
 {
     return x->times.wait + x->times.network;
 }

@@ -75,7 +75,7 @@ enum {
     DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
     DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
-/* Of messages between nodes in a step; dt_ranks_move has 0. */
+/* Of messages between nodes in a step; dt__ranks_move has 0. */
 enum {
     DT__TAG_ASKS = 1,
     DT__TAG_SUMS,

@@ -20,7 +20,7 @@ void dt__watched_world_store(struct dt_world *world)
 
 int64_t dt__now_us(void)
 {
-    return (int64_t)(dt_clock_secs() * 1e6);
+    return (int64_t)(dt__clock_secs() * 1e6);
 }
 
 /* ---- this rank ------------------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ bool dt__watchdog_waits(const struct dt_world *world)
     return atomic_load_explicit(&dt__heartbeat_own(world)->wait.word[0], memory_order_relaxed) != 0;
 }
 
-void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share)
+void dt__world_show(struct dt_world *world, uint64_t samples, double wait_share)
 {
     struct dt__heartbeat *heartbeat = dt__heartbeat_own(world);
     const int permille = wait_share >= 0 && wait_share <= 1 ? 1 + (int)(1000 * wait_share) : 0;
@@ -161,14 +161,14 @@ void dt__error_told(void)
     atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_TOLD);
     /* Messages are the main threads': of this rank, or of the first one of its host. */
     if (world->hosts > 1 && !pthread_equal(pthread_self(), world->inside->watchdog.main))
-        dt_sleep_secs((double)DT__LOOK_US * 1e-6);
+        dt__sleep_secs((double)DT__LOOK_US * 1e-6);
 }
 
 void dt__error_await(double secs)
 {
     struct dt_world *world = atomic_load(&watched_world);
-    const double end = dt_clock_secs() + secs;
-    while (world && dt_clock_secs() < end &&
+    const double end = dt__clock_secs() + secs;
+    while (world && dt__clock_secs() < end &&
            atomic_load(&atomic_load(&world->inside->watchdog.table)->error) != DT__ERROR_TOLD)
-        dt_sleep_secs(0.01);
+        dt__sleep_secs(0.01);
 }

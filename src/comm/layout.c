@@ -9,7 +9,7 @@
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-int dt_tree_split(int a, int b)
+int dt__tree_split(int a, int b)
 {
     int half = 1;
     while (2 * half < b - a)
@@ -20,7 +20,7 @@ int dt_tree_split(int a, int b)
 int dt__replicas_split(const struct dt_exchange *x, int a, int b)
 {
     const int first = x->group_of[a], last = x->group_of[b - 1];
-    return first == last ? dt_tree_split(a, b) : x->group[dt_tree_split(first, last + 1)].first;
+    return first == last ? dt__tree_split(a, b) : x->group[dt__tree_split(first, last + 1)].first;
 }
 
 /* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
@@ -95,7 +95,7 @@ static void place_replicas(struct dt_exchange *x)
     const int first_rank = x->spec.team ? 0 : x->world->worker_rank;
     for (int r = 0, w = -1, end = 0; r < x->spec.replicas; r++) {
         for (int first, count; r == end && !x->spec.worker_of; end = first + count)
-            dt_deal_replicas(workers, ++w, x->spec.replicas, &first, &count);
+            dt__replicas_assign(workers, ++w, x->spec.replicas, &first, &count);
         x->node_of[r] = x->node_at[first_rank + (x->spec.worker_of ? x->spec.worker_of[r] : w)];
         x->subtree_at[r] = -1;
     }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/kept.h"
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 struct dt__onesided;
 
@@ -37,7 +37,7 @@ struct dt__onesided_ops {
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *remote);
     /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long.
-     * `what` is waited for, until the rank's next dt_world_heartbeat. */
+     * `what` is waited for, until the rank's next dt__world_heartbeat. */
     void (*pause)(struct dt__onesided *remote, const char *what);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);

@@ -73,10 +73,10 @@ static void owners_begin(struct dt_exchange *x)
 /* Updates an own chunk, and sends what comes of it. */
 static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
 {
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (chunk->is_tiled) return;
     dt__chunk_update(x, chunk);
-    x->times.update += dt_clock_secs() - start;
+    x->times.update += dt__clock_secs() - start;
     dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     for (int i = 1; i < x->nodes; i++)
         move_weights(x, chunk, (x->node + i) % x->nodes);
@@ -86,14 +86,14 @@ static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
 static void update_shares(struct dt_exchange *x, int b)
 {
     const struct dt__bucket *bucket = &x->bucket[b];
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (!bucket->has_shares) return;
     for (int s = bucket->segment; s < bucket[1].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
         if (segment->kind == DT__ROWS) dt__rows_update(x, segment->index);
         if (segment->kind == DT__TILED) dt__tiles_update(x, segment->index);
     }
-    x->times.update += dt_clock_secs() - start;
+    x->times.update += dt__clock_secs() - start;
     dt__event_post(&x->control->bucket[b].updated, 1);
 }
 
@@ -103,7 +103,7 @@ static bool advance_sums(struct dt_exchange *x)
     const int before = x->summed;
     for (; x->summed < x->chunks; x->summed++) {
         struct dt__chunk *chunk = &x->chunk[x->summed];
-        const double start = dt_clock_secs();
+        const double start = dt__clock_secs();
         if (chunk->agent != x->agent || chunk->node != x->node) continue;
         if (chunk->left) break;
         if (!x->spec.norm) {
@@ -111,7 +111,7 @@ static bool advance_sums(struct dt_exchange *x)
             continue;
         }
         dt__chunk_sum(x, chunk);
-        x->times.reduce += dt_clock_secs() - start;
+        x->times.reduce += dt__clock_secs() - start;
     }
     return x->summed != before;
 }
@@ -140,7 +140,7 @@ static void start_bucket(struct dt_exchange *x, int b)
     const struct dt__bucket *bucket = &x->bucket[b];
     for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
         struct dt__chunk *chunk = &x->chunk[c];
-        const double start = dt_clock_secs();
+        const double start = dt__clock_secs();
         if (chunk->agent != x->agent) continue;
         chunk->left--;
         if (chunk->node == x->node) continue;
@@ -148,7 +148,7 @@ static void start_bucket(struct dt_exchange *x, int b)
          * writes it again only behind its next forward, which waits for the weights of all
          * chunks: these come once the owner has the sum. */
         dt__chunk_give(x, chunk);
-        x->times.reduce += dt_clock_secs() - start;
+        x->times.reduce += dt__clock_secs() - start;
         move_sums(x, chunk);
         move_weights(x, chunk, chunk->node);
     }

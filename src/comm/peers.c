@@ -28,7 +28,7 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
     struct dt__heartbeat_message out = {
         .idle_us =
             dt__now_us() - dt__newest_progress_us(atomic_load(&world->inside->watchdog.table)),
-        .stop = dt_stop_requested() ? dt__stop_mark(&world->inside->watchdog) : 0,
+        .stop = dt__stop_requested() ? dt__stop_mark(&world->inside->watchdog) : 0,
         .told = dt__error_is_told(&world->inside->watchdog),
         .step = atomic_load(&heartbeat->step)};
     for (int i = 0; i < DT__PHASE_WORDS; i++)
@@ -68,10 +68,10 @@ void dt__watched_world_set(struct dt_world *world, bool is_it)
 {
     if (!is_it && dt__watched_world() != world) return;
     dt__watched_world_store(is_it ? world : NULL);
-    dt_work_watch(is_it ? work_progress : NULL);
+    dt__work_watch(is_it ? work_progress : NULL);
 }
 
-void dt_world_watch(struct dt_world *world, double stall_secs)
+void dt__world_watch(struct dt_world *world, double stall_secs)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t now = dt__now_us(); /* as if all had been heard now */
@@ -86,13 +86,13 @@ void dt_world_watch(struct dt_world *world, double stall_secs)
 }
 
 /* The thread must not see the one without the other: it would ask again. */
-void dt_world_rest(struct dt_world *world, bool stopped)
+void dt__world_rest(struct dt_world *world, bool stopped)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     atomic_store(&watchdog->stall_us, 0);
     if (!stopped) return;
     pthread_mutex_lock(&watchdog->lock);
-    dt_stop_clear();
+    dt__stop_clear();
     watchdog->stops++;
     pthread_mutex_unlock(&watchdog->lock);
 }
@@ -130,7 +130,7 @@ void dt__heartbeat_exchange(struct dt_world *world)
 
 /* ---- this rank ------------------------------------------------------------------------------ */
 
-void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
+void dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
 {
     dt__phase_store(&dt__heartbeat_own(world)->phase, phase);
     atomic_store_explicit(&dt__heartbeat_own(world)->step, step, memory_order_relaxed);
@@ -138,13 +138,13 @@ void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step
     dt__heartbeat_exchange(world);
 }
 
-void dt_world_idle(struct dt_world *world, const char *what)
+void dt__world_idle(struct dt_world *world, const char *what)
 {
     dt__phase_store(&dt__heartbeat_own(world)->wait, what);
     dt__heartbeat_exchange(world);
 }
 
-void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out)
+void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out)
 {
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);

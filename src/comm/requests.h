@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 struct dt__requests {
     struct dt_world *world;

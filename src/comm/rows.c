@@ -77,9 +77,9 @@ dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t par
 {
     size_t behind = 0, floats, inputs;
     for (int i = 0; i < count; i++, range++)
-        if (range->offset < behind || !dt_size_add(range->first, range->rows, &inputs) ||
-            inputs > UINT32_MAX || !dt_size_mul(range->rows, range->width, &floats) || !floats ||
-            !dt_size_add(range->offset, floats, &behind) || behind > params)
+        if (range->offset < behind || !dt__size_add(range->first, range->rows, &inputs) ||
+            inputs > UINT32_MAX || !dt__size_mul(range->rows, range->width, &floats) || !floats ||
+            !dt__size_add(range->offset, floats, &behind) || behind > params)
             return dt_fail(DT_EUSAGE, "range %d of rows does not lie behind the one before", i);
     return DT_OK;
 }
@@ -258,12 +258,12 @@ void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
     }
 }
 
-const struct dt_touched *dt_exchange_needs(const struct dt_exchange *x)
+const struct dt_touched *dt__exchange_needs(const struct dt_exchange *x)
 {
     return x->dealt ? &x->rows->needs[x->agent] : NULL;
 }
 
-const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *x)
+const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
 {
     return x->dealt ? &x->rows->pulled : NULL;
 }

@@ -35,7 +35,7 @@
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 struct dt_exchange;
 struct dt__floats;
@@ -116,7 +116,7 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, stru
 /* Notes that packed rows of another node's subtree stand at `bytes`. Returns where they end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
                                    unsigned char *bytes);
-/* Merges the inputs that the node's workers will read into the list that dt_exchange_inputs
+/* Merges the inputs that the node's workers will read into the list that dt__exchange_inputs
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
 /* Its entries that belong to an owner. */

@@ -172,7 +172,7 @@ static void send_rows(struct dt_exchange *x, struct link *link)
         }
     uint32_t *count = (uint32_t *)(void *)at;
     *count = inputs.end - inputs.begin;
-    memcpy(count + 1, dt_exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
+    memcpy(count + 1, dt__exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
     link->message->length =
         (uint64_t)((unsigned char *)(count + 1 + *count) - (unsigned char *)link->message);
     move_chunks(x, link, DT__TAG_ROWS, link->message, link->message->length,
@@ -201,7 +201,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 static void answer_own_node(struct dt_exchange *x)
 {
     const struct dt__indices inputs = dt__rows_pulled_of(x, x->owner);
-    const uint32_t *first = dt_exchange_inputs(x)->row + inputs.begin;
+    const uint32_t *first = dt__exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
         float *place = dt__rows_pulled_at(x, i, inputs, &floats);
@@ -225,13 +225,13 @@ static void take_rows(struct dt_exchange *x, struct link *link)
 static void update_rows(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     for (int i = 0; i < x->spec.row_ranges && e->step; i++)
         dt__rows_update(x, i);
     for (int l = 0; l < e->ins; l++)
         answer_node(x, &e->in[l]);
     answer_own_node(x);
-    x->times.update += dt_clock_secs() - start;
+    x->times.update += dt__clock_secs() - start;
     e->updated = true;
 }
 
@@ -239,13 +239,13 @@ bool dt__rows_advance(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     bool moved = false;
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     if (!e->sent && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
         dt__rows_merge_needs(x);
         for (int l = 0; l < e->outs; l++)
             send_rows(x, &e->out[l]);
         moved = e->sent = true;
-        x->times.reduce += dt_clock_secs() - start;
+        x->times.reduce += dt__clock_secs() - start;
     }
     for (int l = 0; l < e->ins; l++)
         if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);
@@ -281,7 +281,7 @@ void dt__rows_await(struct dt_exchange *x)
                       "rows");
 }
 
-void dt_exchange_pull(struct dt_exchange *x)
+void dt__exchange_pull(struct dt_exchange *x)
 {
     if (!x->rows_exchange) return;
     dt__rows_begin(x, false);
@@ -305,8 +305,8 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
             for (int v = 0; v < vectors; v++) {
                 float *book =
                     me == 0 ? x->books[v] + range->offset + own.begin * range->width : NULL;
-                dt_ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
-                              book, (own.end - own.begin) * range->width);
+                dt__ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
+                               book, (own.end - own.begin) * range->width);
             }
         }
     }

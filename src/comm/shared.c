@@ -28,8 +28,8 @@ void *dt__room_take(struct dt__room *room, size_t count, size_t size)
 {
     void *at = room->memory ? room->memory + room->used : NULL;
     size_t bytes;
-    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, 63, &bytes) ||
-        !dt_size_add(room->used, bytes & ~63UL, &room->used))
+    if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, 63, &bytes) ||
+        !dt__size_add(room->used, bytes & ~63UL, &room->used))
         room->used = SIZE_MAX;
     return at;
 }
@@ -129,17 +129,17 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
     DT_MPI(MPI_Comm_size(comm, &size));
     *out = (struct dt__shared){.memory = NULL};
     dt_status status = DT_OK;
-    if (!dt_size_add(bytes, unit - 1, &out->bytes))
+    if (!dt__size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
     /* alone: memory as any; named: a file; neither: a mapping, whose holes take no pages */
     const bool alone = !bytes || (size == 1 && !room->holes && !room->dir);
     const bool named = !alone && (size > 1 || room->dir);
     if (!status && alone)
-        status = dt_alloc(bytes, 1, what, &out->own);
+        status = dt__alloc(bytes, 1, what, &out->own);
     else if (!status && rank == 0 && named)
         status = segment_create(room, out->bytes, what, name, &fd);
-    status = dt_ranks_agree(all, status);
+    status = dt__ranks_agree(all, status);
     const bool goes_on = !status;
     if (goes_on && named) {
         DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
@@ -152,7 +152,7 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
         out->memory = alone || status ? out->own : segment_map(fd, out->bytes);
         if (!status && !out->memory) status = no_memory(room, what);
         if (!status && named) status = segment_reserve(fd, room, unit, rank, size, what);
-        status = dt_ranks_agree(all, status);
+        status = dt__ranks_agree(all, status);
     }
     if (fd >= 0) close(fd);
     if (status) dt__shared_free(out);

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 /* Room for so many bytes, in whole cache lines. */
 static inline size_t dt__cache_lines(size_t bytes)

@@ -1,7 +1,7 @@
 /* Split layers: activations and the gradients by them between the workers that have rows and those
- * that have columns (dtrain/split.h has the figure). A node's workers share one place of each; what
+ * that have columns (comm/split.h has the figure). A node's workers share one place of each; what
  * other nodes lack goes straight from worker to worker, without waiting for one another's order. */
-#include "dtrain/split.h"
+#include "comm/split.h"
 
 #include <string.h>
 
@@ -61,9 +61,10 @@ static void list_workers(struct dt_split *s)
         const int rank = world->worker_rank + w;
         struct place *place = &s->worker[w];
         *place = (struct place){.rank = rank, .node = s->x->node_at[rank]};
-        dt_deal_replicas(world->workers, w, s->spec.replicas, &place->replica, &place->replica_end);
+        dt__replicas_assign(world->workers, w, s->spec.replicas, &place->replica,
+                            &place->replica_end);
         place->replica_end += place->replica;
-        dt_deal_replicas(world->workers, w, s->spec.parts, &place->part, &place->part_end);
+        dt__replicas_assign(world->workers, w, s->spec.parts, &place->part, &place->part_end);
         place->part_end += place->part;
         for (int p = place->part; p < place->part_end; p++)
             s->owner[p] = w;
@@ -90,7 +91,7 @@ static void find_sums(const struct dt_split *s, int first, int end, bool whole, 
         sum[(*count)++] = (struct sum){first, end, alone ? w : -1, node, NULL};
         return;
     }
-    const int split = dt_tree_split(first, end);
+    const int split = dt__tree_split(first, end);
     find_sums(s, first, split, whole, sum, count);
     find_sums(s, split, end, whole, sum, count);
 }
@@ -117,7 +118,7 @@ static size_t widest_sum(const struct dt_split *s)
 static size_t part_begin(const struct dt_split *s, int layer, int part)
 {
     if (s->layer[layer].softmax) return (size_t)part * SOFTMAX;
-    return dt_split_cut(s->layer[layer].nout, (size_t)part, (size_t)s->spec.parts);
+    return dt__split_cut(s->layer[layer].nout, (size_t)part, (size_t)s->spec.parts);
 }
 
 static void deal_memory(struct dt_split *s, struct dt__room *room)
@@ -151,24 +152,24 @@ static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
     return dt__keep(kept, (size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row);
 }
 
-dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spec,
-                          struct dt_split **out)
+dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *spec,
+                           struct dt_split **out)
 {
     struct dt_split *s = NULL;
     struct dt__room room = {0};
     size_t own = 0; /* subtrees of this node's */
-    dt_status status = dt_alloc(1, sizeof *s, "split layers", &s);
+    dt_status status = dt__alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
         *s = (struct dt_split){.x = x, .self = x->world->worker};
         status = allocate(s, spec);
     }
-    DT_GUARD(dt_ranks_agree(&x->all, status));
+    DT_GUARD(dt__ranks_agree(&x->all, status));
     list_workers(s);
     list_sums(s);
     deal_memory(s, &room);
     /* what a small /dev/shm does not hold beside gradients is in a file */
     if (!dt__shared_fits(x->node_comm, room.used, "rows of split layers"))
-        room.dir = dt_temporary_dir();
+        room.dir = dt__temporary_dir();
     DT_GUARD(dt__shared_create(x->node_comm, &room, "rows of split layers", &x->all, &s->shared));
     room = (struct dt__room){.memory = s->shared.memory};
     deal_memory(s, &room);
@@ -176,14 +177,14 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
         own += s->give[g].node == x->node;
     status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
                       "sums of split layers", &s->send);
-    DT_GUARD(dt_ranks_agree(&x->all, status));
+    DT_GUARD(dt__ranks_agree(&x->all, status));
     *out = s;
 done:
-    if (status) dt_split_destroy(s);
+    if (status) dt__split_destroy(s);
     return status;
 }
 
-void dt_split_destroy(struct dt_split *s)
+void dt__split_destroy(struct dt_split *s)
 {
     if (!s) return;
     dt__shared_free(&s->shared);
@@ -193,7 +194,7 @@ void dt_split_destroy(struct dt_split *s)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-int dt_split_owner(const struct dt_split *s, int part)
+int dt__split_owner(const struct dt_split *s, int part)
 {
     return s->owner[part];
 }
@@ -206,7 +207,7 @@ static const struct sum *own_sum(const struct dt_split *s, int index)
     return NULL;
 }
 
-bool dt_split_subtree(const struct dt_split *s, int index, int *first, int *end)
+bool dt__split_subtree(const struct dt_split *s, int index, int *first, int *end)
 {
     const struct sum *sum = own_sum(s, index);
     if (!sum) return false;
@@ -215,18 +216,18 @@ bool dt_split_subtree(const struct dt_split *s, int index, int *first, int *end)
     return true;
 }
 
-void dt_split_begin(struct dt_split *s, const int *rows)
+void dt__split_begin(struct dt_split *s, const int *rows)
 {
     for (int r = 0; r < s->spec.replicas; r++)
         s->row[r + 1] = s->row[r] + rows[r];
 }
 
-int dt_split_rows(const struct dt_split *s)
+int dt__split_rows(const struct dt_split *s)
 {
     return s->row[s->spec.replicas];
 }
 
-int dt_split_row(const struct dt_split *s, int replica)
+int dt__split_row(const struct dt_split *s, int replica)
 {
     return s->row[replica];
 }
@@ -244,7 +245,7 @@ static int rows_of(const struct dt_split *s, int worker)
 static size_t block_begin(const struct dt_split *s, int layer, size_t block)
 {
     const size_t nin = s->layer[layer].nin;
-    return dt_split_cut(nin, block, dt_split_blocks(nin));
+    return dt__split_cut(nin, block, dt__split_blocks(nin));
 }
 static size_t block_depth(const struct dt_split *s, int layer, size_t block)
 {
@@ -257,22 +258,22 @@ static size_t block_at(const struct dt_split *s, int layer, size_t block, int ro
            (size_t)row * block_depth(s, layer, block);
 }
 
-float *dt_split_inputs(const struct dt_split *s, int layer, size_t block)
+float *dt__split_inputs(const struct dt_split *s, int layer, size_t block)
 {
     return s->input[layer] + block_at(s, layer, block, 0);
 }
 
-float *dt_split_outputs(const struct dt_split *s, int layer, int part)
+float *dt__split_outputs(const struct dt_split *s, int layer, int part)
 {
     return s->output[layer] + (size_t)s->spec.max_rows * part_begin(s, layer, part);
 }
 
-int32_t *dt_split_labels(const struct dt_split *s)
+int32_t *dt__split_labels(const struct dt_split *s)
 {
     return s->label;
 }
 
-float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block)
+float *dt__split_sum(const struct dt_split *s, int layer, int index, size_t block)
 {
     return own_sum(s, index)->data + block_at(s, layer, block, 0);
 }
@@ -312,14 +313,14 @@ static void meet(struct dt_split *s)
     dt__exchange_wait(s->x, s->met, s->meetings, "rows of split layers");
 }
 
-void dt_split_give_inputs(struct dt_split *s, int layer)
+void dt__split_give_inputs(struct dt_split *s, int layer)
 {
     for (int w = 0; w < s->x->world->workers; w++)
         for (int n = 0; n < s->x->nodes; n++) {
             const int to = helper_of(s, n, w), row = first_row(s, w);
             const size_t rows = (size_t)rows_of(s, w);
             if (n == s->worker[w].node || to < 0) continue;
-            for (size_t b = 0; b < dt_split_blocks(s->layer[layer].nin); b++)
+            for (size_t b = 0; b < dt__split_blocks(s->layer[layer].nin); b++)
                 post(s, w, to, s->input[layer] + block_at(s, layer, b, row),
                      rows * block_depth(s, layer, b));
             if (s->layer[layer].softmax) post(s, w, to, s->label + row, rows);
@@ -335,7 +336,7 @@ static void move_outputs(struct dt_split *s, int layer, bool home)
         const size_t columns = part_begin(s, layer, p + 1) - part_begin(s, layer, p);
         for (int w = 0; w < s->x->world->workers; w++) {
             const int owner = s->owner[p], from = home ? owner : w, to = home ? w : owner;
-            float *at = dt_split_outputs(s, layer, p) + (size_t)first_row(s, w) * columns;
+            float *at = dt__split_outputs(s, layer, p) + (size_t)first_row(s, w) * columns;
             if (s->worker[from].node != s->worker[to].node)
                 post(s, from, to, at, (size_t)rows_of(s, w) * columns);
         }
@@ -344,12 +345,12 @@ static void move_outputs(struct dt_split *s, int layer, bool home)
     meet(s);
 }
 
-void dt_split_return_outputs(struct dt_split *s, int layer)
+void dt__split_return_outputs(struct dt_split *s, int layer)
 {
     move_outputs(s, layer, true);
 }
 
-void dt_split_give_deltas(struct dt_split *s, int layer)
+void dt__split_give_deltas(struct dt_split *s, int layer)
 {
     move_outputs(s, layer, false);
 }
@@ -361,7 +362,7 @@ static const float *sum_floats(const struct dt_split *s, int first, int end, siz
 {
     const struct sum *sum = &s->sum[s->sum_at[first]];
     if (sum->end == end) return sum->data + at;
-    const int split = dt_tree_split(first, end);
+    const int split = dt__tree_split(first, end);
     const float *left = sum_floats(s, first, split, at, n, out, level);
     const float *right = sum_floats(s, split, end, at, n, *level, level + 1);
     dt__floats_add(n, left, right, out);
@@ -381,9 +382,9 @@ static void sum_rows(const struct dt_split *s, int layer, size_t block, int firs
     }
 }
 
-void dt_split_return_sums(struct dt_split *s, int layer)
+void dt__split_return_sums(struct dt_split *s, int layer)
 {
-    const size_t blocks = dt_split_blocks(s->layer[layer].nin);
+    const size_t blocks = dt__split_blocks(s->layer[layer].nin);
     float *send = s->send;
     meet(s);
     for (int w = 0; w < s->x->world->workers; w++)
@@ -405,23 +406,23 @@ void dt_split_return_sums(struct dt_split *s, int layer)
     finish_messages(s);
 }
 
-void dt_split_read_sums(const struct dt_split *s, int layer, int row, int rows, float *out)
+void dt__split_read_sums(const struct dt_split *s, int layer, int row, int rows, float *out)
 {
     const size_t nin = s->layer[layer].nin;
-    for (size_t b = 0; b < dt_split_blocks(nin); b++)
+    for (size_t b = 0; b < dt__split_blocks(nin); b++)
         sum_rows(s, layer, b, 0, s->spec.parts, row, rows, out + block_begin(s, layer, b), nin);
 }
 
 /* ---- what it costs -------------------------------------------------------------------------- */
 
-double dt_split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes)
+double dt__split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes)
 {
     const double others = 1 - 1.0 / nodes, nin = (double)layer->nin;
     const double nout = layer->softmax ? parts * SOFTMAX : (double)layer->nout;
     return rows * others * ((layer->inputs ? 2 : 1) * nin + 2 * nout / nodes);
 }
 
-double dt_split_sent_whole(const struct dt_split_layer *layer, int nodes)
+double dt__split_sent_whole(const struct dt_split_layer *layer, int nodes)
 {
     const double others = 1 - 1.0 / nodes, nin = (double)layer->nin, nout = (double)layer->nout;
     return 2 * others * (nin + 1) * nout;

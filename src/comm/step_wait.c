@@ -52,14 +52,14 @@ void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uin
                        const char *what)
 {
     if (dt__event_reached(event, target)) return;
-    const double since = dt_clock_secs();
+    const double since = dt__clock_secs();
     dt__event_wait(event, target, x->world, what);
-    x->times.wait += dt_clock_secs() - since;
+    x->times.wait += dt__clock_secs() - since;
 }
 
 void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what)
 {
-    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
+    const double start = dt__clock_secs(), busy = x->times.reduce + x->times.update;
     struct dt__wait wait = {.world = x->world, .what = what};
     for (;;) {
         const bool moved = dt__exchange_advance(x);
@@ -73,5 +73,5 @@ void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *wha
     }
     dt__wait_done(&wait);
     *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
-        dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+        dt__clock_secs() - start - (x->times.reduce + x->times.update - busy);
 }

@@ -228,11 +228,11 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
 {
     if (b - a == 1) {
         dt_status status = x->spec.tile(x->spec.arg, matrix, x->factors[a], tile, level);
-        if (status) dt_world_abort(x->world, status);
+        if (status) dt__world_abort(x->world, status);
         return;
     }
     float *right = level + x->most_tile;
-    int split = dt_tree_split(a, b);
+    int split = dt__tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
     dt__floats_add(tile.rows * tile.columns, level, right, level);
@@ -253,9 +253,9 @@ void dt__tiles_update(struct dt_exchange *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
     const struct dt__floats tiles = /* their numbers */
-        dt__slice((struct dt__floats){0, dt_tiles(matrix)}, x->agent, x->agents, 1);
+        dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->agent, x->agents, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
-        const struct dt_tile tile = dt_tile_at(matrix, t);
+        const struct dt_tile tile = dt__tile_at(matrix, t);
         if (x->sums)
             tile_read(matrix, tile, x->sums, x->tiles);
         else

@@ -24,10 +24,10 @@ static dt_status heartbeat_name(const struct dt_world *world, const struct dt__h
     char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
     dt__phase_load(&heartbeat->phase, phase);
     dt__phase_load(&heartbeat->wait, wait);
-    return dt_text_add(names, "%srank %d on %s (%s%s, step %llu%s%s)", names->length ? ", " : "",
-                       heartbeat->rank, world->host_name[heartbeat->rank], when, phase,
-                       (unsigned long long)atomic_load(&heartbeat->step),
-                       *wait ? ", waiting for " : "", wait);
+    return dt__text_add(names, "%srank %d on %s (%s%s, step %llu%s%s)", names->length ? ", " : "",
+                        heartbeat->rank, world->host_name[heartbeat->rank], when, phase,
+                        (unsigned long long)atomic_load(&heartbeat->step),
+                        *wait ? ", waiting for " : "", wait);
 }
 
 enum rank_state {
@@ -85,7 +85,7 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
         if (!is_too_silent(world, peer->heartbeat.rank, now - atomic_load(&peer->heard_us) - stall))
             continue;
         if (heartbeat_name(world, &peer->heartbeat, "", names)) return;
-        dt_text_add(names, ", which is not heard from");
+        dt__text_add(names, ", which is not heard from");
     }
 }
 
@@ -120,7 +120,7 @@ static void stop_share(struct dt__watchdog *watchdog)
 {
     struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     pthread_mutex_lock(&watchdog->lock);
-    if (dt_stop_requested())
+    if (dt__stop_requested())
         atomic_store(&table->stop, dt__stop_mark(watchdog));
     else if (atomic_load(&table->stop) == dt__stop_mark(watchdog))
         dt_stop_request();
@@ -141,7 +141,7 @@ static void watchdog_look(struct dt_world *world)
     name_ranks(world, RANK_GONE, now, &names);
     if (names.length) {
         /* Another host may have ended the job: its ranks are asked to stop, then killed in turn. */
-        if (dt_stop_requested()) dt_sleep_secs((double)KILLS_US * 1e-6);
+        if (dt__stop_requested()) dt__sleep_secs((double)KILLS_US * 1e-6);
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
         dt__world_die(1, DT__CAUSE_LOST, message);
     }
@@ -197,7 +197,7 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&watchdog->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    DT_TRY(dt_thread_start(&watchdog->thread, "watchdog", watchdog_run, world));
+    DT_TRY(dt__thread_start(&watchdog->thread, "watchdog", watchdog_run, world));
     watchdog->started = true;
     return DT_OK;
 }
@@ -243,7 +243,7 @@ void dt__watchdog_stop(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->mine) return;
-    if (dt__watched_world() == world) dt_work_watch(NULL);
+    if (dt__watched_world() == world) dt__work_watch(NULL);
     if (!watchdog->started) return;
     pthread_mutex_lock(&watchdog->lock);
     watchdog->quit = true;

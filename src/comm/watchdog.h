@@ -32,8 +32,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "comm/comm.h"
 #include "comm/shared.h"
-#include "dtrain/comm.h"
 
 enum { DT__PHASE_WORDS = DT_PHASE_TEXT / 8 };
 
@@ -160,7 +160,8 @@ void dt__watched_world_set(struct dt_world *world, bool is_it);
 /* Exchanges the last messages with a peer: MPI ends when all messages are received. */
 void dt__peer_part(struct dt__peer *peer, MPI_Comm comm);
 
-/* ---- watchdog.c: the thread ------------------------------------------------------------------- */
+/* ---- watchdog.c: the thread -------------------------------------------------------------------
+ * */
 
 /* Starts the thread. Not collective. world->rank, size and host_name[rank] are known. */
 dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);

@@ -6,7 +6,7 @@
 
 #include "base/bf16.h"
 #include "base/clones.h"
-#include "dtrain/config.h"
+#include "config/config.h"
 
 /* Blocks whose greatest value is less are zeros: the inverse of their scale would not be finite. */
 static const float LEAST = 0x1p-100f;

@@ -12,14 +12,14 @@
 
 /* ---- MPI ------------------------------------------------------------------------------------ */
 
-const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
+const char *dt__world_mpi_settings(char buffer[DT_MPI_SETTINGS])
 {
     static const char *const names[] = {"OMPI_MCA_mpi_yield_when_idle", "OMPI_MCA_osc",
                                         "OMPI_MCA_btl_tcp_sndbuf"};
     const size_t prefix = strlen("OMPI_MCA_");
     size_t length = 0;
     buffer[0] = '\0';
-    if (!dt_world_is_open_mpi()) return buffer;
+    if (!dt__world_is_open_mpi()) return buffer;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         if (value)
@@ -30,7 +30,17 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
     return buffer;
 }
 
-const char *dt_world_mpi_version(void)
+int dt_world_rank(const struct dt_world *world)
+{
+    return world->rank;
+}
+
+int dt_world_size(const struct dt_world *world)
+{
+    return world->size;
+}
+
+const char *dt__world_mpi_version(void)
 {
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
@@ -45,9 +55,9 @@ const char *dt_world_mpi_version(void)
     return text;
 }
 
-bool dt_world_is_open_mpi(void)
+bool dt__world_is_open_mpi(void)
 {
-    return strstr(dt_world_mpi_version(), "Open MPI") != NULL;
+    return strstr(dt__world_mpi_version(), "Open MPI") != NULL;
 }
 
 static long env_number(const char *name)
@@ -108,8 +118,8 @@ static dt_status check_alone(void)
         return dt_fail(DT_EUSAGE,
                        "%ld ranks were started (%s), but each sees itself alone: start them with "
                        "the `mpirun` of %s, or with `srun --mpi=%s` (one process alone: unset %s)",
-                       env_number(keys[i]), keys[i], dt_world_mpi_version(),
-                       dt_world_is_open_mpi() ? "pmix" : "pmi2", keys[i]);
+                       env_number(keys[i]), keys[i], dt__world_mpi_version(),
+                       dt__world_is_open_mpi() ? "pmix" : "pmi2", keys[i]);
     }
     return DT_OK;
 }
@@ -125,7 +135,7 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     } * both;
     int length;
     char host[MPI_MAX_PROCESSOR_NAME] = "";
-    DT_TRY(dt_alloc(1, sizeof *both, "world", &both));
+    DT_TRY(dt__alloc(1, sizeof *both, "world", &both));
     struct dt_world *world = *out = &both->world;
     struct dt__world_inside *inside = world->inside = &both->inside;
     inside->all = inside->trainers = (struct dt_ranks){.world = world, .comm = MPI_COMM_NULL};
@@ -193,7 +203,7 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     inside->slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
     dt__watchdog_connect(world);
-    dt_world_set_roles(world, false);
+    dt__world_set_roles(world, false);
 }
 
 /* Before MPI_Init, and behind MPI_Finalize, every other call of MPI ends the program. */
@@ -216,13 +226,13 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
     DT_TRY(check_begun());
     dt_status status = prepare(ranks.comm, stall_secs, &world);
     if (!status) dt__watchdog_wait(world, "the other ranks");
-    status = dt_ranks_agree(&ranks, status);
+    status = dt__ranks_agree(&ranks, status);
     if (status) {
         dt_world_destroy(world);
         return status;
     }
     connect_ranks(world, ranks.comm);
-    dt_world_rest(world, false); /* the program's own time is no stall */
+    dt__world_rest(world, false); /* the program's own time is no stall */
     *out = world;
     return DT_OK;
 }
@@ -270,7 +280,7 @@ dt_status dt_world_create(struct dt_world **out)
             DT_ECOMM,
             "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
             "MPI_THREAD_FUNNELED)",
-            dt_world_mpi_version(), provided, MPI_THREAD_FUNNELED);
+            dt__world_mpi_version(), provided, MPI_THREAD_FUNNELED);
     if (size == 1) DT_TRY(check_alone()); /* a launcher whose PMI this MPI does not speak */
     DT_TRY(dt_world_attach(&comm, START_SECS, out));
     (*out)->inside->owns_mpi = true;
@@ -295,31 +305,31 @@ static void world_free(struct dt_world *world)
  * nothing to do that takes long. A job that failed has its exit code, and has said why: it ends
  * soon. To end a healthy one costs its exit code: it gets no less than LEAST_SECS, however soon a
  * step counts as stalled. */
-void dt_world_end(struct dt_world *world, dt_status status)
+void dt__world_end(struct dt_world *world, dt_status status)
 {
     const double LEAST_SECS = 60, FAILED_SECS = 10, LEAVE_SECS = 0.1;
-    const bool leaves = world && world->size > 1 && !dt_world_is_open_mpi();
+    const bool leaves = world && world->size > 1 && !dt__world_is_open_mpi();
     double secs = FAILED_SECS;
     int begun;
     const double stall = world ? world->inside->watchdog.patience_secs : 0;
     if (world) {
-        dt_world_watch(world, stall);
-        dt_ranks_barrier(world->all);
+        dt__world_watch(world, stall);
+        dt__ranks_barrier(world->all);
     }
     if (world && (!status || status == DT_STOPPED))
         secs = stall > 0 && stall < LEAST_SECS ? LEAST_SECS : stall;
     fflush(NULL);
-    dt_exit_within(secs, status,
-                   world && world->is_bank && !status
-                       ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
-                       : NULL);
+    dt__exit_within(secs, status,
+                    world && world->is_bank && !status
+                        ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
+                        : NULL);
     if (world) world_free(world);
     /* In MPI_Finalize of MPICH over TCP a rank asks each other one for a last word (UCX). One that
      * gave it from inside an earlier call may get none itself: who was first is through by then,
      * and listens no more (MPICH 4.0.2: 3 of 10 ends hung). So all leave that call before. */
     if (leaves) {
         DT_MPI(MPI_Barrier(MPI_COMM_WORLD));
-        dt_sleep_secs(LEAVE_SECS);
+        dt__sleep_secs(LEAVE_SECS);
     }
     DT_MPI(MPI_Initialized(&begun));
     if (begun) DT_MPI(MPI_Finalize());
@@ -328,7 +338,7 @@ void dt_world_end(struct dt_world *world, dt_status status)
 void dt_world_destroy(struct dt_world *world)
 {
     if (world && world->inside->owns_mpi)
-        dt_world_end(world, DT_OK);
+        dt__world_end(world, DT_OK);
     else if (world)
         world_free(world);
 }
@@ -355,7 +365,7 @@ static void number_workers(struct dt_world *world)
 }
 
 /* The bank of a job without workers is its own worker. */
-void dt_world_set_roles(struct dt_world *world, bool dedicated)
+void dt__world_set_roles(struct dt_world *world, bool dedicated)
 {
     const int rank = world->rank, size = world->size;
     MPI_Comm *trainers = &world->trainers->comm;
@@ -374,7 +384,7 @@ void dt_world_set_roles(struct dt_world *world, bool dedicated)
     DT_MPI(MPI_Comm_split(world->all->comm, color, place, trainers));
 }
 
-void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count)
+void dt__replicas_assign(int workers, int worker, int replicas, int *first, int *count)
 {
     int64_t w = workers;
     int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;

@@ -11,11 +11,11 @@
 #endif
 #include <sched.h>
 
+#include "base/internal.h"
 #include "base/kept.h"
 #include "base/limits.h"
+#include "comm/comm.h"
 #include "comm/watchdog.h"
-#include "base/internal.h"
-#include "dtrain/comm.h"
 
 struct dt_ranks {
     struct dt_world *world; /* NULL: there is none yet; waits block */

@@ -131,7 +131,7 @@
 #define MESSAGE(broken, message) message,
 const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 
-dt_status dt_config_check(const struct dt_config *config, int size)
+dt_status dt__config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
     bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
@@ -159,7 +159,7 @@ static bool steers_plateau(const struct dt_config *before, const struct dt_confi
                            const char *key)
 {
     static const char keys[] = "data.eval|data.eval_labels|eval.steps|eval.batches|eval.metric";
-    return dt_config_word_index(keys, key) >= 0 &&
+    return dt__config_word_index(keys, key) >= 0 &&
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
@@ -177,7 +177,7 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
         /* 0 takes what the run has */
         const bool takes_any =
             !strcmp(is, "0") &&
-            dt_config_word_index("run.replicas|run.parts|train.groups", option->name) >= 0;
+            dt__config_word_index("run.replicas|run.parts|train.groups", option->name) >= 0;
         if (!takes_any && strcmp(was, is)) DT_TRY(tell(arg, option->name, was, is));
     }
     return DT_OK;
@@ -191,12 +191,12 @@ static dt_status short_forms_told(const struct dt_config *config, struct dt_text
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const struct dt__option *option = NULL;
         char value[DT_REAL_TEXT];
-        if (!dt_config_is_given(config, forms[i]) &&
+        if (!dt__config_is_given(config, forms[i]) &&
             (out->length || strcmp(forms[i], "model.hidden")))
             continue;
         DT_TRY(dt__option_find(forms[i], &option));
-        DT_TRY(dt_text_add(out, "%s%s=%.200s", out->length ? ", " : "", forms[i],
-                           dt__option_text(config, option, value)));
+        DT_TRY(dt__text_add(out, "%s%s=%.200s", out->length ? ", " : "", forms[i],
+                            dt__option_text(config, option, value)));
     }
     return DT_OK;
 }
@@ -207,7 +207,7 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
     const struct dt_config *config = arg;
     struct dt_text forms = {0};
     dt_status status = DT_OK;
-    if (!strcmp(key, "model.layers") && !dt_config_is_given(config, key))
+    if (!strcmp(key, "model.layers") && !dt__config_is_given(config, key))
         status = short_forms_told(config, &forms);
     if (!status)
         status = dt_fail(DT_EMISMATCH,
@@ -215,7 +215,7 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
                          "(another run needs another run.dir)",
                          forms.length ? forms.data : key, forms.length ? ", which makes " : "=",
                          now, before);
-    dt_text_free(&forms);
+    dt__text_free(&forms);
     return status;
 }
 
@@ -235,15 +235,15 @@ static dt_status refuse_told(void *arg, const char *key, const char *before, con
     return is_rate || shares ? refuse_change(arg, key, before, now) : DT_OK;
 }
 
-dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now)
+dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now)
 {
     void *arg = (void *)(uintptr_t)now;
     DT_TRY(tell_changes(DT__FIXED, before, now, refuse_change, arg));
     return tell_changes(DT__TOLD, before, now, refuse_told, arg);
 }
 
-dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,
-                            dt_change_fn *tell, void *arg)
+dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,
+                             dt_change_fn *tell, void *arg)
 {
     return tell_changes(DT__TOLD, before, now, tell, arg);
 }

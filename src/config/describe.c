@@ -206,11 +206,11 @@ static char combination(const char *const a[2], const char *const b[2])
     const size_t key = strcspn(*a, "=") + 1;
     struct dt_config config;
     if (!strncmp(*a, *b, key)) return ' ';
-    dt_status status = dt_config_init(&config);
+    dt_status status = dt__config_init(&config);
     for (size_t i = 0; i < sizeof settings / sizeof *settings && !status; i++)
         if (settings[i]) status = dt_config_set(&config, settings[i]);
-    if (!status) status = dt_config_check(&config, 0);
-    dt_config_free(&config);
+    if (!status) status = dt__config_check(&config, 0);
+    dt__config_free(&config);
     return status ? '.' : '+';
 }
 
@@ -317,7 +317,7 @@ static void describe_schema(FILE *out, const char *what)
 
 /* ---- all together --------------------------------------------------------------------------- */
 
-dt_status dt_config_describe(FILE *out, enum dt_describe form, const char *what)
+dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what)
 {
     static void (*const forms[])(FILE *, const char *) = {
         [DT_DESCRIBE_TEXT] = describe_text,

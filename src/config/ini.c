@@ -24,15 +24,15 @@ static dt_status value_quote(struct dt_text *text, const char *value)
     bool plain = length == 0 || (!strchr(" \"", value[0]) && value[length - 1] != ' ');
     for (const char *at = value; plain && *at; at++)
         plain = *at != ';' && !dt__is_control(*at);
-    if (plain) return dt_text_add(text, "%s", value);
-    DT_TRY(dt_text_add(text, "\""));
+    if (plain) return dt__text_add(text, "%s", value);
+    DT_TRY(dt__text_add(text, "\""));
     for (; *value; value++) {
         if (dt__is_control(*value) || strchr("\"\\;", *value))
-            DT_TRY(dt_text_add(text, "\\x%02x", (unsigned)*value));
+            DT_TRY(dt__text_add(text, "\\x%02x", (unsigned)*value));
         else
-            DT_TRY(dt_text_append(text, value, 1));
+            DT_TRY(dt__text_append(text, value, 1));
     }
-    return dt_text_add(text, "\"");
+    return dt__text_add(text, "\"");
 }
 
 /* Undoes it in place. False: a value that begins with '"' and is not well-formed. */
@@ -124,8 +124,8 @@ static int on_value(void *arg, const char *section, const char *key, const char 
     char *name = NULL, *plain = NULL;
     dt_status status;
     if (ini->status) return 0;
-    DT_GUARD(dt_format(&name, "%s%s%s", section, *section ? "." : "", key));
-    DT_GUARD(dt_strdup(value, &plain));
+    DT_GUARD(dt__format(&name, "%s%s%s", section, *section ? "." : "", key));
+    DT_GUARD(dt__strdup(value, &plain));
     DT_GUARD(dt__option_find(name, &option));
     if (!value_unquote(plain))
         DT_GUARD(dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value));
@@ -164,7 +164,7 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
 {
     char *text;
     size_t length;
-    if (dt_file_read(path, MOST_BYTES, &text, &length)) return DT_EUSAGE;
+    if (dt__file_read(path, MOST_BYTES, &text, &length)) return DT_EUSAGE;
     dt_status status;
     if (strlen(text) == length)
         status = dt_config_read_text(config, path, text);
@@ -188,27 +188,27 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                          dt_config_word_index("layers|task|split|output_bias", option->key) < 0;
+                          dt__config_word_index("layers|task|split|output_bias", option->key) < 0;
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && !where)) continue;
         const char *value = dt__option_text(config, option, buffer);
         if (!usual && !strcmp(value, option->initial)) continue;
         if (section != option->section)
-            DT_GUARD(dt_text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
+            DT_GUARD(dt__text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
         section = option->section;
-        DT_GUARD(dt_text_add(&text, "%s =%s", option->key, *value ? " " : ""));
+        DT_GUARD(dt__text_add(&text, "%s =%s", option->key, *value ? " " : ""));
         DT_GUARD(value_quote(&text, value));
-        DT_GUARD(dt_text_add(&text, "\n"));
+        DT_GUARD(dt__text_add(&text, "\n"));
     }
     *out = text;
 done:
-    if (status) dt_text_free(&text);
+    if (status) dt__text_free(&text);
     return status;
 }
 
-dt_status dt_config_print_given(const struct dt_config *config, const char *section,
-                                const char *but, FILE *out)
+dt_status dt__config_print_given(const struct dt_config *config, const char *section,
+                                 const char *but, FILE *out)
 {
     struct dt_text text = {0};
     dt_status status = DT_OK;
@@ -216,14 +216,14 @@ dt_status dt_config_print_given(const struct dt_config *config, const char *sect
         const struct dt__option *option = &dt__options[i];
         char value[DT_REAL_TEXT];
         if (config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0 ||
-            dt_config_word_index(but, option->key) >= 0)
+            dt__config_word_index(but, option->key) >= 0)
             continue;
-        status = dt_text_add(&text, "%s = ", option->key);
+        status = dt__text_add(&text, "%s = ", option->key);
         if (!status) status = value_quote(&text, dt__option_text(config, option, value));
-        if (!status) status = dt_text_add(&text, "\n");
+        if (!status) status = dt__text_add(&text, "\n");
     }
     if (text.length) fprintf(out, "%s", text.data);
-    dt_text_free(&text);
+    dt__text_free(&text);
     return status;
 }
 
@@ -235,11 +235,11 @@ dt_status dt_config_print(const struct dt_config *config, char **out_text)
     return DT_OK;
 }
 
-dt_status dt_config_crc(const struct dt_config *config, uint32_t *out)
+dt_status dt__config_crc(const struct dt_config *config, uint32_t *out)
 {
     struct dt_text text;
     DT_TRY(print_options(config, false, &text));
-    *out = dt_crc32c(0, text.data, text.length);
-    dt_text_free(&text);
+    *out = dt__crc32c(0, text.data, text.length);
+    dt__text_free(&text);
     return DT_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
 
-#include "dtrain/config.h"
+#include "config/config.h"
 
 enum dt__option_type { DT__INT, DT__REAL, DT__BOOL, DT__TEXT, DT__WORD };
 
@@ -47,7 +47,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 const char *dt__option_text(const struct dt_config *config, const struct dt__option *option,
                             char buffer[DT_REAL_TEXT]);
 
-/* What dt_config_check says, in its order; NULL behind the last. */
+/* What dt__config_check says, in its order; NULL behind the last. */
 extern const char *const dt__rule_messages[];
 
 /* Writes a text in which marks stand for what functions write; the end of the line behind a mark is

@@ -116,7 +116,7 @@ int dt__word_index(const char *words, const char *ends, const char *word)
     return word_index(words, ends, word, strncmp);
 }
 
-int dt_config_word_index(const char *words, const char *word)
+int dt__config_word_index(const char *words, const char *word)
 {
     return dt__word_index(words, "|", word);
 }
@@ -152,7 +152,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
     case DT__REAL:
         if (!*value || strspn(value, "+-.0123456789eE") != strlen(value))
             return value_refuse(option, value);
-        number = dt_real_read(value, &end);
+        number = dt__real_read(value, &end);
         if (*end || number < option->min || number > option->max)
             return value_refuse(option, value);
         if (option->type == DT__REAL)
@@ -168,12 +168,12 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
         *(bool *)field = index % 2;
         break;
     case DT__WORD:
-        index = dt_config_word_index(option->words, value);
+        index = dt__config_word_index(option->words, value);
         if (index < 0) return value_refuse(option, value);
         *(int *)field = index;
         break;
     case DT__TEXT:
-        DT_TRY(dt_strdup(value, &copy));
+        DT_TRY(dt__strdup(value, &copy));
         dt_free(*(char **)field);
         *(char **)field = copy;
         break;
@@ -193,18 +193,18 @@ const char *dt__option_text(const struct dt_config *config, const struct dt__opt
         snprintf(buffer, DT_REAL_TEXT, "%lld", (long long)*(const int64_t *)field);
         return buffer;
     case DT__REAL:
-        return dt_real_text(*(const double *)field, buffer);
+        return dt__real_text(*(const double *)field, buffer);
     case DT__BOOL:
         return *(const bool *)field ? "yes" : "no";
     case DT__WORD:
-        return dt_config_word(option->words, *(const int *)field, buffer);
+        return dt__config_word(option->words, *(const int *)field, buffer);
     case DT__TEXT:
         break;
     }
     return *(char *const *)field;
 }
 
-const char *dt_config_word(const char *words, int value, char buffer[16])
+const char *dt__config_word(const char *words, int value, char buffer[16])
 {
     for (; value > 0 && *words; value--) {
         words += strcspn(words, "|");
@@ -216,13 +216,13 @@ const char *dt_config_word(const char *words, int value, char buffer[16])
 
 /* ---- a configuration ------------------------------------------------------------------------- */
 
-dt_status dt_config_init(struct dt_config *config)
+dt_status dt__config_init(struct dt_config *config)
 {
     *config = (struct dt_config){0};
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         dt_status status = dt__option_set(config, &dt__options[i], dt__options[i].initial);
         if (status) {
-            dt_config_free(config);
+            dt__config_free(config);
             return status;
         }
     }
@@ -230,18 +230,37 @@ dt_status dt_config_init(struct dt_config *config)
     return DT_OK;
 }
 
+dt_status dt_config_create(struct dt_config **out)
+{
+    struct dt_config *config;
+    *out = NULL;
+    DT_TRY(dt__alloc(1, sizeof *config, "configuration", &config));
+    const dt_status status = dt__config_init(config);
+    if (status)
+        dt_free(config);
+    else
+        *out = config;
+    return status;
+}
+
+void dt_config_destroy(struct dt_config *config)
+{
+    if (config) dt__config_free(config);
+    dt_free(config);
+}
+
 static char **text_field(const struct dt_config *config, const struct dt__option *option)
 {
     return option->type == DT__TEXT ? (char **)((uintptr_t)config + option->offset) : NULL;
 }
 
-bool dt_config_is_given(const struct dt_config *config, const char *name)
+bool dt__config_is_given(const struct dt_config *config, const char *name)
 {
     const struct dt__option *option = NULL;
     return !dt__option_find(name, &option) && config->given[option - dt__options];
 }
 
-bool dt_config_is_changed(const struct dt_config *config, const char *name)
+bool dt__config_is_changed(const struct dt_config *config, const char *name)
 {
     const struct dt__option *option = NULL;
     char buffer[DT_REAL_TEXT];
@@ -250,7 +269,7 @@ bool dt_config_is_changed(const struct dt_config *config, const char *name)
     return *value && strcmp(value, option->initial) != 0;
 }
 
-void dt_config_free(struct dt_config *config)
+void dt__config_free(struct dt_config *config)
 {
     if (!config) return;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
@@ -261,16 +280,16 @@ void dt_config_free(struct dt_config *config)
 }
 
 /* The struct, and behind it the texts that it points at, in the order of the table. */
-dt_status dt_config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length)
+dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length)
 {
     struct dt_text bytes = {0};
-    dt_status status = dt_text_append(&bytes, config, sizeof *config);
+    dt_status status = dt__text_append(&bytes, config, sizeof *config);
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         char **text = text_field(config, &dt__options[i]);
-        if (text) status = dt_text_append(&bytes, *text, strlen(*text) + 1);
+        if (text) status = dt__text_append(&bytes, *text, strlen(*text) + 1);
     }
     if (status) {
-        dt_text_free(&bytes);
+        dt__text_free(&bytes);
         return status;
     }
     memcpy(out_bytes, &bytes.data, sizeof bytes.data);
@@ -278,7 +297,7 @@ dt_status dt_config_pack(const struct dt_config *config, void *out_bytes, size_t
     return DT_OK;
 }
 
-dt_status dt_config_unpack(struct dt_config *config, const void *bytes, size_t length)
+dt_status dt__config_unpack(struct dt_config *config, const void *bytes, size_t length)
 {
     const char *at = (const char *)bytes + sizeof *config, *end = (const char *)bytes + length;
     struct dt_config new;
@@ -292,19 +311,19 @@ dt_status dt_config_unpack(struct dt_config *config, const void *bytes, size_t l
         const size_t size = strnlen(at, (size_t)(end - at)) + 1;
         if (!status && at + size > end)
             status = dt_fail(DT_EMISMATCH, "the ranks run different programs");
-        if (!status) status = dt_strdup(at, text);
+        if (!status) status = dt__strdup(at, text);
         if (!status) at += size;
     }
     if (status) {
-        dt_config_free(&new);
+        dt__config_free(&new);
         return status;
     }
-    dt_config_free(config);
+    dt__config_free(config);
     *config = new;
     return DT_OK;
 }
 
-dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment)
+dt_status dt__config_set_for(struct dt_config *config, const char *command, const char *assignment)
 {
     const char *equals = strchr(assignment, '=');
     const struct dt__option *option = NULL;
@@ -313,7 +332,7 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
     dt_status status;
     if (!equals || equals == assignment)
         return dt_fail(DT_EUSAGE, "%s: expected section.key=value", assignment);
-    DT_TRY(dt_format(&name, "%.*s", (int)(equals - assignment), assignment));
+    DT_TRY(dt__format(&name, "%.*s", (int)(equals - assignment), assignment));
     DT_GUARD(dt__option_find(name, &option));
     if (!command || dt__option_is_for(option, command) || !strcmp(option->commands, DT_RETIRED)) {
         status = dt__option_set(config, option, equals + 1);
@@ -321,16 +340,16 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
     }
     for (int i = 0; i < DT__OPTION_COUNT; i++)
         if (dt__option_is_for(&dt__options[i], command) && !dt__option_is_hidden(&dt__options[i]))
-            DT_GUARD(dt_text_add(&taken, "%s%s", taken.length ? ", " : "", dt__options[i].name));
+            DT_GUARD(dt__text_add(&taken, "%s%s", taken.length ? ", " : "", dt__options[i].name));
     status = dt_fail(DT_EUSAGE, "%s: not a key of dtrain %s, which takes %s", option->name, command,
                      taken.length ? taken.data : "none");
 done:
-    dt_text_free(&taken);
+    dt__text_free(&taken);
     dt_free(name);
     return status;
 }
 
 dt_status dt_config_set(struct dt_config *config, const char *assignment)
 {
-    return dt_config_set_for(config, NULL, assignment);
+    return dt__config_set_for(config, NULL, assignment);
 }

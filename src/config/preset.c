@@ -1,9 +1,9 @@
 /* The preset: what a run settles that nobody has given.
  *
- * It does so in three steps: dt_config_settle, by the configuration alone; dt_config_settle_resume,
- * if it goes on, by the run before, whose values take the place of the preset's;
- * dt_config_settle_by_data, once the data are known. What one step has set, later ones leave: the
- * preset sets a key only as long as nothing else has (preset_set). */
+ * It does so in three steps: dt__config_settle, by the configuration alone;
+ * dt__config_settle_resume, if it goes on, by the run before, whose values take the place of the
+ * preset's; dt__config_settle_by_data, once the data are known. What one step has set, later ones
+ * leave: the preset sets a key only as long as nothing else has (preset_set). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,11 +53,11 @@ static dt_status preset_set_number(struct dt_config *config, const char *name, d
 /* Whether the configuration says how wide the network is. */
 static bool widths_are_given(const struct dt_config *config)
 {
-    return dt_config_is_given(config, "model.layers") || config->model.kind == DT_KIND_LINEAR ||
-           dt_config_is_given(config, "model.hidden");
+    return dt__config_is_given(config, "model.layers") || config->model.kind == DT_KIND_LINEAR ||
+           dt__config_is_given(config, "model.hidden");
 }
 
-bool dt_config_widths_wait(const struct dt_config *config)
+bool dt__config_widths_wait(const struct dt_config *config)
 {
     return config->run.preset == DT_PRESET_TABLE && !widths_are_given(config);
 }
@@ -89,10 +89,10 @@ static dt_status output_bias_settle(struct dt_config *config)
     return DT_OK;
 }
 
-dt_status dt_config_settle(struct dt_config *config, bool table)
+dt_status dt__config_settle(struct dt_config *config, bool table)
 {
     const bool given =
-        dt_config_is_given(config, "train.optimizer") || dt_config_is_given(config, "train.lr");
+        dt__config_is_given(config, "train.optimizer") || dt__config_is_given(config, "train.lr");
     const bool linear =
         config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
     if (config->run.preset == DT_PRESET_AUTO)
@@ -110,8 +110,8 @@ dt_status dt_config_settle(struct dt_config *config, bool table)
     return DT_OK;
 }
 
-dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                   bool sparse, bool evaluates)
+dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
+                                    bool sparse, bool evaluates)
 {
     char text[32];
     int tier = 0;
@@ -146,7 +146,7 @@ dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int 
     return preset_set_number(config, "eval.patience", 10);
 }
 
-dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before)
+dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
     static const char *const by_data[] = {
         "train.epochs",  "train.batch",           "eval.steps",  "run.checkpoint_steps",
@@ -154,15 +154,15 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);
-    const bool network = dt_config_is_given(config, "model.kind") ||
-                         dt_config_is_given(config, "model.activation") ||
-                         dt_config_is_given(config, "model.dropout");
+    const bool network = dt__config_is_given(config, "model.kind") ||
+                         dt__config_is_given(config, "model.activation") ||
+                         dt__config_is_given(config, "model.dropout");
     const struct dt__option *bias = NULL;
     DT_TRY(dt__option_find("model.output_bias", &bias));
     if (config->given[bias - dt__options] != DT_GIVEN)
         config->model.output_bias = before->model.output_bias;
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    if (!dt_config_is_given(config, "run.preset"))
+    if (!dt__config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;
     for (size_t i = 0; i < count; i++) {
         const struct dt__option *option = NULL;
@@ -181,15 +181,15 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
     return DT_OK;
 }
 
-dt_status dt_config_preset_text(const struct dt_config *config, char **out)
+dt_status dt__config_preset_text(const struct dt_config *config, char **out)
 {
     struct dt_text list = {0};
-    dt_status status = dt_text_add(&list, "%s", "");
+    dt_status status = dt__text_add(&list, "%s", "");
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         char value[DT_REAL_TEXT];
         if (config->given[i] == DT_GIVEN_BY_PRESET)
-            status = dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name,
-                                 dt__option_text(config, &dt__options[i], value));
+            status = dt__text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name,
+                                  dt__option_text(config, &dt__options[i], value));
     }
     *out = list.data;
     return status;

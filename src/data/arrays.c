@@ -20,11 +20,11 @@ static dt_status weights_check(const struct dt__file *file)
 static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
 {
     const size_t rows = (size_t)arrays->rows, targets = (size_t)arrays->targets;
-    crc = dt_crc32c(crc, arrays->x, rows * (size_t)arrays->features * sizeof *arrays->x);
-    if (arrays->label) crc = dt_crc32c(crc, arrays->label, rows * sizeof *arrays->label);
+    crc = dt__crc32c(crc, arrays->x, rows * (size_t)arrays->features * sizeof *arrays->x);
+    if (arrays->label) crc = dt__crc32c(crc, arrays->label, rows * sizeof *arrays->label);
     if (arrays->target)
-        crc = dt_crc32c(crc, arrays->target, rows * targets * sizeof *arrays->target);
-    if (arrays->weight) crc = dt_crc32c(crc, arrays->weight, rows * sizeof *arrays->weight);
+        crc = dt__crc32c(crc, arrays->target, rows * targets * sizeof *arrays->target);
+    if (arrays->weight) crc = dt__crc32c(crc, arrays->weight, rows * sizeof *arrays->weight);
     return crc;
 }
 
@@ -60,7 +60,7 @@ static dt_status memory_open(const struct dt_source *source, const struct dt__fi
                              void **out)
 {
     struct memory_reader *reader;
-    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    DT_TRY(dt__alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct memory_reader){file, source};
     *out = reader;
     return DT_OK;

@@ -11,7 +11,7 @@ static bool augment_item(struct dt__augment *augment, const char *item)
 {
     char name[16] = "", value[32] = "", end = '\0', *rest = value;
     const int words = sscanf(item, " %15s %31s %c", name, value, &end);
-    const double number = dt_real_read(value, &rest);
+    const double number = dt__real_read(value, &rest);
     const bool good = words == 2 && !*rest;
     const bool whole = good && number >= 1 && number <= 4096 && number == (int)number;
     if (words == 1 && !strcmp(name, "flip"))
@@ -82,7 +82,7 @@ enum { MOVE_Y, MOVE_X, MIRROR, CUT_Y, CUT_X, MOVES = 8 };
 
 static int choose(const struct dt_rng *rng, uint64_t number, int choices)
 {
-    return (int)(dt_rng_uniform(rng, number) * choices);
+    return (int)(dt__rng_uniform(rng, number) * choices);
 }
 
 void dt__augment_rows(const struct dt__augment *augment, const struct dt_rng *key, uint64_t first,
@@ -99,7 +99,7 @@ void dt__augment_rows(const struct dt__augment *augment, const struct dt_rng *ke
         if (dy || dx || flip) picture_move(augment, dy, dx, flip, x);
         if (augment->noise > 0)
             for (uint64_t i = 0; i < values; i++)
-                x[i] += (float)(augment->noise * dt_rng_normal(key, number / 2 + MOVES / 2 + i));
+                x[i] += (float)(augment->noise * dt__rng_normal(key, number / 2 + MOVES / 2 + i));
         if (augment->cutout)
             picture_cut(shape, augment->cutout, choose(key, number + CUT_Y, shape[0]),
                         choose(key, number + CUT_X, shape[1]), x);

@@ -6,7 +6,7 @@
 #ifndef DATA_AUGMENT_H
 #define DATA_AUGMENT_H
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 struct dt__augment {
     int shift;    /* up to so many points in each direction */

@@ -24,10 +24,10 @@ bool dt__floats_are_bytes(const float *x, size_t n)
 static dt_status block_reserve(struct dt__block *block, size_t count, bool values)
 {
     size_t room = block->room;
-    DT_TRY(dt_grow(&block->index, &room, count, sizeof *block->index, "entries of data"));
+    DT_TRY(dt__grow(&block->index, &room, count, sizeof *block->index, "entries of data"));
     if (values)
         DT_TRY(
-            dt_grow(&block->value, &block->room, count, sizeof *block->value, "entries of data"));
+            dt__grow(&block->value, &block->room, count, sizeof *block->value, "entries of data"));
     block->room = room;
     return DT_OK;
 }
@@ -37,12 +37,12 @@ dt_status dt__block_alloc(const struct dt__layout *layout, size_t rows, uint64_t
 {
     struct dt__block block = {.capacity = rows};
     dt_status status;
-    DT_GUARD(dt_alloc(rows, dt__layout_x(layout), "rows of data", &block.x));
-    DT_GUARD(dt_alloc(rows, dt__layout_y(layout), "labels of data", &block.y));
+    DT_GUARD(dt__alloc(rows, dt__layout_x(layout), "rows of data", &block.x));
+    DT_GUARD(dt__alloc(rows, dt__layout_y(layout), "labels of data", &block.y));
     if (layout->weights)
-        DT_GUARD(dt_alloc(rows, sizeof *block.weight, "weights of data", &block.weight));
+        DT_GUARD(dt__alloc(rows, sizeof *block.weight, "weights of data", &block.weight));
     if (dt__layout_is_sparse(layout)) {
-        DT_GUARD(dt_alloc(rows + 1, sizeof *block.offsets, "rows of data", &block.offsets));
+        DT_GUARD(dt__alloc(rows + 1, sizeof *block.offsets, "rows of data", &block.offsets));
         DT_GUARD(block_reserve(&block, (size_t)entries + 1, layout->values));
     }
     *out = block;
@@ -173,7 +173,7 @@ struct dt__cursor {
 dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out)
 {
     struct dt__cursor *cursor;
-    DT_TRY(dt_alloc(1, sizeof *cursor, "cursor", &cursor));
+    DT_TRY(dt__alloc(1, sizeof *cursor, "cursor", &cursor));
     cursor->source = source;
     cursor->stops = stops;
     dt_status status = DT_OK;
@@ -309,7 +309,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
             dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);
         void *reader;
         step = smaller(smaller(end - raw, file->raw + file->rows - raw), most);
-        if (cursor->stops) DT_TRY(dt_stop_check());
+        if (cursor->stops) DT_TRY(dt__stop_check());
         if (sifting) to->rows = 0;
         DT_TRY(cursor_find_reader(cursor, file, &reader));
         DT_TRY(dt__formats[file->format]->read(reader, raw - file->raw, step, to));
@@ -318,7 +318,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         for (size_t i = 0; sifting && i < step; i++)
             if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
                 DT_TRY(dt__block_add_copy(&source->layout, out, to, i));
-        dt_work_progress();
+        dt__work_progress();
     }
     return DT_OK;
 }
@@ -379,7 +379,7 @@ static void clip_floats(size_t n, float most, float *restrict x)
 KERNELS(unsigned char, bytes)
 KERNELS(float, floats)
 
-void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
+void dt__schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
 {
     size_t n = (size_t)schema->features;
     for (size_t r = 0; r < rows; r++)
@@ -422,13 +422,13 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
     const size_t width = (size_t)layout->dense * sizeof(float);
     size_t bytes;
     *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
-    if (!dt_size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
+    if (!dt__size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
         return dt_fail(DT_EMEMORY,
                        "%zu rows of %d features take %.0f MiB in memory, more than data.memory_mb",
                        rows, layout->dense, (double)rows * (double)width / 1048576);
     assembly->layout.bytes = false;
     assembly->layout.weights |= source->class_weight != NULL;
-    return dt__block_alloc(&assembly->layout, rows, dt_source_most_entries(source, rows),
+    return dt__block_alloc(&assembly->layout, rows, dt__source_most_entries(source, rows),
                            &assembly->rows);
 }
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "dtrain/data.h"
+#include "data/data.h"
 
 struct dt__layout {
     int features; /* inputs of the network */

@@ -20,7 +20,7 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
                            size_t count)
 {
     struct dt__column *items;
-    DT_TRY(dt_alloc(count, sizeof *items, "columns", &items));
+    DT_TRY(dt__alloc(count, sizeof *items, "columns", &items));
     for (size_t c = 0; c < count; c++)
         items[c] = (struct dt__column){.kind = DT__COLUMN_OPEN, .last = -INFINITY};
     *columns = (struct dt__columns){.items = items,
@@ -66,7 +66,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
         .count = (size_t)count, .hash_bits = schema->hash_bits, .numbers = schema->features};
     made.hash_trims = schema->hash_trims;
     dt_status status = DT_OK;
-    DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
+    DT_TRY(dt__alloc((size_t)count, sizeof *made.items, "columns", &made.items));
     for (int c = 0; c < count; c++) {
         struct dt_column plain = {.kind = DT_COLUMN_NUMBER, .first = c, .fill = NAN};
         const struct dt_column *from = schema->columns ? &schema->columns[c] : &plain;
@@ -75,7 +75,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
         *column = (struct dt__column){
             .kind = from->kind, .first = from->first, .flag = from->flag, .fill = from->fill};
         DT_GUARD(dt__dict_add_names(&column->dict, from->categories, (size_t)from->ncategories));
-        if (from->name) DT_GUARD(dt_strdup(from->name, &column->name));
+        if (from->name) DT_GUARD(dt__strdup(from->name, &column->name));
         if (from->name) DT_GUARD(dt__dict_add_names(&made.names, &column->name, 1));
         if (column->kind == DT_COLUMN_DATE)
             dt__dates_parse_form(from->categories[0], &column->dates);
@@ -132,10 +132,10 @@ void dt__columns_tell_unknown(const struct dt__columns *columns, const char *pat
     for (size_t c = 0; columns->items && c < columns->count; c++) {
         const struct dt__column *column = &columns->items[c];
         if (column->unknown > rows / 2)
-            dt_warn("%s: column %zu (%s): %" PRIu64 " of %" PRIu64
-                    " rows have a text that training "
-                    "never saw, or too seldom (data.min_count)",
-                    path, c, column->name ? column->name : "", column->unknown, rows);
+            dt__warn("%s: column %zu (%s): %" PRIu64 " of %" PRIu64
+                     " rows have a text that training "
+                     "never saw, or too seldom (data.min_count)",
+                     path, c, column->name ? column->name : "", column->unknown, rows);
     }
 }
 
@@ -205,14 +205,15 @@ static void many_texts_add(struct many_texts *many, const struct dt__column *col
     const size_t numbers = dict_numbers(&column->dict, &example);
     dt__column_listed(column, place);
     if (numbers > texts / 2) {
-        dt_text_add(&many->odd,
-                    "%scolumn %s: %zu of %zu different values are numbers, others are not, such as "
-                    "'%.40s': write numbers or NA there, or leave the column out with "
-                    "data.ignore=%s",
-                    many->odd.length ? "; " : "", place, numbers, texts, example, place);
+        dt__text_add(
+            &many->odd,
+            "%scolumn %s: %zu of %zu different values are numbers, others are not, such as "
+            "'%.40s': write numbers or NA there, or leave the column out with "
+            "data.ignore=%s",
+            many->odd.length ? "; " : "", place, numbers, texts, example, place);
         return;
     }
-    dt_text_add(&many->names, "%s%s", many->names.length ? "," : "", place);
+    dt__text_add(&many->names, "%s%s", many->names.length ? "," : "", place);
     memcpy(many->last, place, sizeof place);
     many->most = texts > many->most ? texts : many->most;
     many->count++;
@@ -224,7 +225,7 @@ static dt_status many_texts_check(const struct dt__columns *columns, const struc
     struct many_texts many = {.count = 0};
     struct dt_text text = {0};
     const unsigned long long rows = (unsigned long long)columns->rows;
-    dt_text_add(&many.names, "%s", config->data.ignore);
+    dt__text_add(&many.names, "%s", config->data.ignore);
     for (size_t c = 0; c < columns->count; c++) {
         const struct dt__column *column = &columns->items[c];
         if (column->kind == DT_COLUMN_CATEGORY && !column->insisted &&
@@ -232,22 +233,22 @@ static dt_status many_texts_check(const struct dt__columns *columns, const struc
             many_texts_add(&many, column);
     }
     if (many.count == 1)
-        dt_text_add(&text,
-                    "column %s: %zu different texts in %llu rows are too many for categories: "
-                    "leave it out with data.ignore=%s, or keep it with data.categories=%s",
-                    many.last, many.most, rows, many.names.data, many.last);
+        dt__text_add(&text,
+                     "column %s: %zu different texts in %llu rows are too many for categories: "
+                     "leave it out with data.ignore=%s, or keep it with data.categories=%s",
+                     many.last, many.most, rows, many.names.data, many.last);
     else if (many.count)
-        dt_text_add(&text,
-                    "%zu columns have up to %zu different texts in %llu rows, too many for "
-                    "categories: leave them out with data.ignore=%s, or keep those that "
-                    "data.categories lists",
-                    many.count, many.most, rows, many.names.data);
-    if (many.odd.length) dt_text_add(&text, "%s%s", text.length ? "; " : "", many.odd.data);
+        dt__text_add(&text,
+                     "%zu columns have up to %zu different texts in %llu rows, too many for "
+                     "categories: leave them out with data.ignore=%s, or keep those that "
+                     "data.categories lists",
+                     many.count, many.most, rows, many.names.data);
+    if (many.odd.length) dt__text_add(&text, "%s%s", text.length ? "; " : "", many.odd.data);
     dt_status status = text.status;
     if (!status && text.length) status = dt_fail(DT_EFORMAT, "%s", text.data);
-    dt_text_free(&many.names);
-    dt_text_free(&many.odd);
-    dt_text_free(&text);
+    dt__text_free(&many.names);
+    dt__text_free(&many.odd);
+    dt__text_free(&text);
     return status;
 }
 
@@ -261,12 +262,12 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     struct dt__names kept = {0};
     const char *odd;
     const size_t numbers = dict_numbers(dict, &odd);
-    DT_TRY(dt_alloc(dict->count, sizeof *ranked, "categories", &ranked));
+    DT_TRY(dt__alloc(dict->count, sizeof *ranked, "categories", &ranked));
     for (size_t i = 0; i < dict->count; i++)
         ranked[i] = (struct ranked){dt__dict_text(dict, i), dict->entries[i].count};
     qsort(ranked, dict->count, sizeof *ranked, by_count);
     if (!column->insisted && numbers > dict->count / 2)
-        dt_warn(
+        dt__warn(
             "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
             "numbers, others are not, such as '%.40s' (write NA there to have a numeric column)",
             column->place, column->name ? " (" : "", column->name ? column->name : "",
@@ -329,12 +330,12 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
                        column->place, name, column->place);
     dt__dates_form(&column->dates, text);
     if (dt__dates_numbers(&column->dates) == 1)
-        dt_info("column %zu (%s): times, written %s, become a number: hour (data.dates)",
-                column->place, name, text);
+        dt__info("column %zu (%s): times, written %s, become a number: hour (data.dates)",
+                 column->place, name, text);
     else
-        dt_info("column %zu (%s): dates, written %s, become numbers: days, year, month, weekday%s "
-                "(data.dates)",
-                column->place, name, text, column->dates.times ? ", hour" : "");
+        dt__info("column %zu (%s): dates, written %s, become numbers: days, year, month, weekday%s "
+                 "(data.dates)",
+                 column->place, name, text, column->dates.times ? ", hour" : "");
     dt_status status = dt__names_add(&form, text, strlen(text));
     out->categories = form.items;
     out->ncategories = (int)form.count;
@@ -346,7 +347,7 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
                                 struct dt_schema *schema)
 {
     schema->ncolumns = (int)columns->count;
-    DT_TRY(dt_alloc(columns->count, sizeof *schema->columns, "columns", &schema->columns));
+    DT_TRY(dt__alloc(columns->count, sizeof *schema->columns, "columns", &schema->columns));
     for (size_t c = 0; c < columns->count; c++) {
         struct dt__column *from = &columns->items[c];
         struct dt_column *to = &schema->columns[c];
@@ -355,10 +356,10 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
         const bool number = !open && to->kind != DT_COLUMN_CATEGORY;
         to->fill = columns->missing == DT_MISSING_ERROR || number ? NAN : 0;
         if (open)
-            dt_warn("column %zu%s%s%s has no value in any row: data.ignore=%zu leaves it out",
-                    from->place, from->name ? " ('" : "", from->name ? from->name : "",
-                    from->name ? "')" : "", from->place);
-        if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
+            dt__warn("column %zu%s%s%s has no value in any row: data.ignore=%zu leaves it out",
+                     from->place, from->name ? " ('" : "", from->name ? from->name : "",
+                     from->name ? "')" : "", from->place);
+        if (from->name) DT_TRY(dt__strdup(from->name, &to->name));
         if (to->kind == DT_COLUMN_CATEGORY) DT_TRY(column_rank(columns, c, least, to));
         if (to->kind == DT_COLUMN_DATE) DT_TRY(column_date(from, to));
     }
@@ -381,23 +382,23 @@ static dt_status settle_names(struct dt_schema *schema)
 {
     if (!schema->columns[0].name || schema->features > NAMED_FEATURES || schema->hash_bits)
         return DT_OK;
-    DT_TRY(dt_alloc((size_t)schema->features, sizeof *schema->feature_names, "names",
-                    &schema->feature_names));
+    DT_TRY(dt__alloc((size_t)schema->features, sizeof *schema->feature_names, "names",
+                     &schema->feature_names));
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
         const char *name = column->name;
         char **out = schema->feature_names + column->first;
         struct dt__dates dates;
-        if (column->kind == DT_COLUMN_NUMBER) DT_TRY(dt_strdup(name, out));
+        if (column->kind == DT_COLUMN_NUMBER) DT_TRY(dt__strdup(name, out));
         if (column->kind == DT_COLUMN_DATE) dt__dates_parse_form(column->categories[0], &dates);
         for (int i = 0; column->kind == DT_COLUMN_DATE && i < dt__dates_numbers(&dates); i++)
-            DT_TRY(dt_format(out++, "%s (%s)", name, dt__date_name(&dates, i)));
+            DT_TRY(dt__format(out++, "%s (%s)", name, dt__date_name(&dates, i)));
         if (column->flag)
-            DT_TRY(dt_format(&schema->feature_names[column->flag], "%s (missing)", name));
+            DT_TRY(dt__format(&schema->feature_names[column->flag], "%s (missing)", name));
         if (column->kind != DT_COLUMN_CATEGORY) continue;
         for (int i = 0; i < column->ncategories; i++)
-            DT_TRY(dt_format(out++, "%s=%s", name, column->categories[i]));
-        DT_TRY(dt_format(out, "%s (other)", name));
+            DT_TRY(dt__format(out++, "%s=%s", name, column->categories[i]));
+        DT_TRY(dt__format(out, "%s (other)", name));
     }
     return DT_OK;
 }
@@ -447,14 +448,14 @@ static void warn_of_row_numbers(const struct dt__columns *columns, const struct 
     if (column->kind != DT_COLUMN_NUMBER) return;
     /* as pandas and R write row numbers, and as pandas reads them */
     if (name && (!*name || !strncmp(name, "Unnamed: ", 9))) {
-        dt_warn("column %zu has no name, and is a feature: if it numbers the rows, "
-                "data.ignore=%zu leaves it out",
-                column->place, column->place);
+        dt__warn("column %zu has no name, and is a feature: if it numbers the rows, "
+                 "data.ignore=%zu leaves it out",
+                 column->place, column->place);
     } else if (!column->falls && columns->rows > FEW_TEXTS) {
         dt__column_listed(column, place);
-        dt_warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
-                "numbers the rows, data.ignore=%s leaves it out",
-                place, place);
+        dt__warn("column %s is a feature, and has whole numbers that rise from row to row: if it "
+                 "numbers the rows, data.ignore=%s leaves it out",
+                 place, place);
     }
 }
 
@@ -464,9 +465,9 @@ static dt_status settle_numbers(const struct dt__columns *columns, struct dt_sch
 {
     schema->features = schema->dense = (int)columns->count;
     if (schema->feature_names || !columns->items[0].name) return DT_OK;
-    DT_TRY(dt_alloc(columns->count, sizeof(char *), "names", &schema->feature_names));
+    DT_TRY(dt__alloc(columns->count, sizeof(char *), "names", &schema->feature_names));
     for (size_t c = 0; c < columns->count; c++)
-        DT_TRY(dt_strdup(columns->items[c].name, &schema->feature_names[c]));
+        DT_TRY(dt__strdup(columns->items[c].name, &schema->feature_names[c]));
     return DT_OK;
 }
 
@@ -488,9 +489,10 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         schema->hash_bits = learned.hash_bits;
         schema->hash_trims = learned.hash_bits && learned.hash_trims;
         if (learned.hash_bits && config->data.min_count > 1)
-            dt_warn("data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
-                    "share no entry",
-                    (long long)config->data.min_count);
+            dt__warn(
+                "data.min_count=%lld: with data.hash_bits texts are not counted, and rare ones "
+                "share no entry",
+                (long long)config->data.min_count);
         DT_TRY(many_texts_check(&learned, config));
         DT_TRY(settle_columns(&learned, (uint64_t)config->data.min_count, schema));
         DT_TRY(settle_names(schema));
@@ -502,7 +504,7 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         const struct dt__dict *dict = &learned.items[c].dict;
         struct dt__column *to = &columns->items[c];
         if (to->kind != DT_COLUMN_CATEGORY || !dict->count) continue;
-        DT_GUARD(dt_alloc(dict->count, sizeof *to->map, "categories", &to->map));
+        DT_GUARD(dt__alloc(dict->count, sizeof *to->map, "categories", &to->map));
         to->ncodes = dict->count;
         for (size_t i = 0; i < dict->count; i++)
             to->map[i] =
@@ -515,8 +517,8 @@ done:
 
 /* ---- in a file ------------------------------------------------------------------------------ */
 
-/* "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A
- * name may be empty: NAMED tells a table with a header. Files had neither it nor HASH_TRIMS at
+/* "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME".
+ * A name may be empty: NAMED tells a table with a header. Files had neither it nor HASH_TRIMS at
  * first. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
@@ -531,9 +533,9 @@ dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
         const struct dt_column *column = &schema->columns[c];
         dt_free(line);
         line = NULL;
-        DT_GUARD(dt_format(&line, "%d %d %d %.9g %d %s", column->kind, column->first, column->flag,
-                           (double)column->fill, column->ncategories,
-                           column->name ? column->name : ""));
+        DT_GUARD(dt__format(&line, "%d %d %d %.9g %d %s", column->kind, column->first, column->flag,
+                            (double)column->fill, column->ncategories,
+                            column->name ? column->name : ""));
         DT_GUARD(dt__names_add(&columns, line, strlen(line)));
         for (int i = 0; i < column->ncategories; i++)
             DT_GUARD(
@@ -577,7 +579,7 @@ static const char *column_scan(const char *line, struct dt_column *out)
     char fill[32] = "", *rest = fill;
     const int words = sscanf(line, "%d %d %d %31s %d%n", &out->kind, &out->first, &out->flag, fill,
                              &out->ncategories, &name);
-    out->fill = (float)dt_real_read(fill, &rest);
+    out->fill = (float)dt__real_read(fill, &rest);
     const int kind = out->kind, count = out->ncategories;
     if (words < 5 || name < 0 || *rest || kind < DT_COLUMN_NUMBER || kind > DT_COLUMN_DATE ||
         (kind == DT_COLUMN_CATEGORY && out->flag) || count < 0 || isinf(out->fill) ||
@@ -601,7 +603,7 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
         named |= blank && blank[1];
     }
     if (columns->count > 1)
-        DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
+        DT_TRY(dt__alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
     schema->ncolumns = (int)columns->count - 1;
     for (size_t c = 0; c + 1 < columns->count; c++) {
         struct dt_column *column = &schema->columns[c], read = {0};
@@ -613,9 +615,9 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
             return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
         *column = read;
         column->ncategories = 0; /* until they are there */
-        if (named) DT_TRY(dt_strdup(name, &column->name));
+        if (named) DT_TRY(dt__strdup(name, &column->name));
         if (!count) continue;
-        DT_TRY(dt_alloc(count, sizeof *column->categories, "categories", &column->categories));
+        DT_TRY(dt__alloc(count, sizeof *column->categories, "categories", &column->categories));
         memcpy(column->categories, categories->items + at, count * sizeof *column->categories);
         memset(categories->items + at, 0, count * sizeof *categories->items); /* it has them */
         column->ncategories = (int)count;

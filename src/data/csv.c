@@ -70,7 +70,7 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
     char *copy, *text;
     struct dt__cell cell;
     dt_status status = DT_OK;
-    DT_TRY(dt_alloc(length + 1, 1, "row", &copy));
+    DT_TRY(dt__alloc(length + 1, 1, "row", &copy));
     memcpy(copy, record, length);
     for (text = copy; text;) {
         DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));

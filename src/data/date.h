@@ -10,7 +10,7 @@
 #ifndef DATA_DATE_H
 #define DATA_DATE_H
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 enum { DT__DATE_NUMBERS = 5, DT__DATE_FORM = 10 };
 

@@ -115,11 +115,11 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     if (texts) return labels_learn_texts(survey, file, y->item->path);
     if (items > MOST_ONE_HOT)
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
-    DT_TRY(dt_alloc(DT__H5_LABELS, items * sizeof *rows, "labels", &rows));
+    DT_TRY(dt__alloc(DT__H5_LABELS, items * sizeof *rows, "labels", &rows));
     dt_status status = one_hot ? dt__labels_add_width(&survey->labels, items) : DT_OK;
     for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
         count = y->rows - row < DT__H5_LABELS ? y->rows - row : DT__H5_LABELS;
-        status = dt_stop_check();
+        status = dt__stop_check();
         if (!status) status = dt__h5_read(file, y->item, row, count, DT__H5_F64, rows);
         for (uint64_t i = 0; i < count && !status; i++) {
             const double label = one_hot ? one_hot_class(rows + i * items, items) : rows[i];
@@ -137,7 +137,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
                 status = dt__labels_add_number(&survey->labels, (int64_t)label);
             if (status) dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
         }
-        dt_work_progress();
+        dt__work_progress();
     }
     dt_free(rows);
     return status;
@@ -149,12 +149,12 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 static dt_status label_learn(struct dt__survey *survey, const char *name)
 {
     const char *before = survey->source->schema.label_column;
-    if (!survey->known && !before) return dt_strdup(name, &survey->source->schema.label_column);
+    if (!survey->known && !before) return dt__strdup(name, &survey->source->schema.label_column);
     if (!before || !strcmp(name, before)) return DT_OK;
     if (!survey->known)
         return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the files before '%.60s'", name,
                        before);
-    dt_warn("shards whose label is '%.60s' are measured by a model of '%.60s'", name, before);
+    dt__warn("shards whose label is '%.60s' are measured by a model of '%.60s'", name, before);
     return DT_OK;
 }
 
@@ -169,7 +169,7 @@ static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_fi
     DT_TRY(dt__h5_array(file, path, &array));
     if (array->rank != 1 || array->count != count || array->type != DT__H5_I64)
         return dt_fail(DT_EFORMAT, "%s: expected a number for each of %zu classes", path, count);
-    DT_TRY(dt_alloc(count, sizeof **numbers, "labels", numbers));
+    DT_TRY(dt__alloc(count, sizeof **numbers, "labels", numbers));
     return dt__h5_read(file, array, 0, count, DT__H5_I64, *numbers);
 }
 
@@ -213,7 +213,7 @@ static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file
     for (int c = 0; c < columns->ncolumns; c++)
         survey->floats |= columns->columns[c].kind == DT_COLUMN_DATE;
     if (!survey->known) return DT_OK;
-    source->most_entries = (uint64_t)dt_schema_categories(columns);
+    source->most_entries = (uint64_t)dt__schema_categories(columns);
     source->entries += source->most_entries * x->rows;
     return DT_OK;
 }
@@ -248,7 +248,7 @@ static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file
     }
 done:
     columns.features = 0;
-    dt_schema_free(&columns);
+    dt__schema_free(&columns);
     dt__names_free(features.items, features.count);
     dt__names_free(labels.items, labels.count);
     dt__names_free(column.items, column.count);
@@ -272,11 +272,11 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
     out->rows = x.rows;
     dt__labels_enter(&survey->labels, out->path);
-    DT_GUARD(dt_strdup(x_name, &out->x_name));
+    DT_GUARD(dt__strdup(x_name, &out->x_name));
     DT_GUARD(names_learn(survey, file, out, &x));
     DT_GUARD(weights_learn(survey, file, out));
     if (!y_name) goto done;
-    DT_GUARD(dt_strdup(y_name, &out->y_name));
+    DT_GUARD(dt__strdup(y_name, &out->y_name));
     DT_GUARD(labels_learn(survey, file, &x, &y));
 done:
     dt__h5_close(file);
@@ -304,7 +304,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     struct reader *reader;
     struct array *x, *y;
     dt_status status;
-    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    DT_TRY(dt__alloc(1, sizeof *reader, "reader", &reader));
     reader->source = source;
     reader->path = file->path;
     x = &reader->x, y = &reader->y;
@@ -315,7 +315,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
          (y->rows != file->rows || (layout->targets && y->items != (uint64_t)layout->targets))))
         DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
     if (table)
-        DT_GUARD(dt_alloc(DT__H5_LABELS, items * sizeof *reader->words, "rows", &reader->words));
+        DT_GUARD(dt__alloc(DT__H5_LABELS, items * sizeof *reader->words, "rows", &reader->words));
     if (layout->weights && dt__h5_has_array(reader->file, DT__SHARD_WEIGHT))
         DT_GUARD(weights_find(reader->file, file->rows, &reader->weight));
     reader->named = dt__h5_has_array(reader->file, "/label_names");
@@ -323,14 +323,14 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     const bool of_texts = labels && y->item->type == DT__H5_TEXT;
     if (of_texts) { /* classes of texts are looked up once */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
-        DT_GUARD(dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
+        DT_GUARD(dt__alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
     for (size_t i = 0; i < texts.count; i++)
         DT_GUARD(dt__class_of_text(&source->classes, texts.items[i], strlen(texts.items[i]),
                                    &reader->classes[i]));
     if (labels && !of_texts)
-        DT_GUARD(dt_alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->labels, "labels",
-                          &reader->labels));
+        DT_GUARD(dt__alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->labels, "labels",
+                           &reader->labels));
     *out = reader;
 done:
     dt__names_free(texts.items, texts.count);

@@ -141,14 +141,14 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
     if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
         return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
                                    "index:value ... alone");
-    DT_TRY(dt_alloc(cells->count, sizeof *header->first, "columns", &header->first));
+    DT_TRY(dt__alloc(cells->count, sizeof *header->first, "columns", &header->first));
     for (size_t i = 0; i < cells->count; i++) {
         uint32_t number;
         DT_TRY(dt__dict_add(&header->index, cells->items[i], strlen(cells->items[i]), &number));
         if (header->index.entries[number].count == 1) header->first[number] = i;
     }
-    DT_TRY(dt_alloc(cells->count, sizeof *header->marks, "columns", &header->marks));
-    return dt_alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
+    DT_TRY(dt__alloc(cells->count, sizeof *header->marks, "columns", &header->marks));
+    return dt__alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
 }
 
 static bool text_is_integer(const char *text, long long *out)
@@ -208,7 +208,7 @@ static dt_status header_distinct(const struct dt__header *header)
 static dt_status want_add(struct dt__header *header, struct dt__want want)
 {
     DT_TRY(
-        dt_grow(&header->wants, &header->wants_room, header->nwants + 1, sizeof want, "columns"));
+        dt__grow(&header->wants, &header->wants_room, header->nwants + 1, sizeof want, "columns"));
     header->wants[header->nwants++] = want;
     return DT_OK;
 }
@@ -351,8 +351,8 @@ static dt_status wants_meet(struct dt__header *header)
 /* Puts a name, behind `number` others, on a list for a message, which keeps its failure. */
 static void list_add(struct dt_text *list, size_t number, const char *name)
 {
-    if (number < MOST_NAMED) dt_text_add(list, "%s'%s'", number ? ", " : "", name);
-    if (number == MOST_NAMED) dt_text_add(list, " and more");
+    if (number < MOST_NAMED) dt__text_add(list, "%s'%s'", number ? ", " : "", name);
+    if (number == MOST_NAMED) dt__text_add(list, " and more");
 }
 
 /* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
@@ -388,7 +388,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
                          unlabelled ? "; rows without a label are for dtrain predict, on its "
                                       "standard input"
                                     : "");
-    dt_text_free(&missing);
+    dt__text_free(&missing);
     if (status || !header->names) return status;
     DT_TRY(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
@@ -462,9 +462,9 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
     header->names = dt__header_has_no_numbers(header);
     long long first = 0;
     if (!header->names && cells_count_up(&header->cells, &first))
-        dt_warn("%s:%" PRIu64 ": %lld, %lld, %lld ... are taken for values; if they name the "
-                "columns: data.header=yes",
-                lines->name, lines->line, first, first + 1, first + 2);
+        dt__warn("%s:%" PRIu64 ": %lld, %lld, %lld ... are taken for values; if they name the "
+                 "columns: data.header=yes",
+                 lines->name, lines->line, first, first + 1, first + 2);
     return DT_OK;
 }
 
@@ -488,7 +488,7 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
         column->place = i;
         column->insisted = header->marks[i];
         if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
-        if (header->names) DT_TRY(dt_strdup(header->cells.items[i], &column->name));
+        if (header->names) DT_TRY(dt__strdup(header->cells.items[i], &column->name));
     }
     return DT_OK;
 }
@@ -505,16 +505,16 @@ static dt_status names_note(struct dt__survey *survey, const struct dt__header *
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
         if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
-            DT_TRY(dt_strdup(name, &survey->weight_column));
+            DT_TRY(dt__strdup(name, &survey->weight_column));
         if (want->role > DT__ROLE_LABEL || !first) continue;
         if (header->labels > 1)
             dt__list_add(&labels, name);
         else
-            dt_text_add(&labels, "%s", name);
+            dt__text_add(&labels, "%s", name);
         listed &= *name || header->labels == 1;
     }
-    if (first && listed) return dt_text_end(&labels, label);
-    dt_text_free(&labels);
+    if (first && listed) return dt__text_end(&labels, label);
+    dt__text_free(&labels);
     return DT_OK;
 }
 
@@ -531,10 +531,10 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
             list_add(&names, extra++, header->cells.items[i]);
-    DT_TRY(dt_text_end(&names, &list));
+    DT_TRY(dt__text_end(&names, &list));
     if (extra)
-        dt_info("%s: columns that %s are ignored: %s", path,
-                survey->known ? "training did not have" : "the files before do not have", list);
+        dt__info("%s: columns that %s are ignored: %s", path,
+                 survey->known ? "training did not have" : "the files before do not have", list);
     survey->said_extra = extra > 0;
     dt_free(list);
     return DT_OK;
@@ -553,7 +553,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
     if (!columns->count && schema->feature_names) { /* by a file of another format */
         DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
         for (size_t c = 0; c < columns->count; c++)
-            DT_TRY(dt_strdup(schema->feature_names[c], &columns->items[c].name));
+            DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
     }
     if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
         if (survey->training)

@@ -38,8 +38,8 @@ struct dt__lines;
 struct dt__survey;
 
 /* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator, which
- * data.separator=auto may find to be blanks if `blanks` is set. The header starts from zeros, and is
- * to be freed in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
+ * data.separator=auto may find to be blanks if `blanks` is set. The header starts from zeros,
+ * and is to be freed in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
                            struct dt__lines *lines, const char *record, size_t length, bool blanks);
 void dt__header_free(struct dt__header *header);

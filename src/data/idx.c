@@ -69,11 +69,11 @@ static dt_status head_read(const char *path, struct head *out)
         return dt_fail(DT_EFORMAT, "%s: the file is truncated", path);
     for (int i = 0; i < head.ndims; i++) {
         head.dims[i] = big_endian(bytes + 4 + 4 * i);
-        fits &= i == 0 || dt_size_mul(head.items, head.dims[i], &head.items);
+        fits &= i == 0 || dt__size_mul(head.items, head.dims[i], &head.items);
     }
     head.rows = head.dims[0];
-    fits = fits && dt_size_mul(head.items, width, &row_bytes) &&
-           dt_size_mul(row_bytes, head.rows, &total);
+    fits = fits && dt__size_mul(head.items, width, &row_bytes) &&
+           dt__size_mul(row_bytes, head.rows, &total);
     if (!fits) return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", path);
     if (!total) return dt_fail(DT_EFORMAT, "%s: its header says that it is empty", path);
     head.bytes = head.start + total;
@@ -90,7 +90,7 @@ static dt_status head_unpack(const struct head *head, const char *path, struct d
     unsigned char bytes[DT__UNPACK_BYTES];
     size_t got;
     for (uint64_t left = head->bytes; left; left -= got) {
-        DT_TRY(dt_stop_check());
+        DT_TRY(dt__stop_check());
         DT_TRY(dt__packed_read(packed, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes,
                                &got));
         if (!got) return dt_fail(DT_EFORMAT, "%s: the file is truncated", path);
@@ -131,7 +131,7 @@ static dt_status array_open(const struct dt_source *source, const char *path,
 {
     uint64_t size;
     *out = (struct array){path, *numbers, numbers->unpacked ? source->typed.fd : -1};
-    if (!numbers->unpacked) return dt_file_open(path, &out->fd, &size);
+    if (!numbers->unpacked) return dt__file_open(path, &out->fd, &size);
     return out->fd >= 0 ? DT_OK : dt_fail(DT_EBUG, "%s: it is not unpacked on this host", path);
 }
 
@@ -181,10 +181,10 @@ static dt_status array_read_rows(const struct array *array, uint64_t row, size_t
     const size_t width = item_size(type), row_bytes = array->numbers.items * width;
     const size_t bytes = count * row_bytes;
     const uint64_t at = array->numbers.offset + row * row_bytes;
-    if (as == AS_THEY_ARE) return dt_fd_read(array->fd, array->path, out, bytes, at);
+    if (as == AS_THEY_ARE) return dt__fd_read(array->fd, array->path, out, bytes, at);
     for (size_t done = 0, length; done < bytes; done += length) {
         length = bytes - done < DT__IDX_BYTES ? bytes - done : DT__IDX_BYTES;
-        DT_TRY(dt_fd_read(array->fd, array->path, scratch, length, at + done));
+        DT_TRY(dt__fd_read(array->fd, array->path, scratch, length, at + done));
         for (size_t i = 0; i < length; i += width, out += 4) {
             const double value = item_value(type, scratch + i);
             const float real = (float)value;
@@ -205,14 +205,14 @@ static dt_status labels_learn(struct dt__survey *survey, const struct array *arr
         return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
     for (uint64_t row = 0, count; row < rows; row += count) {
         count = rows - row < DT__IDX_LABELS ? rows - row : DT__IDX_LABELS;
-        DT_TRY(dt_stop_check());
+        DT_TRY(dt__stop_check());
         DT_TRY(array_read_rows(array, row, (size_t)count, AS_LABELS, (unsigned char *)labels));
         for (uint64_t i = 0; i < count; i++) {
             dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
             if (status)
                 return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", array->path, row + i);
         }
-        dt_work_progress();
+        dt__work_progress();
     }
     return DT_OK;
 }
@@ -266,7 +266,7 @@ static dt_status idx_open(const struct dt_source *source, const struct dt__file 
 {
     struct reader *reader;
     dt_status status;
-    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    DT_TRY(dt__alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct reader){.source = source, .x.fd = -1, .y.fd = -1};
     DT_GUARD(array_open(source, file->path, &file->x, &reader->x));
     if (file->labels) DT_GUARD(array_open(source, file->labels, &file->y, &reader->y));

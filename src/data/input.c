@@ -122,9 +122,9 @@ dt_status dt__packed_open(const char *path, struct dt__packed **out)
     uint64_t size;
     int fd;
     dt_status status = DT_OK;
-    DT_TRY(dt_alloc(1, sizeof *packed, "a file", &packed));
+    DT_TRY(dt__alloc(1, sizeof *packed, "a file", &packed));
     packed->path = path;
-    DT_GUARD(dt_file_open(path, &fd, &size)); /* a pipe would be read twice */
+    DT_GUARD(dt__file_open(path, &fd, &size)); /* a pipe would be read twice */
     packed->file = fdopen(fd, "r");
     if (!packed->file) {
         status = dt_fail(DT_EMEMORY, "%s: %s", path, strerror(errno));
@@ -211,7 +211,7 @@ static dt_status zstd_unpack(struct dt__packed *packed, unsigned char *to, size_
 
 dt_status dt__packed_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
-    dt_work_progress();
+    dt__work_progress();
     *length = 0;
     if (!dt__packed_is(packed)) return file_read(packed, to, size, length);
     for (bool ended = false; !*length && !ended;) {
@@ -255,7 +255,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     for (int ready = 0; fd >= 0 && ready <= 0;) {
         ready = poll(&input, 1, WAIT_MS);
         if (ready < 0 && errno != EINTR) break; /* read says why */
-        if (ready <= 0) DT_TRY(dt_stop_check());
+        if (ready <= 0) DT_TRY(dt__stop_check());
     }
     do
         got = fd < 0 ? (ssize_t)fread(to, 1, size, lines->in) : read(fd, to, size);
@@ -263,7 +263,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     if (got < 0 || (fd < 0 && got == 0 && ferror(lines->in)))
         return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
     *length = (size_t)got;
-    dt_work_progress();
+    dt__work_progress();
     return DT_OK;
 }
 
@@ -279,7 +279,7 @@ static dt_status lines_fill(struct dt__lines *lines)
     lines->begin -= from;
     lines->start = 0;
     lines->end = kept;
-    DT_TRY(dt_grow(&lines->data, &lines->capacity, kept + DT__LINES_BYTES, 1, "lines of text"));
+    DT_TRY(dt__grow(&lines->data, &lines->capacity, kept + DT__LINES_BYTES, 1, "lines of text"));
     char *to = lines->data + kept;
     DT_TRY(lines->file ? dt__packed_read(lines->file, to, lines->capacity - kept, &got)
                        : stream_read(lines, to, lines->capacity - kept, &got));
@@ -399,9 +399,9 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
         inside ^= cell > text && cell[-1] == '"';
         if (!comma && !lines->said_point && lines->line >= lines->rewound &&
             is_of_thousands(cell, (size_t)(end - cell))) {
-            dt_warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
-                    "if it stands between thousands, leave it out",
-                    lines->name, lines->line, (int)(end - cell), cell);
+            dt__warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
+                     "if it stands between thousands, leave it out",
+                     lines->name, lines->line, (int)(end - cell), cell);
             lines->said_point = true;
         }
         const bool behind = comma == cell && cell > text && cell[-1] == '"';
@@ -447,7 +447,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
         bytes--; /* a line of blanks is empty */
     *out_length = bytes;
     if (lines->keeps) {
-        DT_TRY(dt_grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
+        DT_TRY(dt__grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
         memcpy(lines->raw, text, bytes);
     }
     if (lines->commas) dt__lines_commas(lines, text, bytes);

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "dtrain/base.h"
-#include "dtrain/config.h"
+#include "base/base.h"
+#include "config/config.h"
 
 /* Whether the first bytes of a file or a stream can be rows as they stand. DT_EFORMAT: they are
  * packed, or of a kind that is named and not read (NumPy, Parquet, zip, UTF-16 and the like); the

@@ -47,9 +47,9 @@ static char text_pass(struct dt__json *json)
     json->token = (struct dt__cell){(char *)(uintptr_t)from, (size_t)(p - from)};
     if (ascii && !escapes) return '"';
     json_t *text = json_loadb(from - 1, (size_t)(p - from) + 2, JSON_DECODE_ANY, NULL);
-    dt_text_clear(json->scratch);
+    dt__text_clear(json->scratch);
     const bool good =
-        text && !dt_text_append(json->scratch, json_string_value(text), json_string_length(text));
+        text && !dt__text_append(json->scratch, json_string_value(text), json_string_length(text));
     json_decref(text);
     if (!good) return json_fail(json, from, "a text that is not UTF-8, or an escape that is none");
     json->token = (struct dt__cell){json->scratch->data, json->scratch->length};
@@ -204,13 +204,13 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
     *rows = (struct dt__json_rows){.columns = columns, .exact = exact};
     /* fewer names than columns: there are none, or two have one */
     if (!columns->count || columns->names.count < columns->count) return DT_OK;
-    return dt_alloc(columns->count, 1, "columns", &rows->seen);
+    return dt__alloc(columns->count, 1, "columns", &rows->seen);
 }
 
 void dt__json_rows_free(struct dt__json_rows *rows)
 {
     dt_free(rows->seen);
-    dt_text_free(&rows->scratch);
+    dt__text_free(&rows->scratch);
 }
 
 /* A number of JSON as the text that a category has for it: as it stands; its shortest, 0.1 for
@@ -223,7 +223,7 @@ static struct dt__cell number_text(const struct dt__column *column, struct dt__c
     if (dt__dict_find_blank(&column->dict, word.text, word.length, &code) ||
         dt__number_parse(word.text, word.length, &value) != DT__NUMBER_GOOD)
         return word;
-    dt_real_text(value, real);
+    dt__real_text(value, real);
     struct dt__cell text = {real, strlen(real)};
     if (strpbrk(real, ".e") || text.length + 3 > DT_REAL_TEXT ||
         dt__dict_find_blank(&column->dict, real, text.length, &code))
@@ -313,7 +313,8 @@ dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, 
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (; dt__json_next(json) == ':'; keys++) {
         const struct dt__cell name = json->token;
-        if (!rows->seen || !dt__dict_find_blank(&rows->columns->names, name.text, name.length, &column)) {
+        if (!rows->seen || !dt__dict_find_blank(&rows->columns->names, name.text, name.length,
+                                                &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_pass(json, dt__json_next(json));
             continue;

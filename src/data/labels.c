@@ -56,7 +56,7 @@ static int number_order(const void *a, const void *b)
 static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
 {
     bool is_number;
-    DT_TRY(dt_alloc(names->count, sizeof **out, "labels", out));
+    DT_TRY(dt__alloc(names->count, sizeof **out, "labels", out));
     for (size_t i = 0; i < names->count; i++)
         (void)text_whole_number(dt__dict_text(names, i), names->entries[i].length, *out + i,
                                 &is_number);
@@ -66,7 +66,7 @@ static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
 /* `most`: numbers that memory is needed for, at least. */
 static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int64_t **out)
 {
-    DT_TRY(dt_alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
+    DT_TRY(dt__alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
     for (size_t i = 0; i < numbers->count; i++)
         (*out)[i] = numbers_at(numbers, i);
     qsort(*out, numbers->count, sizeof **out, number_order);
@@ -194,7 +194,7 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
 static dt_status labels_read_names(struct dt__labels *labels, const char *key)
 {
     enum { MOST_BYTES = 1 << 26 };
-    const bool file = dt_path_exists(key);
+    const bool file = dt__path_exists(key);
     struct dt__names names = {0};
     char *text = NULL, *rest;
     size_t length;
@@ -204,7 +204,7 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
                        "data.class_names=%s: there is no such file; expected names, "
                        "comma-separated, or a file with one a line",
                        key);
-    DT_GUARD(file ? dt_file_read(key, MOST_BYTES, &text, &length) : dt_strdup(key, &text));
+    DT_GUARD(file ? dt__file_read(key, MOST_BYTES, &text, &length) : dt__strdup(key, &text));
     if (file && strlen(text) != length)
         DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
     rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* after a byte order mark */
@@ -228,7 +228,7 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
 {
     const char *names = config->data.class_names;
     *labels = (struct dt__labels){.known = known,
-                                  .task_given = dt_config_is_given(config, "model.task"),
+                                  .task_given = dt__config_is_given(config, "model.task"),
                                   .numbered = *names};
     if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
     DT_TRY(dt__classes_init(&labels->classes, known, labels->numbered));
@@ -268,10 +268,10 @@ static dt_status labels_learn_number(struct dt__labels *labels, int64_t value, u
 {
     char text[24];
     if (value < 0 && !labels->negative)
-        DT_TRY(labels->line ? dt_format(&labels->negative, "%s:%" PRIu64 ": label %" PRId64,
-                                        labels->path, labels->line, value)
-                            : dt_format(&labels->negative, "%s: label %" PRId64,
-                                        labels->path ? labels->path : "data", value));
+        DT_TRY(labels->line ? dt__format(&labels->negative, "%s:%" PRIu64 ": label %" PRId64,
+                                         labels->path, labels->line, value)
+                            : dt__format(&labels->negative, "%s: label %" PRId64,
+                                         labels->path ? labels->path : "data", value));
     DT_TRY(numbers_add(&labels->numbers, value, out));
     if (labels->numbers.count <= DT__MAX_CLASSES) return DT_OK;
     const int digits = snprintf(text, sizeof text, "%" PRId64, value);
@@ -424,9 +424,9 @@ static void warn_of_twins(const struct dt__dict *texts)
         while (j < i && strcasecmp(dt__dict_text(texts, i), dt__dict_text(texts, j)))
             j++;
         if (j == i) continue;
-        dt_warn("'%.40s' and '%.40s' are two classes: labels are told apart by the case of "
-                "letters, too",
-                dt__dict_text(texts, j), dt__dict_text(texts, i));
+        dt__warn("'%.40s' and '%.40s' are two classes: labels are told apart by the case of "
+                 "letters, too",
+                 dt__dict_text(texts, j), dt__dict_text(texts, i));
         break;
     }
 }

@@ -2,9 +2,9 @@
 #ifndef DATA_LABELS_H
 #define DATA_LABELS_H
 
+#include "config/config.h"
+#include "data/data.h"
 #include "data/text.h"
-#include "dtrain/config.h"
-#include "dtrain/data.h"
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 

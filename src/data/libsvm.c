@@ -135,8 +135,8 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (status) return status;
     if (!file->rows) return dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
     if (parser.features && parser.widest > parser.features && !survey->said_beyond) {
-        dt_warn("%s: features beyond %u, up to %" PRIu64 ", are ignored", file->path,
-                parser.features, parser.widest);
+        dt__warn("%s: features beyond %u, up to %" PRIu64 ", are ignored", file->path,
+                 parser.features, parser.widest);
         survey->said_beyond = true;
     }
     if (survey->known) return DT_OK;

@@ -156,8 +156,8 @@ static dt_status window_await(struct dt_loader *loader, struct replica *replica,
     return status;
 }
 
-dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
-                         int count, struct dt_batch *out)
+dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
+                          int count, struct dt_batch *out)
 {
     const int index = replica - loader->first;
     const size_t rows = count < 0 ? 0 : (size_t)count;
@@ -182,7 +182,7 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
     }
     if (dt__augment_any(&loader->augment)) {
         const struct dt_rng key =
-            dt_rng_make(loader->plan->seed, DT_STREAM_AUGMENT, (uint64_t)replica, epoch);
+            dt__rng_make(loader->plan->seed, DT_STREAM_AUGMENT, (uint64_t)replica, epoch);
         dt__augment_rows(&loader->augment, &key, begin, count,
                          (float *)(void *)loader->assembly.rows.x);
     }
@@ -235,7 +235,7 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     const struct dt_source *source = loader->source;
     const struct dt__order *order = &replica->order;
     const uint64_t rows = loader->streams ? order->window : order->rows;
-    const struct dt_share share = dt_plan_share(loader->plan, step, loader->first + index);
+    const struct dt_share share = dt__plan_share(loader->plan, step, loader->first + index);
     if (!order->rows) return DT_OK;
     replica->fill_order = *order;
     for (int w = 0; w < (loader->streams ? 2 : 1); w++)
@@ -251,21 +251,21 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     return window_fill(loader, replica, replica->held);
 }
 
-dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
-                           const struct dt_plan *plan, int first, int count, int loaders,
-                           int max_rows, uint64_t step, struct dt_loader **out)
+dt_status dt__loader_create(const struct dt_config *config, const struct dt_source *source,
+                            const struct dt_plan *plan, int first, int count, int loaders,
+                            int max_rows, uint64_t step, struct dt_loader **out)
 {
     struct dt_loader *loader;
     const struct dt_schema *schema = &source->schema;
     const uint64_t most = (uint64_t)max_rows;
     dt_status status;
-    DT_TRY(dt_alloc(1, sizeof *loader, "loader", &loader));
+    DT_TRY(dt__alloc(1, sizeof *loader, "loader", &loader));
     *loader = (struct dt_loader){
         .source = source, .plan = plan, .first = first, .count = count, .max_rows = max_rows};
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
-    DT_GUARD(dt_alloc((size_t)count, sizeof *loader->replicas, "replicas", &loader->replicas));
-    DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
+    DT_GUARD(dt__alloc((size_t)count, sizeof *loader->replicas, "replicas", &loader->replicas));
+    DT_GUARD(dt__alloc(most, sizeof *loader->slots, "batch", &loader->slots));
     DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
     DT_GUARD(dt__augment_parse(config->data.augment, &loader->augment));
     if (dt__augment_any(&loader->augment) &&
@@ -275,15 +275,15 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
                              ? "sparse in the checkpoint, pictures are not"
                              : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
     if (dt__augment_any(&loader->augment))
-        DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "pictures",
-                          &loader->augment.picture));
+        DT_GUARD(dt__alloc((size_t)schema->features, sizeof(float), "pictures",
+                           &loader->augment.picture));
     memcpy(loader->augment.shape, schema->shape, sizeof schema->shape);
     loader->streams = !loader_make_orders(loader, config, loaders);
     DT_GUARD(dt__cursor_open(source, !loader->streams, &loader->cursor));
     for (int i = 0; i < count; i++)
         DT_GUARD(replica_begin(loader, i, step));
     if (loader->streams) {
-        DT_GUARD(dt_thread_start(&loader->thread, "read-ahead", loader_thread, loader));
+        DT_GUARD(dt__thread_start(&loader->thread, "read-ahead", loader_thread, loader));
         loader->started = true;
     } else {
         dt__cursor_close(loader->cursor); /* the files */
@@ -292,11 +292,11 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     *out = loader;
     return DT_OK;
 done:
-    dt_loader_destroy(loader);
+    dt__loader_destroy(loader);
     return status;
 }
 
-void dt_loader_destroy(struct dt_loader *loader)
+void dt__loader_destroy(struct dt_loader *loader)
 {
     if (!loader) return;
     if (loader->started) {
@@ -331,14 +331,14 @@ struct dt_table {
     uint64_t slots[DT_EVAL_CHUNK];
 };
 
-dt_status dt_table_create(const struct dt_config *config, const struct dt_source *source,
-                          uint64_t begin, uint64_t end, struct dt_table **out)
+dt_status dt__table_create(const struct dt_config *config, const struct dt_source *source,
+                           uint64_t begin, uint64_t end, struct dt_table **out)
 {
     const uint64_t budget = memory_budget(config) / MEMORY_SHARE;
     struct dt_table *table;
     dt_status status;
     if (begin > end || end > source->rows) return dt_fail(DT_EBUG, "no such rows in the source");
-    DT_TRY(dt_alloc(1, sizeof *table, "table", &table));
+    DT_TRY(dt__alloc(1, sizeof *table, "table", &table));
     table->begin = begin;
     table->end = end;
     const bool held = end - begin <= budget / dt__source_row_bytes(source);
@@ -355,11 +355,11 @@ dt_status dt_table_create(const struct dt_config *config, const struct dt_source
     *out = table;
     return DT_OK;
 done:
-    dt_table_destroy(table);
+    dt__table_destroy(table);
     return status;
 }
 
-void dt_table_destroy(struct dt_table *table)
+void dt__table_destroy(struct dt_table *table)
 {
     if (!table) return;
     dt__cursor_close(table->cursor);
@@ -368,7 +368,7 @@ void dt_table_destroy(struct dt_table *table)
     dt_free(table);
 }
 
-dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struct dt_batch *out)
+dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, struct dt_batch *out)
 {
     if (count < 0 || count > DT_EVAL_CHUNK || begin < table->begin ||
         begin + (uint64_t)count > table->end)

@@ -12,8 +12,8 @@ enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 /* A key of its own for each permutation of a replica and epoch. */
 static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
 {
-    return dt_rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
-                       epoch);
+    return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
+                        epoch);
 }
 
 static uint64_t order_chunks(const struct dt__order *order)
@@ -27,8 +27,8 @@ static void order_set_epoch(struct dt__order *order, uint64_t epoch)
     order->epoch = epoch;
     order->at = UINT64_MAX;
     if (order_chunks(order) < 2) return;
-    dt_perm_init(&order->chunks, order_chunks(order), order_key(order, epoch, CHUNKS));
-    order->rotation = dt_rng_u64(&rotation, 0) % order->rows;
+    dt__perm_init(&order->chunks, order_chunks(order), order_key(order, epoch, CHUNKS));
+    order->rotation = dt__rng_u64(&rotation, 0) % order->rows;
 }
 
 void dt__order_init(struct dt__order *order, uint64_t seed, int replica, uint64_t rows,
@@ -57,10 +57,10 @@ uint64_t dt__order_slot(struct dt__order *order, uint64_t epoch, uint64_t index)
     if (epoch != order->epoch) order_set_epoch(order, epoch);
     if (at != order->at) {
         order->at = at;
-        dt_perm_init(&order->within, dt__order_window_rows(order, at),
-                     order_key(order, epoch, WINDOWS + at));
+        dt__perm_init(&order->within, dt__order_window_rows(order, at),
+                      order_key(order, epoch, WINDOWS + at));
     }
-    return dt_perm_at(&order->within, index % order->window);
+    return dt__perm_at(&order->within, index % order->window);
 }
 
 uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uint64_t slot,
@@ -70,7 +70,7 @@ uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uin
     uint64_t chunk = position / order->chunk, inside = position % order->chunk;
     if (epoch != order->epoch) order_set_epoch(order, epoch);
     uint64_t size = chunk < chunks ? order->chunk : order->rows % order->chunk;
-    if (chunks > 1 && chunk < chunks) chunk = dt_perm_at(&order->chunks, chunk);
+    if (chunks > 1 && chunk < chunks) chunk = dt__perm_at(&order->chunks, chunk);
     uint64_t row = (chunk * order->chunk + inside + order->rotation) % order->rows;
     *run = size - inside < order->rows - row ? size - inside : order->rows - row;
     return row;
@@ -85,8 +85,8 @@ typedef unsigned __int128 wide;
 static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count)
 {
     if (!count) return DT_OK;
-    DT_TRY(dt_grow(&shard->segments, &shard->capacity, shard->nsegments + 1,
-                   sizeof *shard->segments, "shards"));
+    DT_TRY(dt__grow(&shard->segments, &shard->capacity, shard->nsegments + 1,
+                    sizeof *shard->segments, "shards"));
     shard->segments[shard->nsegments++] = (struct dt__row_segment){row, count};
     shard->rows += count;
     return DT_OK;
@@ -121,11 +121,11 @@ static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
     struct dt_perm perm;
     uint64_t most = 0;
     dt_status status = DT_OK;
-    DT_TRY(dt_alloc(source->nfiles, sizeof *files, "files", &files));
-    dt_perm_init(&perm, source->nfiles, dt_rng_make(plan->seed, DT_STREAM_FILES, 0, 0));
+    DT_TRY(dt__alloc(source->nfiles, sizeof *files, "files", &files));
+    dt__perm_init(&perm, source->nfiles, dt__rng_make(plan->seed, DT_STREAM_FILES, 0, 0));
     for (size_t i = 0; i < source->nfiles && !status; i++) {
         struct dt__shard *least = &plan->shards[0];
-        dt__source_file_rows(source, (size_t)dt_perm_at(&perm, i), &files[i].row, &files[i].count);
+        dt__source_file_rows(source, (size_t)dt__perm_at(&perm, i), &files[i].row, &files[i].count);
         for (int r = 1; r < plan->replicas; r++)
             if (plan->shards[r].rows < least->rows) least = &plan->shards[r];
         status = shard_add(least, files[i].row, files[i].count);
@@ -157,8 +157,8 @@ static int by_rows_order(const void *a, const void *b)
 static dt_status plan_list_kinds(struct dt_plan *plan)
 {
     const size_t replicas = (size_t)plan->replicas;
-    DT_TRY(dt_alloc(replicas, sizeof *plan->by_rows, "shards", &plan->by_rows));
-    DT_TRY(dt_alloc(replicas, sizeof *plan->kind, "shards", &plan->kind));
+    DT_TRY(dt__alloc(replicas, sizeof *plan->by_rows, "shards", &plan->by_rows));
+    DT_TRY(dt__alloc(replicas, sizeof *plan->kind, "shards", &plan->kind));
     for (int r = 0; r < plan->replicas; r++)
         plan->by_rows[r] = (struct dt__by_rows){plan->shards[r].rows, r};
     qsort(plan->by_rows, replicas, sizeof *plan->by_rows, by_rows_order);
@@ -171,28 +171,28 @@ static dt_status plan_list_kinds(struct dt_plan *plan)
     return DT_OK;
 }
 
-dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
-                         struct dt_plan **out)
+dt_status dt__plan_create(const struct dt_source *source, uint64_t seed, int replicas,
+                          int64_t batch, struct dt_plan **out)
 {
     struct dt_plan *plan;
     uint64_t samples = source->rows, rows = (uint64_t)batch;
     if (!samples || replicas < 1 || batch < 0)
         return dt_fail(DT_EMISMATCH, "no training rows to share out");
-    DT_TRY(dt_alloc(1, sizeof *plan, "plan", &plan));
+    DT_TRY(dt__alloc(1, sizeof *plan, "plan", &plan));
     *plan = (struct dt_plan){.samples = samples, .seed = seed, .replicas = replicas};
     plan->batch = !rows || rows > samples ? samples : rows;
     plan->steps = (samples - 1) / plan->batch + 1;
-    dt_status status = dt_alloc((size_t)replicas, sizeof *plan->shards, "shards", &plan->shards);
+    dt_status status = dt__alloc((size_t)replicas, sizeof *plan->shards, "shards", &plan->shards);
     if (!status) status = plan_deal(plan, source);
     if (!status) status = plan_list_kinds(plan);
     if (status)
-        dt_plan_destroy(plan);
+        dt__plan_destroy(plan);
     else
         *out = plan;
     return status;
 }
 
-void dt_plan_destroy(struct dt_plan *plan)
+void dt__plan_destroy(struct dt_plan *plan)
 {
     if (!plan) return;
     for (int r = 0; plan->shards && r < plan->replicas; r++)
@@ -203,22 +203,22 @@ void dt_plan_destroy(struct dt_plan *plan)
     dt_free(plan);
 }
 
-uint64_t dt_plan_samples(const struct dt_plan *plan)
+uint64_t dt__plan_samples(const struct dt_plan *plan)
 {
     return plan->samples;
 }
 
-uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan)
+uint64_t dt__plan_steps_per_epoch(const struct dt_plan *plan)
 {
     return plan->steps;
 }
 
-uint64_t dt_plan_batch(const struct dt_plan *plan)
+uint64_t dt__plan_batch(const struct dt_plan *plan)
 {
     return plan->batch;
 }
 
-uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
+uint64_t dt__plan_replica_rows(const struct dt_plan *plan, int replica)
 {
     return plan->shards[replica].rows;
 }
@@ -276,22 +276,22 @@ static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
     return low;
 }
 
-uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step)
+uint64_t dt__plan_step_rows(const struct dt_plan *plan, uint64_t step)
 {
     uint64_t begin = step % plan->steps * plan->batch;
     return plan->samples - begin < plan->batch ? plan->samples - begin : plan->batch;
 }
 
-struct dt_share dt_plan_share(const struct dt_plan *plan, uint64_t step, int replica)
+struct dt_share dt__plan_share(const struct dt_plan *plan, uint64_t step, int replica)
 {
     uint64_t begin = step % plan->steps * plan->batch;
     uint64_t first = webster_count(plan, replica, begin);
-    uint64_t last = webster_count(plan, replica, begin + dt_plan_step_rows(plan, step));
+    uint64_t last = webster_count(plan, replica, begin + dt__plan_step_rows(plan, step));
     return (struct dt_share){step / plan->steps, first, last - first};
 }
 
 /* B consecutive positions lie between keys less than (B + R) / S apart. */
-uint64_t dt_plan_max_share(const struct dt_plan *plan)
+uint64_t dt__plan_max_share(const struct dt_plan *plan)
 {
     uint64_t most = 0;
     for (int r = 0; r < plan->replicas; r++) {

@@ -7,8 +7,8 @@
 #ifndef DATA_ORDER_H
 #define DATA_ORDER_H
 
-#include "dtrain/base.h"
-#include "dtrain/data.h"
+#include "base/base.h"
+#include "data/data.h"
 
 struct dt__order {
     uint64_t seed, replica;

@@ -26,7 +26,7 @@ struct dt_rows {
     /* what is left of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
     size_t instance;
-    /* dt_rows_keep: names; where they stand in a row of CSV; and their texts in the last row */
+    /* dt__rows_keep: names; where they stand in a row of CSV; and their texts in the last row */
     struct dt__names keep, kept;
     size_t *keep_at;
     uint64_t read; /* lines of rows */
@@ -37,16 +37,16 @@ struct dt_rows {
 
 /* ---- what rows keep ------------------------------------------------------------------------- */
 
-dt_status dt_rows_keep(struct dt_rows *rows, const char *names)
+dt_status dt__rows_keep(struct dt_rows *rows, const char *names)
 {
     DT_TRY(dt__names_split(names, &rows->keep));
     if (rows->keep.count && rows->grammar == &dt__libsvm_grammar)
         return dt_fail(DT_EMISMATCH, "predict.keep: rows of LIBSVM have no named columns");
     rows->lines.keeps = rows->keep.count && rows->grammar == &dt__csv_grammar;
-    return dt_alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
+    return dt__alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
 }
 
-char **dt_rows_take_kept(struct dt_rows *rows)
+char **dt__rows_take_kept(struct dt_rows *rows)
 {
     char **kept = rows->kept.items;
     rows->kept = (struct dt__names){0};
@@ -179,7 +179,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
 {
     struct dt__header *header = &rows->header;
     const struct dt__columns *columns = &rows->columns;
-    const bool given = rows->config && dt_config_is_given(rows->config, "data.header");
+    const bool given = rows->config && dt__config_is_given(rows->config, "data.header");
     const int told = given ? rows->config->data.header : DT_HEADER_AUTO;
     const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
@@ -249,18 +249,18 @@ static dt_status grammar_tell(struct dt_rows *rows)
     return DT_OK;
 }
 
-dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
-                       const struct dt_config *config, struct dt_rows **out)
+dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *schema,
+                        const struct dt_config *config, struct dt_rows **out)
 {
     struct dt_rows *rows;
     struct dt__lines *lines;
     dt_status status;
-    const bool given = config && dt_config_is_given(config, "data.format");
+    const bool given = config && dt__config_is_given(config, "data.format");
     const int format = given ? config->data.format : DT_FORMAT_AUTO;
     if (format != DT_FORMAT_AUTO && !dt__formats[format]->grammar)
         return dt_fail(DT_EUSAGE, "%s: expected rows of CSV, JSON or LIBSVM, not of %s", name,
                        dt__formats[format]->name);
-    DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
+    DT_TRY(dt__alloc(1, sizeof *rows, "rows", &rows));
     *rows = (struct dt_rows){.config = config, .schema = schema, .layout = dt__layout_of(schema)};
     rows->parser =
         (struct dt__parser){.columns = &rows->columns, .features = (uint32_t)schema->features};
@@ -279,18 +279,18 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
                                                : dt__columns_of_json(&rows->columns, schema));
     if (!rows->grammar) {
         DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
-        DT_GUARD(dt_alloc(rows->columns.count, sizeof *rows->words, "columns", &rows->words));
+        DT_GUARD(dt__alloc(rows->columns.count, sizeof *rows->words, "columns", &rows->words));
     }
     if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
     dt__lines_release(lines, true);
     *out = rows;
     return DT_OK;
 done:
-    dt_rows_close(rows);
+    dt__rows_close(rows);
     return status;
 }
 
-void dt_rows_close(struct dt_rows *rows)
+void dt__rows_close(struct dt_rows *rows)
 {
     if (!rows) return;
     dt__lines_close(&rows->lines);
@@ -358,16 +358,16 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         return dt_fail(status, "%s (rows of LIBSVM: data.format=libsvm)", dt_error_text());
     DT_TRY(status);
     if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
-        dt_warn("%s:%" PRIu64 ": features beyond %u, here %" PRIu64 ", are ignored",
-                rows->lines.name, rows->lines.line, rows->parser.features, rows->parser.widest);
+        dt__warn("%s:%" PRIu64 ": features beyond %u, here %" PRIu64 ", are ignored",
+                 rows->lines.name, rows->lines.line, rows->parser.features, rows->parser.widest);
         rows->said_beyond = true;
     }
     return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->layout,
                               &rows->row);
 }
 
-dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
-                              uint64_t *out_line, bool *out_end)
+dt_status dt__rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
+                               uint64_t *out_line, bool *out_end)
 {
     *out_end = false;
     *out_line = rows->lines.line;
@@ -376,12 +376,12 @@ dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, f
     return DT_OK;
 }
 
-dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end)
+dt_status dt__rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end)
 {
-    return dt_rows_next_sparse(rows, x, NULL, NULL, out_line, out_end);
+    return dt__rows_next_sparse(rows, x, NULL, NULL, out_line, out_end);
 }
 
-bool dt_rows_ready(const struct dt_rows *rows)
+bool dt__rows_ready(const struct dt_rows *rows)
 {
     return rows->instances.at || rows->ended || dt__lines_ready(&rows->lines);
 }

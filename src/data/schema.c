@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "data/data.h"
 #include "data/text.h"
-#include "dtrain/data.h"
 
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg)
 {
@@ -38,14 +38,14 @@ static dt_status member_free(void *arg, enum dt__member kind, void *member, size
     return DT_OK;
 }
 
-void dt_schema_free(struct dt_schema *schema)
+void dt__schema_free(struct dt_schema *schema)
 {
     dt__schema_visit(schema, member_free, NULL);
     dt_free(schema->columns);
     *schema = (struct dt_schema){0};
 }
 
-int dt_schema_categories(const struct dt_schema *schema)
+int dt__schema_categories(const struct dt_schema *schema)
 {
     int count = 0;
     for (int c = 0; schema->columns && c < schema->ncolumns; c++)
@@ -53,8 +53,8 @@ int dt_schema_categories(const struct dt_schema *schema)
     return count;
 }
 
-int dt_schema_nout(const struct dt_schema *schema)
+int dt__schema_nout(const struct dt_schema *schema)
 {
-    if (!dt_targets_of(schema->task, DT_LOSS_AUTO)->classes) return schema->targets;
+    if (!dt__targets_of(schema->task, DT_LOSS_AUTO)->classes) return schema->targets;
     return schema->classes == 2 ? 1 : schema->classes;
 }

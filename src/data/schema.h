@@ -2,7 +2,7 @@
 #ifndef DATA_SCHEMA_H
 #define DATA_SCHEMA_H
 
-#include "dtrain/data.h"
+#include "data/data.h"
 
 /* What a schema has in memory of its own, a pointer at `member`: floats or int64_t (count), a
  * text, a list of (count) texts, or (count) columns, whose members follow. */

@@ -58,11 +58,11 @@ static dt_status shuffle_init(struct shuffle *shuffle, const char *dir, uint64_t
     shuffle->buffer_rows =
         (size_t)((room < DT__SHUFFLE_BYTES ? room : DT__SHUFFLE_BYTES) / row_bytes);
     if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
-    dt_perm_init(&shuffle->spread, shuffle->rows,
-                 dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 0, 0));
-    DT_TRY(dt_fd_temporary(dir, &shuffle->fd));
-    DT_TRY(dt_alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
-    return dt_alloc(buckets * shuffle->buffer_rows, row_bytes, "buckets", &shuffle->buffers);
+    dt__perm_init(&shuffle->spread, shuffle->rows,
+                  dt__rng_make(shuffle->seed, DT_STREAM_SHARD, 0, 0));
+    DT_TRY(dt__fd_temporary(dir, &shuffle->fd));
+    DT_TRY(dt__alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
+    return dt__alloc(buckets * shuffle->buffer_rows, row_bytes, "buckets", &shuffle->buffers);
 }
 
 static void shuffle_free(struct shuffle *shuffle)
@@ -97,14 +97,14 @@ static dt_status bucket_flush(struct shuffle *shuffle, size_t b)
     const uint64_t offset = (bucket_begin(shuffle, b) + bucket->written) * shuffle->row_bytes;
     bucket->written += bucket->waiting;
     bucket->waiting = 0;
-    return dt_fd_write_at(shuffle->fd, TEMPORARY, from, bytes, offset);
+    return dt__fd_write_at(shuffle->fd, TEMPORARY, from, bytes, offset);
 }
 
 /* All rows must be in before the first is taken. */
 static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__layout *layout,
                              const struct dt__block *block, size_t row)
 {
-    const size_t b = bucket_find(shuffle, dt_perm_at(&shuffle->spread, shuffle->put++));
+    const size_t b = bucket_find(shuffle, dt__perm_at(&shuffle->spread, shuffle->put++));
     struct bucket *bucket = &shuffle->buckets[b];
     const size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
     unsigned char *to = shuffle->buffers + slot * shuffle->row_bytes;
@@ -123,19 +123,19 @@ static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out
             DT_TRY(bucket_flush(shuffle, i));
         dt_free(shuffle->buffers);
         shuffle->buffers = NULL;
-        DT_TRY(dt_alloc((size_t)(shuffle->rows / shuffle->nbuckets + 1), shuffle->row_bytes,
-                        "a bucket", &shuffle->memory));
+        DT_TRY(dt__alloc((size_t)(shuffle->rows / shuffle->nbuckets + 1), shuffle->row_bytes,
+                         "a bucket", &shuffle->memory));
     }
     const size_t b = bucket_find(shuffle, shuffle->taken);
     const uint64_t begin = bucket_begin(shuffle, b);
     if (b + 1 != shuffle->current) {
         const uint64_t rows = bucket_begin(shuffle, b + 1) - begin;
-        DT_TRY(dt_fd_read(shuffle->fd, TEMPORARY, shuffle->memory,
-                          (size_t)rows * shuffle->row_bytes, begin * shuffle->row_bytes));
-        dt_perm_init(&shuffle->within, rows, dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
+        DT_TRY(dt__fd_read(shuffle->fd, TEMPORARY, shuffle->memory,
+                           (size_t)rows * shuffle->row_bytes, begin * shuffle->row_bytes));
+        dt__perm_init(&shuffle->within, rows, dt__rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
         shuffle->current = b + 1;
     }
-    const uint64_t inside = dt_perm_at(&shuffle->within, shuffle->taken++ - begin);
+    const uint64_t inside = dt__perm_at(&shuffle->within, shuffle->taken++ - begin);
     *out_row = shuffle->memory + inside * shuffle->row_bytes;
     return DT_OK;
 }
@@ -163,7 +163,7 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
     struct job *job = arg;
     const uint64_t at = job->laid_out;
     job->laid_out += length;
-    return bytes ? dt_fd_write_at(job->fd, job->path, bytes, length, at) : DT_OK;
+    return bytes ? dt__fd_write_at(job->fd, job->path, bytes, length, at) : DT_OK;
 }
 
 /* Room for the rows, and the names. */
@@ -223,10 +223,10 @@ static dt_status shard_flush(struct job *job)
     const size_t x = job->pending.rows * dt__layout_x(layout);
     const size_t y = job->pending.rows * dt__layout_y(layout);
     const size_t weight = layout->weights ? job->pending.rows * sizeof(float) : 0;
-    DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.x, x, job->x_at));
-    DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
+    DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.x, x, job->x_at));
+    DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
     if (weight)
-        DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.weight, weight, job->weight_at));
+        DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.weight, weight, job->weight_at));
     job->x_at += x;
     job->y_at += y;
     job->weight_at += weight;
@@ -307,7 +307,7 @@ static dt_status set_count(const char *path, struct set **sets, size_t *count, s
                           memcmp((*sets)[i].directory, path, (size_t)set.length) != 0))
         i++;
     if (i == *count) {
-        DT_TRY(dt_grow(sets, room, i + 1, sizeof set, "shards"));
+        DT_TRY(dt__grow(sets, room, i + 1, sizeof set, "shards"));
         (*sets)[(*count)++] = set;
     }
     (*sets)[i].read++;
@@ -320,20 +320,20 @@ static dt_status set_check(const struct set *set, const char *key)
     dt_status status = DT_OK;
     int there = 0;
     for (int s = 0; set->read < set->all && s < set->all && !status; s++) {
-        DT_TRY(dt_format(&path, "%.*sshard-%05d-of-%05d.h5" PART, set->length, set->directory, s,
-                         set->all));
-        if (dt_path_exists(path))
+        DT_TRY(dt__format(&path, "%.*sshard-%05d-of-%05d.h5" PART, set->length, set->directory, s,
+                          set->all));
+        if (dt__path_exists(path))
             status = dt_fail(DT_EIO,
                              "%s: %s: dtrain shard was killed, or has not ended: these are not all "
                              "shards",
                              key, path);
         path[strlen(path) - strlen(PART)] = '\0';
-        there += dt_path_exists(path);
+        there += dt__path_exists(path);
         dt_free(path);
     }
     if (set->read < set->all && !status)
-        dt_warn("%s: %.*sshard-*-of-%05d.h5: %d of %d shards are read, and %d found", key,
-                set->length, set->directory, set->all, set->read, set->all, there);
+        dt__warn("%s: %.*sshard-*-of-%05d.h5: %d of %d shards are read, and %d found", key,
+                 set->length, set->directory, set->all, set->read, set->all, there);
     return status;
 }
 
@@ -395,8 +395,8 @@ static dt_status shards_name(const char *out_dir, int shards, int all, bool comp
     dt_status status = DT_OK;
     for (int s = 0; s < shards && !status; s++) {
         char *path, *part = NULL;
-        DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, all));
-        status = dt_format(&part, "%s" PART, path);
+        DT_TRY(dt__format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, all));
+        status = dt__format(&part, "%s" PART, path);
         if (!status && rename(complete ? part : path, complete ? path : part)) {
             status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
             if (complete) (void)shards_name(out_dir, s, all, false);
@@ -404,7 +404,7 @@ static dt_status shards_name(const char *out_dir, int shards, int all, bool comp
         dt_free(part);
         dt_free(path);
     }
-    return status || !complete ? status : dt_path_sync(out_dir);
+    return status || !complete ? status : dt__path_sync(out_dir);
 }
 
 /* The one job that may write here holds the directory. */
@@ -417,7 +417,7 @@ static dt_status dir_hold(const char *dir, int *out_fd)
     return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
 }
 
-dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards)
+dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, int shards)
 {
     struct dt_config plain = *config; /* texts are shared */
     struct job job = {0};
@@ -427,11 +427,11 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
-    DT_TRY(dt_dir_make(out_dir));
+    DT_TRY(dt__dir_make(out_dir));
     DT_TRY(dir_hold(out_dir, &held));
     dt_status status = dir_check(out_dir, 0); /* before the survey, which may take long */
     if (!status) parts_remove(out_dir);
-    if (!status) status = dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source);
+    if (!status) status = dt__source_survey(&plain, DT_PART_TRAIN, NULL, &source);
     if (status) close(held);
     DT_TRY(status);
     job_layout(&job, source);
@@ -448,8 +448,8 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
         end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
         job.rows = end - job.shuffle.taken;
-        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5" PART, out_dir, (int)s, shards));
-        status = dt_file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
+        DT_GUARD(dt__format(&path, "%s/shard-%05d-of-%05d.h5" PART, out_dir, (int)s, shards));
+        status = dt__file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
         dt_free(path);
     }
     if (!status) status = shards_name(out_dir, shards, shards, true);
@@ -459,6 +459,6 @@ done:
     shuffle_free(&job.shuffle);
     dt__block_free(&job.pending);
     dt__columns_free(&job.columns);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
     return status;
 }

@@ -26,7 +26,7 @@
 #include "base/limits.h"
 #include "data/schema.h"
 
-void dt_source_destroy(struct dt_source *source)
+void dt__source_destroy(struct dt_source *source)
 {
     if (!source) return;
     for (size_t i = 0; i < source->nfiles; i++) {
@@ -43,7 +43,7 @@ void dt_source_destroy(struct dt_source *source)
     dt__columns_free(&source->columns);
     dt_free(source->label_class);
     dt__typed_close(&source->typed);
-    dt_schema_free(&source->schema);
+    dt__schema_free(&source->schema);
     dt_free(source);
 }
 
@@ -60,18 +60,18 @@ size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_
     return low;
 }
 
-uint64_t dt_source_rows(const struct dt_source *source)
+uint64_t dt__source_rows(const struct dt_source *source)
 {
     return source->rows;
 }
 
-uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows)
+uint64_t dt__source_most_entries(const struct dt_source *source, uint64_t rows)
 {
     const uint64_t most = source->most_entries * rows;
     return most < source->entries ? most : source->entries;
 }
 
-const struct dt_schema *dt_source_schema(const struct dt_source *source)
+const struct dt_schema *dt__source_schema(const struct dt_source *source)
 {
     return &source->schema;
 }
@@ -111,21 +111,21 @@ void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t 
 
 static uint32_t text_crc(uint32_t crc, const char *text)
 {
-    return text ? dt_crc32c(crc, text, strlen(text) + 1) : crc;
+    return text ? dt__crc32c(crc, text, strlen(text) + 1) : crc;
 }
 
 static uint32_t schema_crc(const struct dt_schema *schema)
 {
     int sizes[] = {schema->task, schema->features, schema->classes, schema->targets};
-    uint32_t crc = dt_crc32c(0, sizes, sizeof sizes);
+    uint32_t crc = dt__crc32c(0, sizes, sizeof sizes);
     size_t floats = (size_t)schema->features * sizeof(float);
-    crc = dt_crc32c(crc, &schema->scale, sizeof schema->scale);
-    if (schema->clip > 0) crc = dt_crc32c(crc, &schema->clip, sizeof schema->clip);
-    if (schema->mean) crc = dt_crc32c(crc, schema->mean, floats);
-    if (schema->inv_std) crc = dt_crc32c(crc, schema->inv_std, floats);
+    crc = dt__crc32c(crc, &schema->scale, sizeof schema->scale);
+    if (schema->clip > 0) crc = dt__crc32c(crc, &schema->clip, sizeof schema->clip);
+    if (schema->mean) crc = dt__crc32c(crc, schema->mean, floats);
+    if (schema->inv_std) crc = dt__crc32c(crc, schema->inv_std, floats);
     floats = (size_t)schema->targets * sizeof(float);
-    if (schema->target_mean) crc = dt_crc32c(crc, schema->target_mean, floats);
-    if (schema->target_std) crc = dt_crc32c(crc, schema->target_std, floats);
+    if (schema->target_mean) crc = dt__crc32c(crc, schema->target_mean, floats);
+    if (schema->target_std) crc = dt__crc32c(crc, schema->target_std, floats);
     for (int i = 0; schema->feature_names && i < schema->features; i++)
         crc = text_crc(crc, schema->feature_names[i]);
     for (int i = 0; schema->label_names && i < schema->classes; i++)
@@ -133,22 +133,22 @@ static uint32_t schema_crc(const struct dt_schema *schema)
     for (int c = 0; schema->columns && c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
         crc = text_crc(crc, column->name);
-        crc = dt_crc32c(crc, &column->fill, sizeof column->fill);
+        crc = dt__crc32c(crc, &column->fill, sizeof column->fill);
         for (int i = 0; i < column->ncategories; i++)
             crc = text_crc(crc, column->categories[i]);
     }
     return crc;
 }
 
-uint32_t dt_source_crc(const struct dt_source *source)
+uint32_t dt__source_crc(const struct dt_source *source)
 {
     uint32_t crc = schema_crc(&source->schema);
-    crc = dt_crc32c(crc, &source->holdout.count, sizeof source->holdout.count);
+    crc = dt__crc32c(crc, &source->holdout.count, sizeof source->holdout.count);
     for (size_t i = 0; i < source->nfiles; i++) {
         const struct dt__file *file = &source->files[i];
         const char *slash = strrchr(file->path, '/');
         crc = text_crc(crc, slash ? slash + 1 : file->path);
-        crc = dt_crc32c(crc, &file->rows, sizeof file->rows);
+        crc = dt__crc32c(crc, &file->rows, sizeof file->rows);
     }
     return crc;
 }
@@ -160,20 +160,20 @@ static dt_status file_content(const char *path, uint32_t *crc)
     unsigned char *block;
     uint64_t size;
     int fd;
-    DT_TRY(dt_file_open(path, &fd, &size));
-    dt_status status = dt_alloc(BYTES, 1, "a block of data", &block);
+    DT_TRY(dt__file_open(path, &fd, &size));
+    dt_status status = dt__alloc(BYTES, 1, "a block of data", &block);
     for (uint64_t i = 0; i < BLOCKS && !status; i++) {
         const uint64_t last = size > BYTES ? size - BYTES : 0, at = last / (BLOCKS - 1) * i;
         const size_t n = size - at < BYTES ? (size_t)(size - at) : BYTES;
-        status = dt_fd_read(fd, path, block, n, at);
-        if (!status) *crc = dt_crc32c(*crc, block, n);
+        status = dt__fd_read(fd, path, block, n, at);
+        if (!status) *crc = dt__crc32c(*crc, block, n);
     }
     dt_free(block);
     close(fd);
     return status;
 }
 
-dt_status dt_source_content(const struct dt_source *source, uint32_t *out)
+dt_status dt__source_content(const struct dt_source *source, uint32_t *out)
 {
     *out = source->text_crc;
     for (size_t i = 0; i < source->nfiles; i++) {
@@ -198,15 +198,15 @@ dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t 
     size_t blocks = (size_t)(rows / BLOCK_BITS + 1);
     *holdout = made;
     if (!count) return DT_OK;
-    DT_TRY(dt_alloc(blocks, BLOCK_BITS / 8, "held-out rows", &made.bits));
-    dt_status status = dt_alloc(blocks + 1, sizeof *made.before, "held-out rows", &made.before);
+    DT_TRY(dt__alloc(blocks, BLOCK_BITS / 8, "held-out rows", &made.bits));
+    dt_status status = dt__alloc(blocks + 1, sizeof *made.before, "held-out rows", &made.before);
     if (status) {
         dt_free(made.bits);
         return status;
     }
-    dt_perm_init(&perm, rows, dt_rng_make(seed, DT_STREAM_HOLDOUT, 0, 0));
+    dt__perm_init(&perm, rows, dt__rng_make(seed, DT_STREAM_HOLDOUT, 0, 0));
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t raw = dt_perm_at(&perm, i);
+        uint64_t raw = dt__perm_at(&perm, i);
         made.bits[raw / WORD_BITS] |= (uint64_t)1 << raw % WORD_BITS;
         made.before[raw / BLOCK_BITS + 1]++;
     }
@@ -267,7 +267,7 @@ struct archive {
 
 static dt_status archive_bytes(struct archive *archive, void *bytes, size_t length)
 {
-    if (!archive->reading) return dt_text_append(&archive->out, bytes, length);
+    if (!archive->reading) return dt__text_append(&archive->out, bytes, length);
     if (length > archive->left) return dt_fail(DT_EBUG, "a packed survey is too short");
     memcpy(bytes, archive->in, length);
     archive->in += length;
@@ -287,7 +287,7 @@ static dt_status archive_array(struct archive *archive, void *pointer, size_t co
     if (!there) return DT_OK;
     if (archive->reading) {
         if (count > archive->left) return dt_fail(DT_EBUG, "a packed survey is too short");
-        DT_TRY(dt_alloc(count, size, "survey", &array));
+        DT_TRY(dt__alloc(count, size, "survey", &array));
         memcpy(pointer, &array, sizeof array);
     }
     return archive_bytes(archive, array, count * size);
@@ -318,7 +318,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     }
     bool there = *names != NULL;
     DT_TRY(ARCHIVE(there));
-    if (there && archive->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
+    if (there && archive->reading) DT_TRY(dt__alloc(count, sizeof **names, "names", names));
     for (size_t i = 0; there && i < count; i++)
         DT_TRY(archive_text(archive, &(*names)[i]));
     return DT_OK;
@@ -334,7 +334,7 @@ static dt_status archive_schema(struct archive *archive, struct dt_schema *schem
     return dt__schema_visit(schema, archive_member, archive);
 }
 
-dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
+dt_status dt__schema_copy(const struct dt_schema *schema, struct dt_schema *out)
 {
     struct archive to = {0}, from = {.reading = true};
     struct dt_schema lent = *schema, copy = {0};
@@ -343,10 +343,10 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
     from.left = to.out.length;
     if (!status) status = archive_schema(&from, &copy);
     if (status)
-        dt_schema_free(&copy);
+        dt__schema_free(&copy);
     else
         *out = copy;
-    dt_text_free(&to.out);
+    dt__text_free(&to.out);
     return status;
 }
 
@@ -385,26 +385,26 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
         DT_TRY(ARCHIVE(column->ncodes));
         DT_TRY(archive_array(archive, &column->map, column->ncodes, sizeof *column->map));
     }
-    struct dt_place place = dt_source_place(source);
+    struct dt_place place = dt__source_place(source);
     DT_TRY(ARCHIVE(place));
-    if (archive->reading && place.fd >= 0 && !dt_source_attach(source, &place))
+    if (archive->reading && place.fd >= 0 && !dt__source_attach(source, &place))
         source->typed.bytes = place.bytes;
     size_t nfiles = source->nfiles;
     DT_TRY(ARCHIVE(nfiles));
-    if (archive->reading) DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
+    if (archive->reading) DT_TRY(dt__alloc(nfiles, sizeof *source->files, "files", &source->files));
     source->nfiles = nfiles; /* not before there are as many */
     for (size_t i = 0; i < nfiles; i++)
         DT_TRY(archive_file(archive, &source->files[i]));
     return DT_OK;
 }
 
-dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length)
+dt_status dt__source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length)
 {
     struct archive archive = {0};
     struct dt_source copy = *source; /* members are only read */
     dt_status status = archive_source(&archive, &copy);
     if (status) {
-        dt_text_free(&archive.out);
+        dt__text_free(&archive.out);
         return status;
     }
     memcpy(out_bytes, &archive.out.data, sizeof archive.out.data);
@@ -412,28 +412,28 @@ dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t
     return DT_OK;
 }
 
-dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out)
+dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source **out)
 {
     struct archive archive = {.reading = true, .in = bytes, .left = length};
     struct dt_source *source;
-    DT_TRY(dt_alloc(1, sizeof *source, "survey", &source));
+    DT_TRY(dt__alloc(1, sizeof *source, "survey", &source));
     source->typed.fd = -1;
     dt_status status = archive_source(&archive, source);
     if (status)
-        dt_source_destroy(source);
+        dt__source_destroy(source);
     else
         *out = source;
     return status;
 }
 
-dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out)
+dt_status dt__source_held_out(const struct dt_source *train, struct dt_source **out)
 {
     void *bytes;
     size_t length;
     *out = NULL;
     if (!train->holdout.count) return DT_OK;
-    DT_TRY(dt_source_pack(train, &bytes, &length));
-    dt_status status = dt_source_unpack(bytes, length, out);
+    DT_TRY(dt__source_pack(train, &bytes, &length));
+    dt_status status = dt__source_unpack(bytes, length, out);
     dt_free(bytes);
     if (status) return status;
     (*out)->held_out = true;

@@ -5,13 +5,13 @@
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
+#include "base/base.h"
 #include "data/block.h"
 #include "data/columns.h"
+#include "data/data.h"
 #include "data/labels.h"
 #include "data/text.h"
 #include "data/typed.h"
-#include "dtrain/base.h"
-#include "dtrain/data.h"
 
 /* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
 struct dt__holdout {

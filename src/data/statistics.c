@@ -148,8 +148,8 @@ static int sample_compare(const void *left, const void *right)
 static dt_status sample_add(struct statistics *statistics, size_t feature, double value)
 {
     if (isnan(value) || feature >= statistics->numbers) return DT_OK;
-    DT_TRY(dt_grow(&statistics->samples, &statistics->samples_room, statistics->nsamples + 1,
-                   sizeof *statistics->samples, "normalisation"));
+    DT_TRY(dt__grow(&statistics->samples, &statistics->samples_room, statistics->nsamples + 1,
+                    sizeof *statistics->samples, "normalisation"));
     statistics->samples[statistics->nsamples++] =
         (struct sample){(uint32_t)feature, (float)(value * statistics->source->schema.scale)};
     return DT_OK;
@@ -235,8 +235,8 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     const size_t features = (size_t)schema->features;
     double farthest = 0;
     size_t far = 0, constants = 0, first = 0, odd = 0, coarse = 0;
-    DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
-    DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
+    DT_TRY(dt__alloc(features, sizeof(float), "normalisation", &schema->mean));
+    DT_TRY(dt__alloc(features, sizeof(float), "normalisation", &schema->inv_std));
     for (size_t f = 0; f < features; f++)
         schema->inv_std[f] = 1;
     for (size_t f = 0; f < statistics->numbers; f++) {
@@ -248,18 +248,18 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         const double variance = sparse ? x->squares / rows - mean * mean : x->squares / x->count;
         if (!sparse && is_coarse(x, mean, sqrt(variance))) {
             if (!coarse++)
-                dt_warn("feature %zu%s%s%s: its values, about %.9g, lie closer together than "
-                        "32-bit floats tell apart well: subtract a constant from them in the file",
-                        f, name ? " (" : "", name ? name : "", name ? ")" : "", mean);
+                dt__warn("feature %zu%s%s%s: its values, about %.9g, lie closer together than "
+                         "32-bit floats tell apart well: subtract a constant from them in the file",
+                         f, name ? " (" : "", name ? name : "", name ? ")" : "", mean);
         } else if (constant && !constants++) {
             first = f;
         }
         const float inv_std = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
         if (!constant && isnormal(inv_std)) schema->inv_std[f] = inv_std;
         if (!constant && !isnormal(inv_std) && !odd++)
-            dt_warn("feature %zu%s%s%s: its deviation, %g, is beyond what floats can scale: the "
-                    "feature is not scaled; data.ignore leaves it out",
-                    f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
+            dt__warn("feature %zu%s%s%s: its deviation, %g, is beyond what floats can scale: the "
+                     "feature is not scaled; data.ignore leaves it out",
+                     f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
         if (sparse) continue;
         schema->mean[f] = (float)mean;
         const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
@@ -268,17 +268,17 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     /* Weights of such a column stay as they began. */
     if (constants && schema->feature_names && statistics->rows > 1) {
         const struct dt_column *column = feature_column(schema, first);
-        dt_warn("'%s'%s has one value in all training rows%s: any other value later would change "
-                "predictions in an unknown way; data.ignore=%s leaves the %s out",
-                schema->feature_names[first], constants > 1 ? ", like others," : "",
-                fabs((double)schema->mean[first]) > 1 << 24 ? ", as 32-bit floats hold it" : "",
-                column && column->name ? column->name : schema->feature_names[first],
-                column && column->kind == DT_COLUMN_DATE ? "whole date" : "column");
+        dt__warn("'%s'%s has one value in all training rows%s: any other value later would change "
+                 "predictions in an unknown way; data.ignore=%s leaves the %s out",
+                 schema->feature_names[first], constants > 1 ? ", like others," : "",
+                 fabs((double)schema->mean[first]) > 1 << 24 ? ", as 32-bit floats hold it" : "",
+                 column && column->name ? column->name : schema->feature_names[first],
+                 column && column->kind == DT_COLUMN_DATE ? "whole date" : "column");
     }
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
-        dt_info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "
-                "data.normalize=robust, or data.clip=5, bounds its effect",
-                schema->feature_names[far], farthest);
+        dt__info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "
+                 "data.normalize=robust, or data.clip=5, bounds its effect",
+                 schema->feature_names[far], farthest);
     return DT_OK;
 }
 
@@ -292,7 +292,7 @@ static dt_status weights_keep(const struct statistics *statistics, struct dt_sou
         source->weight_scale = (float)(rows / statistics->weight);
     }
     if (!statistics->class_count) return DT_OK;
-    DT_TRY(dt_alloc(classes, sizeof *source->class_weight, "weights", &source->class_weight));
+    DT_TRY(dt__alloc(classes, sizeof *source->class_weight, "weights", &source->class_weight));
     for (size_t c = 0; c < classes; c++)
         if (statistics->class_count[c])
             source->class_weight[c] =
@@ -321,14 +321,14 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
         if (alike) y[i].mean = mean, y[i].squares = squares;
         const double deviation = sqrt(y[i].squares / weight);
         if (is_coarse(&y[i], y[i].mean, deviation))
-            dt_warn("target %zu: its values, about %.9g, lie closer together than 32-bit floats "
-                    "tell apart well: subtract a constant from them in the file",
-                    i, y[i].mean);
+            dt__warn("target %zu: its values, about %.9g, lie closer together than 32-bit floats "
+                     "tell apart well: subtract a constant from them in the file",
+                     i, y[i].mean);
         wanted |= fabs(y[i].mean) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
     }
     if (!wanted) return DT_OK;
-    DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_mean));
-    DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_std));
+    DT_TRY(dt__alloc(targets, sizeof(float), "normalisation", &schema->target_mean));
+    DT_TRY(dt__alloc(targets, sizeof(float), "normalisation", &schema->target_std));
     for (size_t i = 0; i < targets; i++) {
         const float deviation = (float)sqrt(y[i].squares / weight);
         schema->target_mean[i] = (float)y[i].mean;
@@ -389,7 +389,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     statistics.numbers = schema->columns || !values ? 0 : (size_t)schema->features;
     for (int c = 0; schema->columns && values && c < schema->ncolumns; c++)
         statistics.numbers += (size_t)dt__column_numbers(&schema->columns[c], NULL);
-    DT_TRY(dt_alloc(statistics.numbers + targets, sizeof *moments, "normalisation", &moments));
+    DT_TRY(dt__alloc(statistics.numbers + targets, sizeof *moments, "normalisation", &moments));
     for (size_t i = 0; i < statistics.numbers + targets; i++)
         moments[i] = (struct moments){
             .least = INFINITY, .greatest = -INFINITY, .low = -INFINITY, .high = INFINITY};
@@ -397,8 +397,8 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     if (units || bounds) statistics.y = moments + statistics.numbers;
     source->gaps = gaps;
     if (balanced)
-        DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *statistics.class_count, "classes",
-                          &statistics.class_count));
+        DT_GUARD(dt__alloc((size_t)schema->classes, sizeof *statistics.class_count, "classes",
+                           &statistics.class_count));
     if (normalize && config->data.normalize == DT_NORMALIZE_ROBUST)
         DT_GUARD(fences_learn(&statistics));
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));

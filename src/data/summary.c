@@ -173,7 +173,7 @@ static dt_status table_begin(struct table *table, const char *record, size_t len
     struct dt_config config = *table->config;
     config.model.task = DT_TASK_REGRESS; /* labels may be several */
     DT_TRY(dt__header_parse(header, &config, &table->lines, record, length, true));
-    DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
+    DT_TRY(dt__alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
     table->end = table->columns + cells->count;
     DT_TRY(dt__header_decide(header, &config, &table->lines));
     for (struct summary *column = table->columns; column < table->end; column++) {
@@ -225,7 +225,7 @@ static void label_choose(struct table *table)
     struct summary *last = table->end - 1, *label = last;
     while (label > table->columns && !label->numbers && !label->texts)
         label--;
-    if (dt_config_is_given(table->config, "data.label") || label->role < 0) return;
+    if (dt__config_is_given(table->config, "data.label") || label->role < 0) return;
     last->role = label->role;
     label->role = DT__ROLE_LABEL;
 }
@@ -354,13 +354,13 @@ static void print_list(const struct table *table, const char *key, const char *w
     bool any = false, named = true;
     const bool commas = !strcmp(types, "comma");
     const bool labels =
-        (*key == ';' || commas) && dt_config_word_index("unique|padded|date", types) < 0;
+        (*key == ';' || commas) && dt__config_word_index("unique|padded|date", types) < 0;
     for (const struct summary *column = table->columns; column < table->end; column++) {
         const bool feature = column->role >= 0 || (labels && column->role <= DT__ROLE_LABEL);
         const char *type = column->type;
         if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
         if (strcmp(column_role(column), role) != 0 &&
-            !(feature && dt_config_word_index(types, type) >= 0))
+            !(feature && dt__config_word_index(types, type) >= 0))
             continue;
         fprintf(out, "%s", any ? "," : key);
         named &= print_column(table, column, out);
@@ -440,10 +440,10 @@ static void print_task(const struct table *table, FILE *out)
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
         if (label->missing == table->rows)
             fprintf(out, "; no row has a label here: data.label=NAME is another column\n");
-        else if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
+        else if (label->missing && !dt__config_is_given(table->config, "data.unlabelled"))
             fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
     }
-    if (!*table->config->data.eval && !dt_config_is_given(table->config, "data.eval_fraction"))
+    if (!*table->config->data.eval && !dt__config_is_given(table->config, "data.eval_fraction"))
         fprintf(out, "eval_fraction = 0.2\n");
     if (labels > 1)
         fprintf(out, "\n[model]\ntask = %s\n", flags && numbers ? "multilabel" : "regress");
@@ -485,7 +485,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     double widest = 0, farthest = 0;
     const char *far = "";
     for (const struct summary *column = table->columns; column < table->end; column++) {
-        if (column->role < 0 || dt_config_word_index(to_ignore(table), column->type) >= 0) continue;
+        if (column->role < 0 || dt__config_word_index(to_ignore(table), column->type) >= 0)
+            continue;
         missing += column->missing;
         if (summary_misses_numbers(column)) continue;
         if (column->numbers)
@@ -497,8 +498,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     }
     fprintf(out, "\n[data]\ntrain = %s\n", table->lines.name);
     print_list(table, "label = ",
-               dt_config_is_given(config, "data.label") ? ""
-                                                        : "the column to predict: is it this one?",
+               dt__config_is_given(config, "data.label") ? ""
+                                                         : "the column to predict: is it this one?",
                "label", "", out);
     print_list(
         table, "ignore = ",
@@ -507,13 +508,13 @@ static dt_status print_advice(const struct table *table, FILE *out)
         "line",
         "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
-    DT_TRY(dt_config_print_given(config, "data", "train|label|ignore|weight", out));
-    if (!dt_config_is_given(config, "data.decimal"))
+    DT_TRY(dt__config_print_given(config, "data", "train|label|ignore|weight", out));
+    if (!dt__config_is_given(config, "data.decimal"))
         print_list(table, "decimal = ,   ; a comma is the decimal point in ", "", "", "comma", out);
-    if (!dt_config_is_given(config, "data.categories"))
+    if (!dt__config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
     print_odd(table, out);
-    if (missing && !dt_config_is_given(config, "data.missing"))
+    if (missing && !dt__config_is_given(config, "data.missing"))
         fprintf(out,
                 "missing = mean   ; a gap among numbers is filled with the column's mean, a gap "
                 "among texts is a category of its own; missing = flag also adds a column that "
@@ -530,7 +531,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
     return DT_OK;
 }
 
-dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines)
+dt_status dt__data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines)
 {
     struct table table = {.config = config};
     int format;
@@ -563,11 +564,11 @@ done:
     return status;
 }
 
-bool dt_data_is_table(const char *path)
+bool dt__data_is_table(const char *path)
 {
     static const char *const parts[] = {".csv", ".tsv", ".txt", ".dat"};
     int format;
-    if (dt_path_is_dir(path) || !dt_path_exists(path)) return false;
+    if (dt__path_is_dir(path) || !dt__path_exists(path)) return false;
     if (dt__path_is_pipe(path)) return true;
     const dt_status status = dt__format_detect(path, &format);
     if (status) return status == DT_EFORMAT;

@@ -77,9 +77,10 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
     const char *layers = config->model.layers;
     if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
         (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
-        dt_warn("rows of %d x %d x %d are read as height x width x channels. If the channels stand "
-                "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
-                now[0], now[1], now[2]);
+        dt__warn(
+            "rows of %d x %d x %d are read as height x width x channels. If the channels stand "
+            "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
+            now[0], now[1], now[2]);
     memcpy(shape, now, sizeof now);
     return DT_OK;
 }
@@ -172,7 +173,7 @@ static dt_status files_list(const struct dt_config *config, bool eval, struct dt
         DT_GUARD(dt_fail(DT_EMISMATCH, "%s: %zu files, but %zu label files", key, paths->count,
                          labels.count));
     DT_GUARD(dt__shards_check(lists, eval));
-    DT_GUARD(dt_alloc(paths->count, sizeof *source->files, "files", &source->files));
+    DT_GUARD(dt__alloc(paths->count, sizeof *source->files, "files", &source->files));
     source->nfiles = paths->count;
     for (size_t i = 0; i < paths->count; i++) {
         source->files[i].path = paths->items[i];
@@ -186,7 +187,7 @@ done:
     return status;
 }
 
-bool dt_data_trains_on_table(const struct dt_config *config)
+bool dt__data_trains_on_table(const struct dt_config *config)
 {
     struct dt__names paths = {0};
     int format = DT_FORMAT_AUTO;
@@ -271,7 +272,7 @@ static dt_status keys_check(const struct dt__survey *survey)
         trains |= 1u << source->files[i].format;
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const unsigned taken = KEYS[i].held_out ? trains | held_out : trains;
-        if (taken >> KEYS[i].format & 1 || !dt_config_is_changed(survey->config, KEYS[i].key))
+        if (taken >> KEYS[i].format & 1 || !dt__config_is_changed(survey->config, KEYS[i].key))
             continue;
         return dt_fail(DT_EMISMATCH, "%s: for %s alone, and the data is %s", KEYS[i].key,
                        dt__formats[KEYS[i].format]->name,
@@ -288,8 +289,8 @@ static dt_status files_survey(struct dt__survey *survey)
         struct dt__file *file = &source->files[i];
         int detected;
         survey->labels.named_here = false;
-        DT_TRY(dt_stop_check());
-        if (config->test.slow_rank == 0) dt_sleep_secs(config->test.slow_secs);
+        DT_TRY(dt__stop_check());
+        if (config->test.slow_rank == 0) dt__sleep_secs(config->test.slow_secs);
         if (file->format != DT__FORMAT_MEMORY) {
             const bool pipe = dt__path_is_pipe(file->path);
             if (!file->bytes && !pipe)
@@ -304,7 +305,7 @@ static dt_status files_survey(struct dt__survey *survey)
             return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
                            dt__formats[file->format]->name);
         DT_TRY(dt__formats[file->format]->survey(survey, file));
-        dt_work_progress();
+        dt__work_progress();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
     }
@@ -372,15 +373,16 @@ static dt_status schema_learn(struct dt__survey *survey)
     DT_TRY(dt__labels_finish(&survey->labels, schema));
     if (schema->label_names && source->raw_rows > SOME_ROWS &&
         (uint64_t)schema->classes > source->raw_rows / 2)
-        dt_warn("%d classes in %llu rows: nearly each row is a class of its own; is this the "
-                "column to predict? (amounts are plain numbers, with model.task=regress)",
-                schema->classes, (unsigned long long)source->raw_rows);
+        dt__warn("%d classes in %llu rows: nearly each row is a class of its own; is this the "
+                 "column to predict? (amounts are plain numbers, with model.task=regress)",
+                 schema->classes, (unsigned long long)source->raw_rows);
     /* names above numbers or dates are none of the rows */
     if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
         label_is_a_class(schema))
-        dt_warn("the label's column is named '%s', which is also a class: data.header=no says that "
-                "the first row is data",
-                schema->label_column);
+        dt__warn(
+            "the label's column is named '%s', which is also a class: data.header=no says that "
+            "the first row is data",
+            schema->label_column);
     return DT_OK;
 }
 
@@ -405,9 +407,10 @@ static void warn_of_encoding(const struct dt_schema *schema)
         names_find_odd(&schema->columns[c].name, 1, &odd);
     }
     if (odd)
-        dt_warn("the text '%.40s' is not UTF-8: JSON, ONNX and pages write its bytes as \\xE9, and "
-                "requests cannot name it; iconv -f LATIN1 -t UTF-8 converts a file",
-                odd);
+        dt__warn(
+            "the text '%.40s' is not UTF-8: JSON, ONNX and pages write its bytes as \\xE9, and "
+            "requests cannot name it; iconv -f LATIN1 -t UTF-8 converts a file",
+            odd);
 }
 
 /* The classes of labels, which were numbered as they came. */
@@ -416,7 +419,7 @@ static dt_status label_classes(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     const size_t codes = source->label_codes = dt__labels_codes(&survey->labels);
     if (!codes) return DT_OK;
-    DT_TRY(dt_alloc(codes, sizeof *source->label_class, "labels", &source->label_class));
+    DT_TRY(dt__alloc(codes, sizeof *source->label_class, "labels", &source->label_class));
     for (size_t i = 0; i < codes; i++)
         DT_TRY(dt__labels_class(&survey->labels, &source->classes, i, &source->label_class[i]));
     return DT_OK;
@@ -461,7 +464,7 @@ static dt_status schema_make(struct dt__survey *survey)
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));
         if (source->columns.count && schema->columns) { /* while learning, texts were no entries */
-            source->most_entries += (uint64_t)dt_schema_categories(schema);
+            source->most_entries += (uint64_t)dt__schema_categories(schema);
             source->entries = source->most_entries * source->raw_rows;
         }
         /* Sparse rows pay where there are many features and few of them are set. */
@@ -518,15 +521,15 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     *survey = (struct dt__survey){.config = config,
                                   .known = known,
                                   .training = training,
-                                  .of = dt_targets_of(config->model.task, config->train.loss),
+                                  .of = dt__targets_of(config->model.task, config->train.loss),
                                   .weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
-    DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
+    DT_TRY(dt__alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
     survey->source->memory = (uint64_t)config->data.memory_mb << 20;
     survey->source->numbered = *config->data.class_names;
-    if (known) DT_TRY(dt_schema_copy(known, &survey->source->schema));
+    if (known) DT_TRY(dt__schema_copy(known, &survey->source->schema));
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
@@ -536,14 +539,14 @@ static dt_status survey_end(struct dt__survey *survey, dt_status status, struct 
     dt__labels_free(&survey->labels);
     dt_free(survey->weight_column);
     if (status)
-        dt_source_destroy(survey->source);
+        dt__source_destroy(survey->source);
     else
         *out = survey->source;
     return status;
 }
 
-dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
-                           const struct dt_schema *known, struct dt_source **out)
+dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
+                            const struct dt_schema *known, struct dt_source **out)
 {
     const bool training = part == DT_PART_TRAIN, files = !training && *config->data.eval;
     struct dt__survey survey;
@@ -560,8 +563,8 @@ dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
     return survey_end(&survey, status, out);
 }
 
-dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
-                                const struct dt_schema *known, struct dt_source **out)
+dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
+                                 const struct dt_schema *known, struct dt_source **out)
 {
     struct dt__survey survey;
     *out = NULL;
@@ -569,13 +572,13 @@ dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_
         return dt_fail(DT_EUSAGE, "rows in memory: no rows, or no features");
     dt_status status = survey_init(&survey, config, !known, known);
     struct dt_source *source = survey.source;
-    if (!status) status = dt_alloc(1, sizeof *source->files, "files", &source->files);
+    if (!status) status = dt__alloc(1, sizeof *source->files, "files", &source->files);
     if (!status) {
         source->nfiles = 1;
         source->files[0].format = DT__FORMAT_MEMORY;
         source->files[0].arrays = *arrays;
         survey.weights = arrays->weight && !known;
-        status = dt_strdup("rows in memory", &source->files[0].path);
+        status = dt__strdup("rows in memory", &source->files[0].path);
     }
     if (!status) status = survey_run(&survey, known != NULL);
     return survey_end(&survey, status, out);

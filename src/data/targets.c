@@ -5,8 +5,8 @@
 #include "data/source.h"
 
 enum { BLOCK_ROWS = 256 };
-/* Rows, targets and dense inputs to read, at most: a mean over a million rows has three digits. They
- * are the same in any format, and so are the bits. */
+/* Rows, targets and dense inputs to read, at most: a mean over a million rows has three digits.
+ * They are the same in any format, and so are the bits. */
 static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {
@@ -38,15 +38,15 @@ static uint64_t sample_stride(const struct dt_source *source)
     return BLOCK_ROWS * (1 + (source->rows - 1) / BLOCK_ROWS / blocks);
 }
 
-dt_status dt_source_targets(const struct dt_source *source, struct dt_batch *out)
+dt_status dt__source_targets(const struct dt_source *source, struct dt_batch *out)
 {
     const uint64_t stride = sample_stride(source);
     const size_t rows = (size_t)((source->rows - 1) / stride + 1) * BLOCK_ROWS;
     const bool weighs = source->layout.weights || source->class_weight;
     struct sample sample = {.source = source, .width = dt__layout_y(&source->layout)};
     dt_status status;
-    DT_GUARD(dt_alloc(rows, sample.width, "targets", &sample.y));
-    if (weighs) DT_GUARD(dt_alloc(rows, sizeof *sample.weight, "weights", &sample.weight));
+    DT_GUARD(dt__alloc(rows, sample.width, "targets", &sample.y));
+    if (weighs) DT_GUARD(dt__alloc(rows, sizeof *sample.weight, "weights", &sample.weight));
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, sample_add_block, &sample));
     *out = (struct dt_batch){.rows = (int)sample.rows, .weight = sample.weight};
     if (source->layout.targets)
@@ -60,7 +60,7 @@ done:
     return status;
 }
 
-void dt_source_targets_free(struct dt_batch *batch)
+void dt__source_targets_free(struct dt_batch *batch)
 {
     const void *const owned[] = {batch->label, batch->target, batch->weight};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)

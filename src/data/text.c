@@ -116,7 +116,7 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     /* strtod takes more than decimal numbers: only their characters get there. */
     if (strspn(copy, "0123456789+-.eE") != length || !strpbrk(copy, "0123456789"))
         return DT__NUMBER_BAD;
-    value = dt_real_read(copy, &stop);
+    value = dt__real_read(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
     if (!isfinite((float)value)) return DT__NUMBER_NOT_FINITE;
     *out = value;
@@ -264,8 +264,8 @@ void dt__names_free(char **names, size_t count)
 dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
 {
     char *copy;
-    DT_TRY(dt_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, "names"));
-    DT_TRY(dt_alloc(length + 1, 1, "name", &copy));
+    DT_TRY(dt__grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, "names"));
+    DT_TRY(dt__alloc(length + 1, 1, "name", &copy));
     memcpy(copy, text, length);
     list->items[list->count++] = copy;
     return DT_OK;
@@ -296,10 +296,10 @@ char *dt__list_next(char **rest)
 
 void dt__list_add(struct dt_text *list, const char *name)
 {
-    if (list->length) dt_text_append(list, ",", 1);
+    if (list->length) dt__text_append(list, ",", 1);
     for (; *name; name++) {
-        if (*name == ',') dt_text_append(list, "\\", 1);
-        dt_text_append(list, name, 1);
+        if (*name == ',') dt__text_append(list, "\\", 1);
+        dt__text_append(list, name, 1);
     }
 }
 
@@ -307,7 +307,7 @@ dt_status dt__names_split(const char *text, struct dt__names *out)
 {
     char *copy, *rest;
     dt_status status = DT_OK;
-    DT_TRY(dt_strdup(text, &copy));
+    DT_TRY(dt__strdup(text, &copy));
     rest = copy;
     for (const char *part; !status && (part = dt__list_next(&rest));) {
         size_t length = strlen(part);
@@ -358,7 +358,7 @@ dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, u
     if (2 * (dict->count + 1) > dict->nslots) { /* at most half of the slots are used */
         const size_t nslots = dict->nslots ? 2 * dict->nslots : DT__DICT_SLOTS;
         uint32_t *slots;
-        DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
+        DT_TRY(dt__alloc(nslots, sizeof *slots, "dictionary", &slots));
         dt_free(dict->slots);
         dict->slots = slots;
         dict->nslots = nslots;
@@ -370,10 +370,10 @@ dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, u
     size_t slot = dict_slot(dict, text, length);
     if (!dict->slots[slot]) {
         if (dict->count == UINT32_MAX - 1) return dt_fail(DT_EFORMAT, "too many distinct texts");
-        DT_TRY(dt_grow(&dict->entries, &dict->entries_room, dict->count + 1, sizeof *dict->entries,
-                       "dictionary"));
+        DT_TRY(dt__grow(&dict->entries, &dict->entries_room, dict->count + 1, sizeof *dict->entries,
+                        "dictionary"));
         DT_TRY(
-            dt_grow(&dict->bytes, &dict->bytes_room, dict->length + length + 1, 1, "dictionary"));
+            dt__grow(&dict->bytes, &dict->bytes_room, dict->length + length + 1, 1, "dictionary"));
         memcpy(dict->bytes + dict->length, text, length);
         dict->bytes[dict->length + length] = 0;
         dict->entries[dict->count] = (struct dt__dict_entry){dict->length, length, 0};
@@ -427,7 +427,7 @@ dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *
     for (size_t i = 0; i < parts.count && !status; i++) {
         const char *part = parts.items[i];
         glob_t matches;
-        if (!strpbrk(part, "*?[") || dt_path_exists(part)) {
+        if (!strpbrk(part, "*?[") || dt__path_exists(part)) {
             status = dt__names_add(out, part, strlen(part));
             continue;
         }

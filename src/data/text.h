@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* A piece of a record. */
 struct dt__cell {

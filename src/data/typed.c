@@ -21,7 +21,7 @@ static const char NAME[] = "the temporary file of typed rows ($TMPDIR)";
 static dt_status typed_create(struct dt__typed *typed)
 {
     typed->bytes = 0;
-    return dt_fd_temporary(dt_temporary_dir(), &typed->fd);
+    return dt__fd_temporary(dt__temporary_dir(), &typed->fd);
 }
 
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length)
@@ -33,7 +33,7 @@ dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t lengt
             return dt_fail(DT_EIO, "%s: no random bytes", NAME);
         DT_TRY(dt__typed_add(typed, typed->id, sizeof typed->id));
     }
-    DT_TRY(dt_grow(&typed->waiting, &typed->room, typed->length + length, 1, "typed rows"));
+    DT_TRY(dt__grow(&typed->waiting, &typed->room, typed->length + length, 1, "typed rows"));
     memcpy(typed->waiting + typed->length, bytes, length);
     typed->length += length;
     return typed->length < DT__TYPED_BYTES ? DT_OK : dt__typed_flush(typed);
@@ -47,7 +47,7 @@ uint64_t dt__typed_end(const struct dt__typed *typed)
 dt_status dt__typed_flush(struct dt__typed *typed)
 {
     if (!typed->length) return DT_OK;
-    DT_TRY(dt_fd_write_at(typed->fd, NAME, typed->waiting, typed->length, typed->bytes));
+    DT_TRY(dt__fd_write_at(typed->fd, NAME, typed->waiting, typed->length, typed->bytes));
     typed->bytes += typed->length;
     typed->length = 0;
     return DT_OK;
@@ -62,18 +62,18 @@ void dt__typed_close(struct dt__typed *typed)
 
 /* ---- other processes ------------------------------------------------------------------------- */
 
-struct dt_place dt_source_place(const struct dt_source *source)
+struct dt_place dt__source_place(const struct dt_source *source)
 {
     const struct dt__typed *typed = &source->typed;
     return (struct dt_place){getpid(), typed->fd, {typed->id[0], typed->id[1]}, typed->bytes};
 }
 
-bool dt_source_is_here(const struct dt_source *source)
+bool dt__source_is_here(const struct dt_source *source)
 {
     return source->typed.fd >= 0 || !source->typed.bytes;
 }
 
-bool dt_source_attach(struct dt_source *source, const struct dt_place *place)
+bool dt__source_attach(struct dt_source *source, const struct dt_place *place)
 {
     struct dt__typed typed = {.bytes = place->bytes};
     char path[64];
@@ -93,13 +93,13 @@ bool dt_source_attach(struct dt_source *source, const struct dt_place *place)
     return false;
 }
 
-dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
-                             size_t length)
+dt_status dt__source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
+                              size_t length)
 {
-    return dt_fd_read(source->typed.fd, NAME, bytes, length, offset);
+    return dt__fd_read(source->typed.fd, NAME, bytes, length, offset);
 }
 
-dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length)
+dt_status dt__source_copy_in(struct dt_source *source, const void *bytes, size_t length)
 {
     struct dt__typed *typed = &source->typed;
     if (typed->fd < 0) {
@@ -107,7 +107,7 @@ dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t 
         DT_TRY(typed_create(typed));
         memcpy(typed->id, bytes, sizeof typed->id);
     }
-    DT_TRY(dt_fd_write_at(typed->fd, NAME, bytes, length, typed->bytes));
+    DT_TRY(dt__fd_write_at(typed->fd, NAME, bytes, length, typed->bytes));
     typed->bytes += length;
     return DT_OK;
 }
@@ -118,7 +118,8 @@ enum { MAX_MARKS = 1 << 16 };
 
 dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
 {
-    DT_TRY(dt_grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
+    DT_TRY(
+        dt__grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
     parser->words[parser->count++] = word;
     return DT_OK;
 }
@@ -161,8 +162,8 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
         offset - file->marks[file->nmarks - 1].offset <
             (step > DT__MARK_BYTES ? step : DT__MARK_BYTES))
         return DT_OK;
-    DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
-                   "marks in a text file"));
+    DT_TRY(dt__grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
+                    "marks in a text file"));
     file->marks[file->nmarks++] = (struct dt__row_mark){file->rows, offset};
     return DT_OK;
 }
@@ -197,14 +198,14 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     while (true) {
         struct dt__typed_row row = {.weight = 1};
         bool unlabelled = false;
-        DT_TRY(dt_stop_check());
+        DT_TRY(dt__stop_check());
         do
             DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
         while (record && (grammar->is_empty ? grammar->is_empty(record, length) : !length));
         if (!record) break;
         survey->labels.line = lines->line;
         uint32_t *const crc = &survey->source->text_crc;
-        *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
+        *crc = dt__crc32c(*crc, record, length); /* before it is cut into cells */
         dt_status status = DT_OK;
         if (skips) status = record_is_unlabelled(parser->header, lines->raw, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
@@ -222,8 +223,8 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         file->rows++;
     }
     if (skipped)
-        dt_info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
-                lines->name, skipped);
+        dt__info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
+                 lines->name, skipped);
     survey->floats |= parser->floats;
     survey->values |= parser->values;
     return file_mark(file, dt__typed_end(typed), true);
@@ -247,7 +248,7 @@ dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt_
     struct typed_reader *reader;
     if (source->typed.fd < 0)
         return dt_fail(DT_EBUG, "%s: its rows are not on this host", file->path);
-    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    DT_TRY(dt__alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct typed_reader){.source = source, .file = file, .next = UINT64_MAX};
     *out = reader;
     return DT_OK;
@@ -265,8 +266,8 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
     reader->next = UINT64_MAX; /* where a failure leaves it */
-    DT_TRY(dt_grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
-    DT_TRY(dt_fd_read(reader->source->typed.fd, NAME, reader->bytes, length, from->offset));
+    DT_TRY(dt__grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
+    DT_TRY(dt__fd_read(reader->source->typed.fd, NAME, reader->bytes, length, from->offset));
     reader->mark = mark;
     reader->at = 0;
     reader->next = from->row;

@@ -16,8 +16,8 @@
 #ifndef DATA_TYPED_H
 #define DATA_TYPED_H
 
+#include "data/data.h"
 #include "data/text.h"
-#include "dtrain/data.h"
 
 static const uint32_t DT__MISSING = UINT32_MAX; /* as a float: NaN */
 

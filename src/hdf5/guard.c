@@ -90,7 +90,7 @@ static void reader_limit_cpu(void)
 {
     struct rlimit cpu;
     if (getrlimit(RLIMIT_CPU, &cpu)) return;
-    rlim_t most = (rlim_t)dt_clock_cpu_secs() + READER_CPU_SECS;
+    rlim_t most = (rlim_t)dt__clock_cpu_secs() + READER_CPU_SECS;
     cpu.rlim_cur = most < cpu.rlim_max ? most : cpu.rlim_max;
     setrlimit(RLIMIT_CPU, &cpu);
 }
@@ -118,7 +118,7 @@ static void reader_tell_crashes(int socket)
         sigaction(crashes[i], &action, NULL);
         sigaddset(&set, crashes[i]);
     }
-    dt_signals_move_handlers(); /* the library's own stack may be what has no more room */
+    dt__signals_move_handlers(); /* the library's own stack may be what has no more room */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 

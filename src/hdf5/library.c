@@ -150,9 +150,9 @@ static bool item_space(hid_t space, struct dt__h5_item *item)
     H5.Sclose(space);
     for (int i = 0; good && i < item->rank; i++) {
         item->dims[i] = dims[i];
-        good = dt_size_mul(item->count, dims[i], &item->count);
+        good = dt__size_mul(item->count, dims[i], &item->count);
     }
-    return good && dt_size_mul(item->count, item->size, &bytes);
+    return good && dt__size_mul(item->count, item->size, &bytes);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -163,13 +163,13 @@ static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item
 {
     if (inside->items >= inside->bytes / ITEM_BYTES)
         return dt_fail(DT_EFORMAT, "holds too many things");
-    DT_TRY(dt_grow(&inside->places, &inside->places_capacity, inside->items + 1,
-                   sizeof *inside->places, "a table of contents"));
+    DT_TRY(dt__grow(&inside->places, &inside->places_capacity, inside->items + 1,
+                    sizeof *inside->places, "a table of contents"));
     inside->places[inside->items++] = (struct place){.at = inside->table->length};
     item.length = length;
-    DT_TRY(dt_text_append(inside->table, &item, sizeof item));
-    DT_TRY(dt_text_append(inside->table, path, strlen(path) + 1));
-    return length ? dt_text_append(inside->table, data, length) : DT_OK;
+    DT_TRY(dt__text_append(inside->table, &item, sizeof item));
+    DT_TRY(dt__text_append(inside->table, path, strlen(path) + 1));
+    return length ? dt__text_append(inside->table, data, length) : DT_OK;
 }
 
 static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, const char *why)
@@ -188,9 +188,9 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
     bool any_length = H5.Tis_variable_str(type) > 0;
     size_t size = any_length ? sizeof(char *) : H5.Tget_size(type), bytes;
     char *table;
-    if (size > most || !dt_size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
+    if (size > most || !dt__size_mul(count, size, &bytes) || bytes > DT__H5_TEXTS_BYTES)
         return dt_fail(DT_EFORMAT, "too much text");
-    DT_TRY(dt_alloc(count, size, "texts", &table));
+    DT_TRY(dt__alloc(count, size, "texts", &table));
     herr_t got = H5.Iget_type(object) == H5I_ATTR
                      ? H5.Aread(object, type, table)
                      : H5.Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table);
@@ -202,8 +202,8 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
         size_t length = text ? strnlen(text, any_length ? most : size) : 0;
         if ((any_length && length == most) || out->length + length > DT__H5_TEXTS_BYTES)
             status = dt_fail(DT_EFORMAT, "too much text");
-        if (!status && length) status = dt_text_append(out, text, length);
-        if (!status) status = dt_text_append(out, "", 1);
+        if (!status && length) status = dt__text_append(out, text, length);
+        if (!status) status = dt__text_append(out, "", 1);
     }
     dt_free(table);
     return status;
@@ -241,13 +241,13 @@ static dt_status attribute_add(const struct visit *visit, const char *name, hid_
         useful = H5.Aread(attribute, number_type(item.type).native, &number) >= 0;
     H5.Tclose(type);
     useful &= status != DT_EFORMAT;
-    if (useful && !status) status = dt_format(&path, "%s@%s", visit->path, name);
+    if (useful && !status) status = dt__format(&path, "%s@%s", visit->path, name);
     if (useful && !status) {
         status = text.data ? table_add(visit->inside, item, path, text.data, text.length)
                            : table_add(visit->inside, item, path, &number, (size_t)item.size);
         dt_free(path);
     }
-    dt_text_free(&text);
+    dt__text_free(&text);
     return useful ? status : DT_OK;
 }
 
@@ -298,7 +298,7 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
     size_t chunk = item->size; /* bytes of one when unpacked */
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
     for (int i = 0; i < item->rank; i++)
-        if (!dt_size_mul(chunk, dims[i], &chunk)) return hollow;
+        if (!dt__size_mul(chunk, dims[i], &chunk)) return hollow;
     if (chunk > MOST_CHUNK) return "has chunks of more than 256 MiB: expected smaller ones";
     return chunk && stored <= size && bytes / DEFLATE_BEST <= stored ? NULL : hollow;
 }
@@ -320,9 +320,9 @@ static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
     for (int i = 0; i < item->rank; i++) {
         chunk *= dims[i]; /* no more than MOST_CHUNK */
-        if (i && !dt_size_mul(chunks, (item->dims[i] - 1) / dims[i] + 1, &chunks)) return;
+        if (i && !dt__size_mul(chunks, (item->dims[i] - 1) / dims[i] + 1, &chunks)) return;
     }
-    if (!dt_size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
+    if (!dt__size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
     if (chunk > CHUNK_CACHE && !H5.Pget_nfilters(plist)) return;
     place->chunks = chunks < MOST_SLOTS ? chunks : MOST_SLOTS;
     place->cache = item->cache = bytes;
@@ -365,7 +365,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     }
     H5.Pclose(plist);
     H5.Tclose(type);
-    dt_text_free(&texts);
+    dt__text_free(&texts);
     return status;
 }
 
@@ -380,7 +380,7 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     struct visit *visit = arg;
     char *path;
     if (info->type != H5L_TYPE_HARD) return 0;
-    visit->status = dt_format(&path, "%s/%s", strcmp(visit->path, "/") ? visit->path : "", name);
+    visit->status = dt__format(&path, "%s/%s", strcmp(visit->path, "/") ? visit->path : "", name);
     if (visit->status) return -1;
     const hid_t object = H5.Oopen(group, name, H5P_DEFAULT);
     visit->status = object < 0 ? table_refuse(visit->inside, path, "cannot be opened")
@@ -468,9 +468,9 @@ dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_r
                 H5.Sget_simple_extent_dims(space, extent, NULL) == rank;
     extent[0] = request->rows;
     for (int i = 0; i < rank && good; i++)
-        good = dt_size_mul(bytes, extent[i], &bytes);
+        good = dt__size_mul(bytes, extent[i], &bytes);
     if (!good) return dt_fail(DT_EBUG, "rows that are not there");
-    DT_TRY(dt_grow(&out->data, &out->capacity, bytes, 1, "rows"));
+    DT_TRY(dt__grow(&out->data, &out->capacity, bytes, 1, "rows"));
     const hid_t memory = H5.Screate_simple(rank, extent, NULL);
     good = H5.Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
            H5.Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) >= 0;

@@ -68,9 +68,9 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
     item.data = data;
     item.size = dt__h5_type_size(item.type);
     for (int i = 0; i < item.rank; i++)
-        if (!dt_size_mul(count, item.dims[i], &count)) return false;
+        if (!dt__size_mul(count, item.dims[i], &count)) return false;
     if (item.kind == DT__H5_ARRAY &&
-        (count != item.count || !dt_size_mul(count, item.size, &bytes) ||
+        (count != item.count || !dt__size_mul(count, item.size, &bytes) ||
          (item.offset != UINT64_MAX &&
           (item.offset > file->size || bytes > file->size - item.offset))))
         return false;
@@ -92,14 +92,14 @@ static int item_order(const void *a, const void *b)
 static dt_status table_check(struct dt__h5_file *file)
 {
     for (size_t at = 0, part; at < file->table_bytes; at += part) {
-        DT_TRY(dt_grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
-                       "a table of contents"));
+        DT_TRY(dt__grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
+                        "a table of contents"));
         if (!table_item(file, file->table + at, file->table_bytes - at, &file->items[file->count],
                         &part))
             return dt_fail(DT_EFORMAT, "%s: malformed: what it holds cannot be told", file->path);
         file->count++;
     }
-    DT_TRY(dt_alloc(file->count, sizeof *file->sorted, "a table of contents", &file->sorted));
+    DT_TRY(dt__alloc(file->count, sizeof *file->sorted, "a table of contents", &file->sorted));
     for (size_t i = 0; i < file->count; i++)
         file->sorted[i] = &file->items[i];
     qsort(file->sorted, file->count, sizeof *file->sorted, item_order);
@@ -134,7 +134,7 @@ static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *reque
         if (lives && !out) {
             dt_free(file->table);
             file->table = NULL;
-            DT_TRY(dt_alloc(answer.length, 1, "a table of contents", &file->table));
+            DT_TRY(dt__alloc(answer.length, 1, "a table of contents", &file->table));
             length = file->table_bytes = answer.length;
         }
         if (lives && answer.length == length &&
@@ -152,10 +152,10 @@ dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
     struct dt__h5_file *file;
     struct dt__h5_request whole = {.item = DT__H5_TABLE};
     dt_status status;
-    DT_TRY(dt_alloc(1, sizeof *file, "an HDF5 file", &file));
+    DT_TRY(dt__alloc(1, sizeof *file, "an HDF5 file", &file));
     file->fd = file->socket = -1;
-    DT_GUARD(dt_strdup(path, &file->path));
-    DT_GUARD(dt_file_open(path, &file->fd, &file->size));
+    DT_GUARD(dt__strdup(path, &file->path));
+    DT_GUARD(dt__file_open(path, &file->fd, &file->size));
     DT_GUARD(file_ask(file, &whole, NULL, 0));
     reader_end(file); /* most files need none any more */
     DT_GUARD(table_check(file));
@@ -251,13 +251,13 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
     const size_t items = (size_t)(array->count / array->dims[0]),
                  row = items * dt__h5_type_size(as);
     if (array->type == as && array->offset != UINT64_MAX)
-        return dt_fd_read(file->fd, file->path, out, (size_t)rows * row,
-                          array->offset + first * row);
+        return dt__fd_read(file->fd, file->path, out, (size_t)rows * row,
+                           array->offset + first * row);
     if (as == DT__H5_F64 && array->offset != UINT64_MAX) {
         const size_t before = (size_t)rows * items * (sizeof(double) - array->size);
         char *from = (char *)out + before; /* the end of out: doubles never overtake them */
-        DT_TRY(dt_fd_read(file->fd, file->path, from, (size_t)rows * items * array->size,
-                          array->offset + first * items * array->size));
+        DT_TRY(dt__fd_read(file->fd, file->path, from, (size_t)rows * items * array->size,
+                           array->offset + first * items * array->size));
         values_widen(array->type, from, (size_t)rows * items, out);
         return DT_OK;
     }
@@ -286,10 +286,10 @@ dt_status dt__h5_names(const struct dt__h5_file *file, const char *path, char **
     size_t count = 0;
     DT_TRY(dt__h5_array(file, path, &array));
     if (array->type != DT__H5_TEXT) return dt_fail(DT_EFORMAT, "%s is not a list of names", path);
-    DT_TRY(dt_alloc((size_t)array->count, sizeof *names, "names", &names));
+    DT_TRY(dt__alloc((size_t)array->count, sizeof *names, "names", &names));
     dt_status status = DT_OK;
     for (const char *at = array->data; count < array->count && !status; at += strlen(at) + 1)
-        if ((status = dt_strdup(at, &names[count])) == DT_OK) count++;
+        if ((status = dt__strdup(at, &names[count])) == DT_OK) count++;
     if (!status) {
         *out = names;
         *out_count = count;
@@ -315,7 +315,7 @@ dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **o
     struct dt_text text = {0};
     for (int piece = 0;; piece++) {
         item = dt__h5_find(file, DT__H5_ATTRIBUTE, dt__h5_piece(name, path, piece));
-        if (!item || item->type != DT__H5_TEXT) return dt_text_end(&text, out);
-        dt_text_append(&text, item->data, item->length - 1);
+        if (!item || item->type != DT__H5_TEXT) return dt__text_end(&text, out);
+        dt__text_append(&text, item->data, item->length - 1);
     }
 }

@@ -9,7 +9,7 @@
 #ifndef DT_HDF5_READ_H
 #define DT_HDF5_READ_H
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* Numbers by the machine's names; which byte order a file has them in shows nowhere. */
 enum dt__h5_type {

@@ -53,9 +53,9 @@ void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t siz
 {
     void *memory = NULL;
     if (layout->status) return NULL;
-    dt_status status = dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1,
-                               sizeof *layout->owned, "a file's layout");
-    if (!status) status = dt_alloc_backed(layout->path, count, size, "a file's layout", &memory);
+    dt_status status = dt__grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1,
+                                sizeof *layout->owned, "a file's layout");
+    if (!status) status = dt__alloc_backed(layout->path, count, size, "a file's layout", &memory);
     dt__h5_layout_fail(layout, status);
     if (memory) layout->owned[layout->nowned++] = memory;
     return memory;
@@ -80,7 +80,7 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at
 {
     (void)type, (void)dxpl;
     struct dt__h5_layout *layout = ((struct driver *)file)->layout;
-    dt__h5_layout_fail(layout, dt_fd_write_at(layout->memory, "metadata", bytes, length, at));
+    dt__h5_layout_fail(layout, dt__fd_write_at(layout->memory, "metadata", bytes, length, at));
     return 0;
 }
 
@@ -100,7 +100,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr
     (void)name, (void)flags, (void)most;
     struct dt__h5_layout *const *layout = H5.Pget_driver_info(access);
     struct driver *driver;
-    if (!layout || dt_alloc(1, sizeof *driver, "a file's metadata", &driver)) return NULL;
+    if (!layout || dt__alloc(1, sizeof *driver, "a file's metadata", &driver)) return NULL;
     driver->layout = *layout;
     return &driver->shared;
 }
@@ -152,7 +152,7 @@ dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
     DT_TRY(dt__h5_load());
-    DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
+    DT_TRY(dt__alloc(1, sizeof *layout, "a file's layout", &layout));
     layout->path = path;
     layout->file = -1;
     layout->memory = memfd_create("dtrain-layout", MFD_CLOEXEC);
@@ -196,7 +196,7 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
     if (layout->memory >= 0) close(layout->memory);
     if (layout->metadata) munmap(layout->metadata, layout->end);
     for (size_t i = 0; i < layout->nowned; i++)
-        dt_free_backed(layout->owned[i]);
+        dt__free_backed(layout->owned[i]);
     dt_free(layout->extents);
     dt_free(layout->owned);
     dt_free(layout);
@@ -252,13 +252,13 @@ void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, ui
     if (layout->status) return;
     for (int i = 0; good && i < item->rank; i++) {
         extent[i] = item->dims[i];
-        good = extent[i] > 0 && dt_size_mul(bytes, extent[i], &bytes);
+        good = extent[i] > 0 && dt__size_mul(bytes, extent[i], &bytes);
     }
     if (!good) dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
     groups_make(layout, path, (size_t)length);
     dt__h5_layout_fail(layout,
-                       dt_grow(&layout->extents, &layout->extents_capacity, layout->nextents + 1,
-                               sizeof *layout->extents, "a file's layout"));
+                       dt__grow(&layout->extents, &layout->extents_capacity, layout->nextents + 1,
+                                sizeof *layout->extents, "a file's layout"));
     if (layout->status) return;
     snprintf(owner, sizeof owner, "%.*s", length, path);
     hid_t object = H5.Oopen(layout->file, *owner ? owner : "/", H5P_DEFAULT);
@@ -286,7 +286,7 @@ void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, ui
 bool dt__h5_names_fit(size_t count, size_t longest)
 {
     size_t bytes;
-    return longest < DT__H5_TEXT_BYTES && dt_size_mul(count, longest + 1, &bytes) &&
+    return longest < DT__H5_TEXT_BYTES && dt__size_mul(count, longest + 1, &bytes) &&
            bytes <= DT__H5_TEXTS_BYTES;
 }
 

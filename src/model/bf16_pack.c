@@ -113,17 +113,17 @@ static void pack(const struct dt_factored *matrix, struct dt_tile tile, const fl
     }
 }
 
-void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
-                  void *copies)
+void dt__bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
+                   void *copies)
 {
     pack(matrix, tile, weights, true, copies);
     lines_end();
 }
 
-void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
-                      void *copies)
+void dt__bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
+                       void *copies)
 {
     for (int i = 0; i < matrices; i++)
-        for (size_t t = 0; t < dt_tiles(&matrix[i]); t++)
-            pack(&matrix[i], dt_tile_at(&matrix[i], t), weights, false, copies);
+        for (size_t t = 0; t < dt__tiles(&matrix[i]); t++)
+            pack(&matrix[i], dt__tile_at(&matrix[i], t), weights, false, copies);
 }

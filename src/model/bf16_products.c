@@ -33,7 +33,7 @@ static const struct kernel {
 enum { REFERENCE = 2, KERNEL_COUNT };
 
 static const struct kernel *chosen; /* NULL: this process has computed in f32 alone */
-static bool is_named;               /* by dt_blas_kernel */
+static bool is_named;               /* by dt__blas_kernel */
 
 const char *dt__bf16_kernel(void)
 {
@@ -177,7 +177,7 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
     return dt__dnnl_check(dnnl.memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
-/* A matrix (k, n) as dt_bf16_pack writes it, or as the library would have it: for a product's
+/* A matrix (k, n) as dt__bf16_pack writes it, or as the library would have it: for a product's
  * weights it is what that chooses. */
 static const dnnl_format_tag_t PACKED = dnnl_BA16a64b2a, ANY = dnnl_format_tag_any;
 static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_desc_t *out)
@@ -265,7 +265,7 @@ static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
     dt_status status;
     for (*out = bf16->plans; *out; *out = (*out)->next)
         if ((*out)->rows == rows) return DT_OK;
-    DT_TRY(dt_alloc(1, sizeof *plan, "products in bf16", &plan));
+    DT_TRY(dt__alloc(1, sizeof *plan, "products in bf16", &plan));
     plan->rows = rows;
     DT_GUARD(matrix_init(rows, nin, dnnl_bf16, false, &x));
     DT_GUARD(layout_init(nin, nout, PACKED, &copy));
@@ -376,7 +376,7 @@ static dt_status factors_share(struct dt__bf16 *bf16, int rows, struct factors *
 {
     const bool own = bf16->x_of == bf16 || bf16->delta_of == bf16;
     if (own && !bf16->factors)
-        DT_TRY(dt_alloc(bf16->shape.bytes, 1, "rows in bf16", &bf16->factors));
+        DT_TRY(dt__alloc(bf16->shape.bytes, 1, "rows in bf16", &bf16->factors));
     *out = factors_at(bf16->x_of, bf16->x_of->factors);
     out->delta = factors_at(bf16->delta_of, bf16->delta_of->factors).delta;
     *out->rows = rows;
@@ -410,10 +410,10 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
     /* tiles as wide as the gradient are parts of it */
     const bool direct = !add && shape->tile_columns == shape->columns;
     if (!bf16->tile && !direct)
-        DT_TRY(dt_alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
+        DT_TRY(dt__alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
     DT_TRY(factors_share(bf16, rows, &factors));
-    for (size_t t = 0; t < dt_tiles(shape); t++) {
-        const struct dt_tile tile = dt_tile_at(shape, t);
+    for (size_t t = 0; t < dt__tiles(shape); t++) {
+        const struct dt_tile tile = dt__tile_at(shape, t);
         float *out = weight_grad + tile.row * shape->columns + tile.column;
         DT_TRY(tile_product(bf16, &factors, tile, direct ? out : bf16->tile));
         for (size_t r = 0; r < tile.rows && !direct; r++) {
@@ -428,7 +428,7 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
 
 /* ---- settling ------------------------------------------------------------------------------- */
 
-/* Whether the library's own kernels read weights as dt_bf16_pack writes them: a release might
+/* Whether the library's own kernels read weights as dt__bf16_pack writes them: a release might
  * not. */
 static dt_status reads_copies(bool *out)
 {
@@ -455,7 +455,7 @@ done:
 }
 
 /* The kernel that is named, or else the first that pays. */
-dt_status dt_bf16_settle(const char *option, bool *out_native)
+dt_status dt__bf16_settle(const char *option, bool *out_native)
 {
     is_named = false;
     if (!option) return DT_OK;
@@ -489,10 +489,10 @@ static dt_status bf16_make_room(struct dt__bf16 *bf16)
 {
     const size_t rows = (size_t)bf16->max_rows;
     if (bf16->x_of == bf16 && !bf16->x)
-        DT_TRY(dt_alloc(rows * bf16->shape.rows, operand_size(), "rows in bf16", &bf16->x));
+        DT_TRY(dt__alloc(rows * bf16->shape.rows, operand_size(), "rows in bf16", &bf16->x));
     if (bf16->delta_of == bf16 && !bf16->delta)
-        DT_TRY(dt_alloc(rows * bf16->shape.columns, operand_size(), "gradients in bf16",
-                        &bf16->delta));
+        DT_TRY(dt__alloc(rows * bf16->shape.columns, operand_size(), "gradients in bf16",
+                         &bf16->delta));
     return DT_OK;
 }
 
@@ -501,8 +501,8 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
     struct dt__bf16 *bf16 = NULL;
     bool native;
     dt_status status;
-    DT_GUARD(dt_bf16_settle("auto", &native));
-    DT_GUARD(dt_alloc(1, sizeof *bf16, "products in bf16", &bf16));
+    DT_GUARD(dt__bf16_settle("auto", &native));
+    DT_GUARD(dt__alloc(1, sizeof *bf16, "products in bf16", &bf16));
     bf16->nin = nin;
     bf16->nout = nout;
     bf16->max_rows = max_rows;
@@ -548,11 +548,11 @@ static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
     const size_t weights = bf16->shape.rows * bf16->shape.columns;
     const size_t bytes = is_reference() ? weights * operand_size() : bf16->shape.copy_bytes;
-    if (!bf16->own) DT_TRY(dt_alloc(bytes, 1, "weights in bf16", &bf16->own));
+    if (!bf16->own) DT_TRY(dt__alloc(bytes, 1, "weights in bf16", &bf16->own));
     if (is_reference())
         operand_round(weights, weight, bf16->own);
     else
-        dt_bf16_pack_all(&bf16->shape, 1, weight, bf16->own);
+        dt__bf16_pack_all(&bf16->shape, 1, weight, bf16->own);
     bf16->weight = bf16->own;
     return DT_OK;
 }

@@ -2,13 +2,13 @@
 #ifndef MODEL_BF16_PRODUCTS_H
 #define MODEL_BF16_PRODUCTS_H
 
-#include "dtrain/model.h"
+#include "model/model.h"
 
 #define DT__BF16_SUFFIX "-bf16-" /* between the f32 kernel's name and the bf16 one's */
 /* "amx", "avx512", "reference"; NULL: computing is in f32 alone. */
 const char *dt__bf16_kernel(void);
 
-/* Whether dt_bf16_settle found products that the CPU has. */
+/* Whether dt__bf16_settle found products that the CPU has. */
 bool dt__bf16_is_native(void);
 
 /* What kernel.c knows of the CPU. */
@@ -26,7 +26,7 @@ void dt__bf16_share(struct dt__bf16 *bf16, const struct dt__bf16 *x_of,
                     const struct dt__bf16 *delta_of);
 void dt__bf16_destroy(void *bf16); /* a struct dt__bf16, or NULL */
 
-/* y (rows, nout) = x (rows, nin) W. W is `copy`, as dt_bf16_pack writes it, or is made of `weight`
+/* y (rows, nout) = x (rows, nin) W. W is `copy`, as dt__bf16_pack writes it, or is made of `weight`
  * if that is NULL; it and x are kept for the backward products. DT_EMEMORY, DT_EBUG: the library
  * failed. */
 dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,

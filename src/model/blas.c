@@ -6,8 +6,8 @@
 #include "model/blas.h"
 
 #include "base/load.h"
-#include "dtrain/model.h"
 #include "model/bf16_products.h"
+#include "model/model.h"
 #include "model/onednn.h"
 
 #include <cblas.h>
@@ -90,7 +90,7 @@ static dt_status openblas_load(const char *kernel)
 static dt_status openblas_need(void)
 {
     pthread_mutex_lock(&blas.lock);
-    const dt_status status = library.handle ? DT_OK : openblas_load(dt_blas_kernel_for_cpu());
+    const dt_status status = library.handle ? DT_OK : openblas_load(dt__blas_kernel_for_cpu());
     pthread_mutex_unlock(&blas.lock);
     return status;
 }
@@ -107,7 +107,7 @@ static void onednn_choose(const char *kernel)
     blas.onednn = asked && (dnnl.get_effective_cpu_isa() & isa) == isa;
 }
 
-bool dt_blas_choose(const char *kernel)
+bool dt__blas_choose(const char *kernel)
 {
     onednn_choose(kernel);
     if (!blas.onednn) blas.onednn = openblas_need() != DT_OK;
@@ -119,7 +119,7 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* What stands behind "-bf16-" is dt_bf16_settle's. again: also if one is chosen already. */
+/* What stands behind "-bf16-" is dt__bf16_settle's. again: also if one is chosen already. */
 static dt_status blas_settle(const char *whole, bool again)
 {
     char option[32];
@@ -127,11 +127,11 @@ static dt_status blas_settle(const char *whole, bool again)
     snprintf(option, sizeof option, "%.*s", suffix ? (int)(suffix - whole) : (int)strlen(whole),
              whole);
     bool named = strcmp(option, "auto") && strcmp(option, "env");
-    const char *kernel = named ? option : strcmp(option, "env") ? dt_blas_kernel_for_cpu() : NULL;
+    const char *kernel = named ? option : strcmp(option, "env") ? dt__blas_kernel_for_cpu() : NULL;
     dt_status status = DT_OK;
     pthread_mutex_lock(&blas.lock);
     if (blas.chosen && !again) goto done;
-    dt_denormals_flush(); /* threads of the libraries inherit it */
+    dt__denormals_flush(); /* threads of the libraries inherit it */
     if (kernel && !strcasecmp(kernel, DT__ONEDNN)) status = dt__onednn_load();
     if (status) goto done;
     onednn_choose(kernel ? kernel : "");
@@ -145,7 +145,7 @@ done:
     return status;
 }
 
-dt_status dt_blas_settle(const char *kernel)
+dt_status dt__blas_settle(const char *kernel)
 {
     return blas_settle(kernel, true);
 }
@@ -230,7 +230,7 @@ dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *
 
 /* ---- what it is ----------------------------------------------------------------------------- */
 
-const char *dt_blas_kernel(void)
+const char *dt__blas_kernel(void)
 {
     if (dt__blas_need()) return "none";
     if (!dt__bf16_kernel()) return kernel_name();
@@ -239,7 +239,7 @@ const char *dt_blas_kernel(void)
     return blas.name;
 }
 
-const char *dt_blas_version(void)
+const char *dt__blas_version(void)
 {
     return openblas_need() ? "none" : openblas.get_config();
 }
@@ -247,11 +247,11 @@ const char *dt_blas_version(void)
 static void thread_flush_denormals(void *arg)
 {
     (void)arg;
-    dt_denormals_flush();
+    dt__denormals_flush();
 }
 
 /* A program that uses OpenMP itself has threads that inherited nothing. */
-void dt_blas_set_threads(int threads)
+void dt__blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;
     if (library.handle) openblas.set_num_threads(threads);

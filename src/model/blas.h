@@ -3,7 +3,7 @@
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 #define DT__ONEDNN "oneDNN" /* as a kernel: the AVX-512 ones of oneDNN */
 

@@ -226,7 +226,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     struct description description;
     struct dt__convolution_shape seen = *shape; /* by the library */
     DT_TRY(dt__convolutions_limit());
-    DT_GUARD(dt_alloc(1, sizeof *c, "convolution", &c));
+    DT_GUARD(dt__alloc(1, sizeof *c, "convolution", &c));
     c->shape = *shape;
     DT_GUARD(dt__dnnl_check(dnnl.engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(dnnl.stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
@@ -239,8 +239,8 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
         const size_t points = (size_t)shape->out.h * (size_t)shape->out.w;
         seen.in = (struct dt__shape){shape->out.h, shape->out.w, shape->in.c};
         seen.stride[0] = seen.stride[1] = 1;
-        DT_GUARD(dt_alloc(MANY_ROWS * points, (size_t)shape->in.c * sizeof(float),
-                          "a convolution's points", &c->points));
+        DT_GUARD(dt__alloc(MANY_ROWS * points, (size_t)shape->in.c * sizeof(float),
+                           "a convolution's points", &c->points));
     }
     for (int piece = 0; piece < PIECES; piece++) {
         dnnl_primitive_desc_t made[PRODUCTS] = {NULL};
@@ -257,10 +257,10 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     DT_GUARD(dt__dnnl_check(
         dnnl.memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
-    DT_GUARD(dt_alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
+    DT_GUARD(dt__alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
     /* the first piece is written to the total, the others are added */
     DT_GUARD(dt__dnnl_check(dnnl.memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
-    DT_GUARD(dt_alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
+    DT_GUARD(dt__alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
     return DT_OK;
 done:

@@ -58,7 +58,7 @@ bool dt__word_real(const char *word, double *out)
 {
     char *end;
     if (!*word || strspn(word, "+-.0123456789eE") != strlen(word)) return false;
-    *out = dt_real_read(word, &end);
+    *out = dt__real_read(word, &end);
     return !*end && isfinite(*out);
 }
 
@@ -87,10 +87,10 @@ static dt_status fail_unknown(const char *item)
     struct dt_text list = {0};
     char *words;
     for (size_t i = 0; i < KIND_COUNT; i++)
-        dt_text_add(&list, "%s, ", KINDS[i]->name);
+        dt__text_add(&list, "%s, ", KINDS[i]->name);
     for (int i = 0; dt__activation_name(i); i++)
-        dt_text_add(&list, "%s%s", i ? ", " : "", dt__activation_name(i));
-    DT_TRY(dt_text_end(&list, &words));
+        dt__text_add(&list, "%s%s", i ? ", " : "", dt__activation_name(i));
+    DT_TRY(dt__text_end(&list, &words));
     const dt_status status =
         dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, words);
     dt_free(words);
@@ -104,9 +104,9 @@ dt_status dt__layer_split(struct dt__layer *layer)
     const int length = (int)strcspn(layer->text, ",");
     if (layer->split) return DT_OK;
     if (!strcmp(layer->text, OUTPUT))
-        DT_TRY(dt_format(&text, OUTPUT " %s %d " SPLIT, layer->kind->name, layer->size[0]));
+        DT_TRY(dt__format(&text, OUTPUT " %s %d " SPLIT, layer->kind->name, layer->size[0]));
     else
-        DT_TRY(dt_format(&text, "%.*s " SPLIT "%s", length, layer->text, layer->text + length));
+        DT_TRY(dt__format(&text, "%.*s " SPLIT "%s", length, layer->text, layer->text + length));
     dt_free(layer->text);
     layer->text = text;
     layer->split = true;
@@ -116,8 +116,8 @@ dt_status dt__layer_split(struct dt__layer *layer)
 /* Takes over layer->text. */
 static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
 {
-    dt_status status = dt_grow(&model->layer, &model->layer_room, model->layers + 1,
-                               sizeof *model->layer, "layers");
+    dt_status status = dt__grow(&model->layer, &model->layer_room, model->layers + 1,
+                                sizeof *model->layer, "layers");
     layer.index = -1;
     if (layer.kind != &dt__residual_end_layer) layer.link = -1;
     if (status)
@@ -141,7 +141,7 @@ static dt_status push_epilogue(struct dt_model *model, struct dt__layer layer)
         taker->dropout = layer.dropout;
     if (!layer.text) return DT_OK;
     char *text;
-    dt_status status = dt_format(&text, "%s, %s", taker->text, layer.text);
+    dt_status status = dt__format(&text, "%s, %s", taker->text, layer.text);
     dt_free(layer.text);
     if (status) return status;
     dt_free(taker->text);
@@ -183,8 +183,8 @@ static dt_status parse_item(struct dt_model *model, char *item)
     if (!layer.kind && dt__activation_find(word[layer.last])) layer.kind = &dt__activation_layer;
     if (!layer.kind) return fail_unknown(word[layer.last]);
     for (int i = 0; i < count; i++)
-        dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
-    DT_TRY(dt_text_end(&text, &layer.text));
+        dt__text_add(&text, "%s%s", i ? " " : "", word[i]);
+    DT_TRY(dt__text_end(&text, &layer.text));
     if (layer.last) word++, count--;
     layer.split = layer.kind->splits && count > 2 && !strcmp(word[count - 1], SPLIT);
     count -= layer.split;
@@ -227,12 +227,12 @@ static dt_status parse_residual(struct dt_model *model, char *item, char *open, 
         return dt_fail(DT_EUSAGE, "'%.100s(': expected residual(ITEM, ...)", item);
     DT_TRY(expect_open(model, false));
     const int begin = (int)model->layers;
-    DT_TRY(dt_strdup("residual(", &begin_text));
+    DT_TRY(dt__strdup("residual(", &begin_text));
     DT_TRY(push_layer(model, (struct dt__layer){.kind = &dt__residual_layer, .text = begin_text}));
     DT_TRY(parse_items(model, open + 1, depth + 1));
     if (has_output(model) || has_wide(model))
         return dt_fail(DT_EUSAGE, "an output layer inside of a residual");
-    DT_TRY(dt_strdup(")", &end_text));
+    DT_TRY(dt__strdup(")", &end_text));
     DT_TRY(push_layer(
         model,
         (struct dt__layer){.kind = &dt__residual_end_layer, .text = end_text, .link = begin}));
@@ -272,7 +272,7 @@ static dt_status parse_layers(struct dt_model *model, const char *layers)
 {
     char *text;
     if (!strcmp(layers, LINEAR)) return DT_OK;
-    DT_TRY(dt_strdup(layers, &text));
+    DT_TRY(dt__strdup(layers, &text));
     dt_status status = parse_items(model, text, 0);
     dt_free(text);
     return status;
@@ -288,7 +288,7 @@ dt_status dt__layers_parse(struct dt_model *model)
     if (wide.kind && !model->layers)
         status = dt_fail(DT_EUSAGE, "'wide': expected layers beside the linear path");
     if (!status && !has_output(model)) {
-        status = dt_strdup(OUTPUT, &layer.text);
+        status = dt__strdup(OUTPUT, &layer.text);
         if (!status) status = push_layer(model, layer);
     }
     if (!status && wide.kind) return push_layer(model, wide);
@@ -317,10 +317,10 @@ static dt_status layers_text(const struct dt_model *model, struct ends *ends, ch
         else if (ends && layer->kind == &dt__wide_layer)
             ends->wide = true;
         else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* that is implied */
-            dt_text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
+            dt__text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
     }
-    if (!text.length) dt_text_add(&text, LINEAR);
-    return dt_text_end(&text, out);
+    if (!text.length) dt__text_add(&text, LINEAR);
+    return dt__text_end(&text, out);
 }
 
 dt_status dt__layers_text(const struct dt_model *model, char **out)
@@ -343,37 +343,37 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
     char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
     struct dt_text text = {0};
-    if (config->model.kind == DT_KIND_LINEAR) return dt_strdup(LINEAR, out);
-    dt_config_word(DT_ACTIVATION_WORDS, config->model.activation, activation);
-    dt_real_text(config->model.dropout, rate);
+    if (config->model.kind == DT_KIND_LINEAR) return dt__strdup(LINEAR, out);
+    dt__config_word(DT_ACTIVATION_WORDS, config->model.activation, activation);
+    dt__real_text(config->model.dropout, rate);
     for (const char *at = config->model.hidden; at;) {
         const int length = (int)strcspn(at, ",");
         int value;
         (void)snprintf(width, sizeof width, "%.*s", length, at);
         if (length >= (int)sizeof width || cut_words(width, word) != 1 ||
             !dt__word_int(word[0], 1, &value)) {
-            dt_text_free(&text);
+            dt__text_free(&text);
             return dt_fail(DT_EUSAGE,
                            "model.hidden = %s: expected widths from 1 to %d, separated by commas",
                            config->model.hidden, DT_MAX_WIDTH);
         }
-        dt_text_add(&text, "%sdense %d %s", text.length ? ", " : "", value, activation);
-        if (config->model.dropout > 0.0) dt_text_add(&text, ", dropout %s", rate);
+        dt__text_add(&text, "%sdense %d %s", text.length ? ", " : "", value, activation);
+        if (config->model.dropout > 0.0) dt__text_add(&text, ", dropout %s", rate);
         at = at[length] ? at + length + 1 : NULL;
     }
-    return dt_text_end(&text, out);
+    return dt__text_end(&text, out);
 }
 
 /* The ends of the text, or as the keys have them, which then say the same. */
 static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
 {
     const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
-    if (embeds && dt_config_is_given(config, "model.embedding"))
+    if (embeds && dt__config_is_given(config, "model.embedding"))
         return dt_fail(DT_EUSAGE,
                        "model.embedding=%lld and model.layers, which begins with embedding %d: "
                        "expected one of them",
                        (long long)config->model.embedding, ends->embedding);
-    if (ends->wide && !config->model.wide && dt_config_is_given(config, "model.wide"))
+    if (ends->wide && !config->model.wide && dt__config_is_given(config, "model.wide"))
         return dt_fail(
             DT_EUSAGE,
             "model.wide=no and model.layers, which ends with wide: expected one of them");
@@ -395,8 +395,8 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
         status = dt_fail(DT_EUSAGE,
                          "model.wide=yes: expected layers beside the linear path (model.hidden)");
     if (!status && (*embedding || config->model.wide))
-        status = dt_format(out, "%s%s%s%s", embedding, *embedding && !linear ? ", " : "",
-                           linear ? "" : middle, config->model.wide ? ", wide" : "");
+        status = dt__format(out, "%s%s%s%s", embedding, *embedding && !linear ? ", " : "",
+                            linear ? "" : middle, config->model.wide ? ", wide" : "");
     if (status || *out != middle) dt_free(middle);
     return status;
 }
@@ -413,18 +413,18 @@ static dt_status settle_loss(const struct dt_config *config)
     if (loss && loss->link == DT_LINK_RISING)
         return dt__quantiles_parse(config->train.quantiles, quantile, &count);
     if (loss) return DT_OK;
-    for (int i = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, i, word); i++)
-        if (dt__loss_find(task, i, 0)) dt_text_add(&list, "%s%s", list.length ? ", " : "", word);
-    DT_TRY(dt_text_end(&list, &words));
+    for (int i = DT_LOSS_AUTO; *dt__config_word(DT_LOSS_WORDS, i, word); i++)
+        if (dt__loss_find(task, i, 0)) dt__text_add(&list, "%s%s", list.length ? ", " : "", word);
+    DT_TRY(dt__text_end(&list, &words));
     const dt_status status =
         dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",
-                dt_config_word(DT_LOSS_WORDS, config->train.loss, wanted),
-                dt_config_word(DT_TASK_WORDS, task, word), words);
+                dt__config_word(DT_LOSS_WORDS, config->train.loss, wanted),
+                dt__config_word(DT_TASK_WORDS, task, word), words);
     dt_free(words);
     return status;
 }
 
-dt_status dt_model_settle(struct dt_config *config)
+dt_status dt__model_settle(struct dt_config *config)
 {
     struct ends ends = {0};
     static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
@@ -433,7 +433,7 @@ dt_status dt_model_settle(struct dt_config *config)
     const char *form = NULL; /* a short form that is given */
     dt_status status = DT_OK;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
-        if (dt_config_is_given(config, forms[i])) form = forms[i];
+        if (dt__config_is_given(config, forms[i])) form = forms[i];
     DT_TRY(settle_loss(config));
     if (*config->model.layers) DT_TRY(canonical_text(config->model.layers, &ends, &text));
     status = settle_ends(config, &ends);

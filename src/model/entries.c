@@ -12,8 +12,9 @@
 
 dt_status dt__entries_reserve(struct dt__entries *entries, size_t count)
 {
-    DT_TRY(dt_grow(&entries->entry, &entries->room, count, sizeof *entries->entry, "entries"));
-    return dt_grow(&entries->other, &entries->other_room, count, sizeof *entries->other, "entries");
+    DT_TRY(dt__grow(&entries->entry, &entries->room, count, sizeof *entries->entry, "entries"));
+    return dt__grow(&entries->other, &entries->other_room, count, sizeof *entries->other,
+                    "entries");
 }
 
 void dt__entries_free(struct dt__entries *entries)

@@ -1,7 +1,7 @@
 /* Which kernels suit this CPU. */
-#include "dtrain/model.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"
+#include "model/model.h"
 
 #include <string.h>
 #if defined(__x86_64__)
@@ -85,7 +85,7 @@ const char *dt__blas_kernel_of(const char *vendor, unsigned family, unsigned mod
     return NULL;
 }
 
-const char *dt_blas_kernel_for_cpu(void)
+const char *dt__blas_kernel_for_cpu(void)
 {
     struct cpu cpu;
     if (!identify(&cpu)) return NULL;

@@ -8,7 +8,7 @@
 #ifndef MODEL_LAYER_H
 #define MODEL_LAYER_H
 
-#include "dtrain/model.h"
+#include "model/model.h"
 
 #define DT__NORM_EPSILON 1e-5 /* of batchnorm and layernorm */
 

@@ -23,35 +23,35 @@ static size_t added_of(const struct dt__task *task, int nout)
     return task->added.fixed + task->added.each * (size_t)nout;
 }
 
-size_t dt_metrics_sums(const struct dt_model *model)
+size_t dt__metrics_sums(const struct dt_model *model)
 {
     const struct dt__task *task = model->loss->task;
     return SUMS + added_of(task, model->outputs.count / model->outputs.each) +
            (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
-dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out)
+dt_status dt__metrics_create(const struct dt_model *model, struct dt_metrics **out)
 {
     dt_status status;
     struct dt_metrics *metrics = NULL;
     const size_t classes = (size_t)model->classes;
-    DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
+    DT_GUARD(dt__alloc(1, sizeof *metrics, "metrics", &metrics));
     metrics->task = model->loss->task;
     metrics->nout = model->outputs.count / model->outputs.each;
     metrics->classes = (int)classes;
     metrics->added = added_of(metrics->task, metrics->nout);
-    DT_GUARD(dt_alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));
+    DT_GUARD(dt__alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));
     if (classes && classes <= DT_MAX_CONFUSION)
-        DT_GUARD(dt_alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
-                          &metrics->confusion));
+        DT_GUARD(dt__alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
+                           &metrics->confusion));
     *out = metrics;
     return DT_OK;
 done:
-    dt_metrics_destroy(metrics);
+    dt__metrics_destroy(metrics);
     return status;
 }
 
-void dt_metrics_destroy(struct dt_metrics *metrics)
+void dt__metrics_destroy(struct dt_metrics *metrics)
 {
     if (!metrics) return;
     dt_free(metrics->sums);
@@ -60,7 +60,7 @@ void dt_metrics_destroy(struct dt_metrics *metrics)
     dt_free(metrics);
 }
 
-void dt_metrics_reset(struct dt_metrics *metrics)
+void dt__metrics_reset(struct dt_metrics *metrics)
 {
     const size_t classes = (size_t)metrics->classes;
     memset(metrics->sums, 0, (SUMS + metrics->added) * sizeof *metrics->sums);
@@ -69,11 +69,11 @@ void dt_metrics_reset(struct dt_metrics *metrics)
     metrics->nscored = 0;
 }
 
-void dt_metrics_chunk(const struct dt_model *model, const float *logits,
-                      const struct dt_batch *batch, double *sums, uint64_t *confusion)
+void dt__metrics_chunk(const struct dt_model *model, const float *logits,
+                       const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const struct dt__task *task = model->loss->task;
-    memset(sums, 0, dt_metrics_sums(model) * sizeof *sums);
+    memset(sums, 0, dt__metrics_sums(model) * sizeof *sums);
     sums[ROWS] = batch->rows;
     for (int r = 0; r < batch->rows; r++)
         sums[WEIGHT] += batch->weight ? (double)batch->weight[r] : 1.0;
@@ -81,14 +81,14 @@ void dt_metrics_chunk(const struct dt_model *model, const float *logits,
     task->measure(&model->outputs, logits, batch, sums + SUMS, confusion);
 }
 
-dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums)
+dt_status dt__metrics_add(struct dt_metrics *metrics, const double *sums)
 {
     const size_t rows = (size_t)sums[ROWS], all = SUMS + metrics->added;
     const double *score = sums + all, *positive = score + DT_EVAL_CHUNK,
                  *weight = positive + DT_EVAL_CHUNK;
     if (metrics->task->scores) {
-        DT_TRY(dt_grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
-                       sizeof *metrics->scored, "scores"));
+        DT_TRY(dt__grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
+                        sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
             metrics->scored[metrics->nscored++] = (struct dt__scored){
                 (float)score[i], (float)(positive[i] > 0.0 ? weight[i] : -weight[i])};
@@ -98,19 +98,19 @@ dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums)
     return DT_OK;
 }
 
-void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion)
+void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion)
 {
     const size_t classes = (size_t)metrics->classes;
     for (size_t i = 0; i < classes * classes; i++)
         metrics->confusion[i] += confusion[i];
 }
 
-uint64_t *dt_metrics_confusion(struct dt_metrics *metrics)
+uint64_t *dt__metrics_confusion(struct dt_metrics *metrics)
 {
     return metrics->confusion;
 }
 
-void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
+void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const double weight = metrics->sums[WEIGHT];
     *out = (struct dt_metric_values){.rows = metrics->sums[ROWS],
@@ -128,7 +128,7 @@ void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
                           metrics->nscored, out);
 }
 
-bool dt_metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out)
+bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out)
 {
     if (!metrics->task->score || target >= metrics->nout) return false;
     *out = metrics->task->score(metrics->nout, metrics->sums[WEIGHT], metrics->sums + SUMS, target);
@@ -137,11 +137,11 @@ bool dt_metrics_target(const struct dt_metrics *metrics, int target, struct dt_t
 
 /* ---- classes -------------------------------------------------------------------------------- */
 
-dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
-                               struct dt_class_scores *out)
+dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
+                                struct dt_class_scores *out)
 {
     double *memory;
-    DT_TRY(dt_alloc(classes, 4 * sizeof *memory, "scores of classes", &memory));
+    DT_TRY(dt__alloc(classes, 4 * sizeof *memory, "scores of classes", &memory));
     *out = (struct dt_class_scores){classes, memory, memory + classes, memory + 2 * classes,
                                     memory + 3 * classes};
     for (size_t c = 0; c < classes; c++) {
@@ -185,8 +185,8 @@ static double value_of(int index, const struct dt_metric_values *values)
     return value;
 }
 
-bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
-                  double *out_value)
+bool dt__metric_at(int index, const struct dt_metric_values *values, const char **out_name,
+                   double *out_value)
 {
     if (index >= METRIC_COUNT) return false;
     *out_name = METRICS[index].name;
@@ -194,8 +194,8 @@ bool dt_metric_at(int index, const struct dt_metric_values *values, const char *
     return true;
 }
 
-dt_status dt_metric_pick(const struct dt_model *model, int metric,
-                         const struct dt_metric_values *values, struct dt_metric_score *out)
+dt_status dt__metric_pick(const struct dt_model *model, int metric,
+                          const struct dt_metric_values *values, struct dt_metric_score *out)
 {
     const struct dt__task *task = model->loss->task;
     const int nout = model->desc.nout;
@@ -215,7 +215,7 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
     return DT_OK;
 }
 
-bool dt_metric_rises(const char *name)
+bool dt__metric_rises(const char *name)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
         if (!strcmp(METRICS[i].name, name)) return METRICS[i].more_is_better;

@@ -15,8 +15,8 @@
 
 static dt_status model_add_bucket(struct dt_model *model)
 {
-    DT_TRY(dt_grow(&model->bucket_end, &model->bucket_room, (size_t)model->buckets + 1,
-                   sizeof *model->bucket_end, "layers"));
+    DT_TRY(dt__grow(&model->bucket_end, &model->bucket_room, (size_t)model->buckets + 1,
+                    sizeof *model->bucket_end, "layers"));
     model->bucket_end[model->buckets++] = model->params;
     return DT_OK;
 }
@@ -26,8 +26,8 @@ static dt_status model_add_floats(struct dt_model *model, size_t count, size_t *
 {
     size_t bytes;
     *out_offset = model->params;
-    if (!dt_size_add(model->params, count, &model->params) ||
-        !dt_size_mul(model->params, sizeof(float), &bytes))
+    if (!dt__size_add(model->params, count, &model->params) ||
+        !dt__size_mul(model->params, sizeof(float), &bytes))
         return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
     return DT_OK;
 }
@@ -41,12 +41,12 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
         layer->index = model->buckets;
         DT_TRY(model_add_bucket(model));
     }
-    DT_TRY(dt_grow(&model->tensor, &model->tensor_room, model->tensors + 1, sizeof *model->tensor,
-                   "tensors"));
+    DT_TRY(dt__grow(&model->tensor, &model->tensor_room, model->tensors + 1, sizeof *model->tensor,
+                    "tensors"));
     tensor.layer = layer->index;
     tensor.count = 1;
     for (int i = 0; i < tensor.rank; i++)
-        fits = fits && dt_size_mul(tensor.count, tensor.shape[i], &tensor.count);
+        fits = fits && dt__size_mul(tensor.count, tensor.shape[i], &tensor.count);
     if (!fits) return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
     (void)snprintf(tensor.name, sizeof tensor.name, "layers/%d/%s", layer->index, name);
     if (tensor.row_sparse) layer->row_sparse = (int)model->row_sparse++;
@@ -74,7 +74,7 @@ static dt_status model_place_last(struct dt_model *model)
     size_t trained = 0, states = 0, splits = model->tensors, last;
     struct dt_tensor *later;
     model->trained = model->params;
-    DT_TRY(dt_alloc(model->tensors, sizeof *later, "tensors", &later));
+    DT_TRY(dt__alloc(model->tensors, sizeof *later, "tensors", &later));
     for (size_t i = 0; i < model->tensors; i++) {
         if (model->tensor[i].role == DT_TENSOR_STATE)
             later[states++] = model->tensor[i];
@@ -150,7 +150,7 @@ static int middle_of(const struct dt_outputs *outputs)
     return middle;
 }
 
-dt_status dt_model_desc_each(const struct dt_model_desc *desc, int *out)
+dt_status dt__model_desc_each(const struct dt_model_desc *desc, int *out)
 {
     const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, 0);
     float quantile[DT_MAX_QUANTILES];
@@ -159,7 +159,7 @@ dt_status dt_model_desc_each(const struct dt_model_desc *desc, int *out)
     return dt__quantiles_parse(desc->quantiles, quantile, out);
 }
 
-dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out)
+dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **out)
 {
     struct dt_model *model;
     int64_t features = 1;
@@ -181,7 +181,7 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     outputs.middle = middle_of(&outputs);
     if (!loss)
         return dt_fail(DT_EUSAGE, "model: there is no loss %d of task %d", desc->loss, desc->task);
-    DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
+    DT_TRY(dt__alloc(1, sizeof *model, "model", &model));
     model->features = (size_t)features;
     model->loss = loss;
     model->classes = loss->task->classes == DT__OUTPUTS ? desc->nout : loss->task->classes;
@@ -189,8 +189,8 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     model->outputs.link = loss->link;
     model->desc = *desc;
     model->desc.layers = model->desc.quantiles = NULL;
-    dt_status status = dt_strdup(desc->layers, &model->desc.layers);
-    if (!status && desc->quantiles) status = dt_strdup(desc->quantiles, &model->desc.quantiles);
+    dt_status status = dt__strdup(desc->layers, &model->desc.layers);
+    if (!status && desc->quantiles) status = dt__strdup(desc->quantiles, &model->desc.quantiles);
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
     if (!status && !model->tensors)
@@ -203,20 +203,20 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
         model->desc.split = 0;
     }
     if (status) {
-        dt_model_destroy(model);
+        dt__model_destroy(model);
         return dt_fail_prefix(status, "model.layers: ");
     }
     *out = model;
     return DT_OK;
 }
 
-dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std)
+dt_status dt__model_set_units(struct dt_model *model, const float *mean, const float *std)
 {
     struct dt_outputs *outputs = &model->outputs;
     const size_t n = (size_t)(outputs->count / outputs->each);
     if (!mean || !model->loss->targets.units) return DT_OK;
-    DT_TRY(dt_alloc(n, sizeof *mean, "units of targets", &outputs->mean));
-    DT_TRY(dt_alloc(n, sizeof *std, "units of targets", &outputs->std));
+    DT_TRY(dt__alloc(n, sizeof *mean, "units of targets", &outputs->mean));
+    DT_TRY(dt__alloc(n, sizeof *std, "units of targets", &outputs->std));
     memcpy(outputs->mean, mean, n * sizeof *mean);
     memcpy(outputs->std, std, n * sizeof *std);
     return DT_OK;
@@ -229,14 +229,14 @@ void dt__layers_free(struct dt_model *model)
     dt_free(model->layer);
 }
 
-void dt_model_desc_free(struct dt_model_desc *desc)
+void dt__model_desc_free(struct dt_model_desc *desc)
 {
     dt_free(desc->layers);
     dt_free(desc->quantiles);
     *desc = (struct dt_model_desc){0};
 }
 
-void dt_model_destroy(struct dt_model *model)
+void dt__model_destroy(struct dt_model *model)
 {
     if (!model) return;
     dt__layers_free(model);
@@ -244,20 +244,20 @@ void dt_model_destroy(struct dt_model *model)
     dt_free(model->bucket_end);
     dt_free(model->outputs.mean);
     dt_free(model->outputs.std);
-    dt_model_desc_free(&model->desc);
+    dt__model_desc_free(&model->desc);
     dt_free(model);
 }
 
 /* ---- what a model says ---------------------------------------------------------------------- */
 
-const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index)
+const struct dt_tensor *dt__model_row_sparse_tensor(const struct dt_model *model, size_t index)
 {
     for (size_t i = 0; i < model->tensors; i++)
         if (model->tensor[i].row_sparse && index-- == 0) return &model->tensor[i];
     return NULL;
 }
 
-const struct dt_tensor *dt_model_output_bias(const struct dt_model *model)
+const struct dt_tensor *dt__model_output_bias(const struct dt_model *model)
 {
     const size_t outputs = (size_t)model->desc.nout, each = (size_t)model->outputs.each;
     const struct dt__layer *layer = &model->layer[model->layers - 1];
@@ -277,8 +277,8 @@ bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *laye
     return layer->kind->splits && (!layer->last || (dt__loss_splits(model->loss) && !wide));
 }
 
-bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
-                    bool *out_split)
+bool dt__model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
+                     bool *out_split)
 {
     bool inputs = false;
     for (size_t i = 0; i < model->layers; i++) {
@@ -297,10 +297,10 @@ bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_lay
     return false;
 }
 
-bool dt_model_split(const struct dt_model *model, int index, struct dt_split_layer *out)
+bool dt__model_split(const struct dt_model *model, int index, struct dt_split_layer *out)
 {
     bool split;
-    for (int i = 0; dt_model_dense(model, i, out, &split); i++)
+    for (int i = 0; dt__model_dense(model, i, out, &split); i++)
         if (split && index-- == 0) return true;
     return false;
 }
@@ -322,14 +322,14 @@ static void text_add_layer(struct dt_text *text, const char *name, struct dt__sh
         (void)snprintf(size, sizeof size, "%d", shape.c);
     else
         (void)snprintf(size, sizeof size, "%d x %d x %d", shape.h, shape.w, shape.c);
-    dt_text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
+    dt__text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
 }
 
-dt_status dt_model_table(const struct dt_model *model, char **out)
+dt_status dt__model_table(const struct dt_model *model, char **out)
 {
     struct dt_text text = {0};
     size_t macs = 0;
-    dt_text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters", "multiply-adds");
+    dt__text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters", "multiply-adds");
     text_add_layer(&text, "input", model->layer[0].in, 0, 0);
     for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
@@ -337,20 +337,20 @@ dt_status dt_model_table(const struct dt_model *model, char **out)
         if (layer->text)
             text_add_layer(&text, layer->text, layer->out, layer_params(model, layer), layer->macs);
     }
-    dt_text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
-    return dt_text_end(&text, out);
+    dt__text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
+    return dt__text_end(&text, out);
 }
 
 /* ---- initial weights ------------------------------------------------------------------------ */
 
-void dt_model_init(const struct dt_model *model, uint64_t seed, float *params)
+void dt__model_init(const struct dt_model *model, uint64_t seed, float *params)
 {
     uint64_t number = 0; /* of the tensor in its layer */
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         float *values = params + tensor->offset;
         number = i && tensor->layer == model->tensor[i - 1].layer ? number + 1 : 0;
-        struct dt_rng rng = dt_rng_make(seed, DT_STREAM_INIT, (uint64_t)tensor->layer, number);
+        struct dt_rng rng = dt__rng_make(seed, DT_STREAM_INIT, (uint64_t)tensor->layer, number);
         /* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (fan_in + fan_out)). */
         const double bound = sqrt(6.0 / (tensor->fan_in + tensor->fan_out));
         /* He et al. 2015, eq. 10: variance 2 / fan_in; or rows of length 1, about. */
@@ -360,9 +360,9 @@ void dt_model_init(const struct dt_model *model, uint64_t seed, float *params)
             if (tensor->init == DT_INIT_ZERO || tensor->init == DT_INIT_ONE)
                 values[k] = tensor->init == DT_INIT_ONE ? 1.0f : 0.0f;
             else if (tensor->init == DT_INIT_GLOROT)
-                values[k] = (float)(bound * (2.0 * dt_rng_uniform(&rng, k) - 1.0));
+                values[k] = (float)(bound * (2.0 * dt__rng_uniform(&rng, k) - 1.0));
             else
-                values[k] = (float)(deviation * dt_rng_normal(&rng, k));
+                values[k] = (float)(deviation * dt__rng_normal(&rng, k));
         }
     }
 }

@@ -65,8 +65,8 @@ enum { LINE = 16 }; /* floats in a cache line */
 static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *total, float **out)
 {
     size_t floats;
-    if (!dt_size_mul(rows, width, &floats) || !dt_size_add(floats, LINE - 1, &floats) ||
-        !dt_size_add(*total, floats / LINE * LINE, total))
+    if (!dt__size_mul(rows, width, &floats) || !dt__size_add(floats, LINE - 1, &floats) ||
+        !dt__size_add(*total, floats / LINE * LINE, total))
         return dt_fail(DT_EMEMORY, "out of memory for activations: %zu rows of %zu", rows, width);
     *out = memory ? memory + (*total - floats / LINE * LINE) : NULL;
     return DT_OK;
@@ -99,8 +99,8 @@ static dt_status network_place(struct dt_network *network, size_t rows, size_t *
     return slab_reserve(network->memory, rows, work, total, &network->work);
 }
 
-int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
-                      struct dt_factored *out)
+int dt__model_factored(const struct dt_model *model, int precision, int max_rows,
+                       struct dt_factored *out)
 {
     struct dt_factored matrix;
     size_t place = 0, copy = 0;
@@ -121,11 +121,11 @@ int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
 /* Finds the nodes that the matrices belong to: both are in the order of the flat vector. */
 static dt_status network_find_factored(struct dt_network *network, int max_rows, int precision)
 {
-    const int count = dt_model_factored(network->model, precision, max_rows, NULL);
+    const int count = dt__model_factored(network->model, precision, max_rows, NULL);
     const size_t matrices = (size_t)count;
-    DT_TRY(dt_alloc(matrices, sizeof *network->factored, "network", &network->factored));
-    DT_TRY(dt_alloc(matrices, sizeof(struct node *), "network", &network->factored_node));
-    network->matrices = dt_model_factored(network->model, precision, max_rows, network->factored);
+    DT_TRY(dt__alloc(matrices, sizeof *network->factored, "network", &network->factored));
+    DT_TRY(dt__alloc(matrices, sizeof(struct node *), "network", &network->factored_node));
+    network->matrices = dt__model_factored(network->model, precision, max_rows, network->factored);
     struct node *node = network->node;
     for (int i = 0; i < count; i++) {
         while (node->layer->index < 0 || node->layer->begin != network->factored[i].offset)
@@ -135,24 +135,24 @@ static dt_status network_find_factored(struct dt_network *network, int max_rows,
     return DT_OK;
 }
 
-dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
-                            struct dt_network **out)
+dt_status dt__network_create(const struct dt_model *model, int max_rows, int precision,
+                             struct dt_network **out)
 {
     dt_status status;
     size_t floats;
     struct dt_network *network = NULL;
     DT_TRY(dt__blas_need());
-    DT_GUARD(dt_alloc(1, sizeof *network, "network", &network));
+    DT_GUARD(dt__alloc(1, sizeof *network, "network", &network));
     network->model = model;
     const size_t count = model->layers;
-    DT_GUARD(dt_alloc(count, sizeof *network->node, "network", &network->node));
+    DT_GUARD(dt__alloc(count, sizeof *network->node, "network", &network->node));
     network->count = count;
     for (size_t i = 0; i < count; i++)
         network->node[i].layer = &model->layer[i];
     while (network->node[network->first].layer->index < 0)
         network->first++;
     DT_GUARD(network_place(network, (size_t)max_rows, &floats));
-    DT_GUARD(dt_alloc(floats, sizeof *network->memory, "activations", &network->memory));
+    DT_GUARD(dt__alloc(floats, sizeof *network->memory, "activations", &network->memory));
     DT_GUARD(network_place(network, (size_t)max_rows, &floats));
     for (size_t i = 0; i < count; i++) {
         struct node *node = &network->node[i];
@@ -164,11 +164,11 @@ dt_status dt_network_create(const struct dt_model *model, int max_rows, int prec
     *out = network;
     return DT_OK;
 done:
-    dt_network_destroy(network);
+    dt__network_destroy(network);
     return status;
 }
 
-void dt_network_set_copies(struct dt_network *network, const void *copies)
+void dt__network_set_copies(struct dt_network *network, const void *copies)
 {
     for (int i = 0; i < network->matrices; i++)
         network->factored_node[i]->copy =
@@ -177,23 +177,23 @@ void dt_network_set_copies(struct dt_network *network, const void *copies)
 
 static dt_status reserve_index(struct dt_network *network, size_t entries)
 {
-    return dt_grow(&network->index, &network->index_room, entries, sizeof *network->index,
-                   "entries");
+    return dt__grow(&network->index, &network->index_room, entries, sizeof *network->index,
+                    "entries");
 }
 
-dt_status dt_network_reserve(struct dt_network *network, size_t entries)
+dt_status dt__network_reserve(struct dt_network *network, size_t entries)
 {
     DT_TRY(reserve_index(network, entries));
     return dt__entries_reserve(&network->entries, entries);
 }
 
-void dt_network_set_inputs(struct dt_network *network, const struct dt_touched *inputs)
+void dt__network_set_inputs(struct dt_network *network, const struct dt_touched *inputs)
 {
     network->inputs = inputs;
 }
 
-dt_status dt_network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
-                                 const struct dt_touched *inout)
+dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
+                                  const struct dt_touched *inout)
 {
     if (!batch->rows || !batch->offsets) return DT_OK;
     DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
@@ -214,15 +214,15 @@ static dt_status network_sort(struct dt_network *network, const struct dt_batch 
     return dt__entries_find(&network->entries, network->inputs, network->index + batch->offsets[0]);
 }
 
-dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
-                          struct dt_tile tile, float *out)
+dt_status dt__network_tile(struct dt_network *network, int matrix, const void *factors,
+                           struct dt_tile tile, float *out)
 {
     const struct node *node = network->factored_node[matrix];
     const unsigned char *own = (const unsigned char *)factors + network->factored[matrix].place;
     return node->layer->kind->tile(node->state, own, tile, out);
 }
 
-void dt_network_destroy(struct dt_network *network)
+void dt__network_destroy(struct dt_network *network)
 {
     if (!network) return;
     dt__entries_free(&network->entries);
@@ -438,10 +438,10 @@ static dt_status gradient_continue(struct dt_network *network, double *out_loss,
     return network_backward(network, out_stops);
 }
 
-dt_status dt_network_gradient(struct dt_network *network, const float *params,
-                              const struct dt_batch *batch, const struct dt_rng *dropout,
-                              bool accumulate, struct dt_slot slot, double *out_loss,
-                              const struct dt_network_hooks *hooks)
+dt_status dt__network_gradient(struct dt_network *network, const float *params,
+                               const struct dt_batch *batch, const struct dt_rng *dropout,
+                               bool accumulate, struct dt_slot slot, double *out_loss,
+                               const struct dt_network_hooks *hooks)
 {
     const struct pass pass = {.params = params,
                               .batch = batch,
@@ -455,9 +455,9 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
     return done ? DT_OK : gradient_continue(network, out_loss, &done);
 }
 
-dt_status dt_network_begin(struct dt_network *network, const float *params,
-                           const struct dt_batch *batch, const struct dt_rng *dropout,
-                           struct dt_slot slot, const struct dt_network_hooks *hooks)
+dt_status dt__network_begin(struct dt_network *network, const float *params,
+                            const struct dt_batch *batch, const struct dt_rng *dropout,
+                            struct dt_slot slot, const struct dt_network_hooks *hooks)
 {
     const struct pass pass = {.params = params,
                               .batch = batch,
@@ -469,8 +469,8 @@ dt_status dt_network_begin(struct dt_network *network, const float *params,
     return gradient_begin(network, &pass, &done);
 }
 
-dt_status dt_network_continue(struct dt_network *network, double *out_loss,
-                              struct dt_network_stop *out_stop)
+dt_status dt__network_continue(struct dt_network *network, double *out_loss,
+                               struct dt_network_stop *out_stop)
 {
     const struct place *place = &network->place;
     bool stops;
@@ -487,8 +487,8 @@ dt_status dt_network_continue(struct dt_network *network, double *out_loss,
     return DT_OK;
 }
 
-dt_status dt_network_forward(struct dt_network *network, const float *params,
-                             const struct dt_batch *batch, float *out)
+dt_status dt__network_forward(struct dt_network *network, const float *params,
+                              const struct dt_batch *batch, float *out)
 {
     struct dt_batch here = *batch;
     const struct pass pass = {.params = params, .batch = &here};

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "dtrain/model.h"
+#include "model/model.h"
 
 struct dt__dnnl dt__dnnl;
 
@@ -21,7 +21,7 @@ dt_status dt__dnnl_check(unsigned status, const char *what)
                    "oneDNN: %s failed with status %u", what, status);
 }
 
-const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION])
+const char *dt__onednn_version(char buffer[DT_ONEDNN_VERSION])
 {
     snprintf(buffer, DT_ONEDNN_VERSION, "%d.%d.%d", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
              DNNL_VERSION_PATCH);

@@ -4,7 +4,7 @@
  * and the second moves weights along these, at a rate that follows from the norms of the tensor's
  * weights and directions. Numbers are PyTorch's. Schedules give steps their rates. */
 #include "base/clones.h"
-#include "dtrain/model.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -230,7 +230,7 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
     return optimizer->momentum > 0.0 && row->momentum.loops ? &row->momentum : &row->plain;
 }
 
-void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
+void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
 {
     /* 0: the same */
     const int usual = config->train.optimizer, chosen = config->train.wide_optimizer;
@@ -268,7 +268,7 @@ static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT
     return found >= 0 ? found : open >= 0 ? open : left;
 }
 
-void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide)
+void dt__optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide)
 {
     static const char *const numbers[DT_MAX_STATE] = {"state0", "state1"};
     const char *name[DT_MAX_STATE] = {NULL}; /* of the vectors */
@@ -287,8 +287,8 @@ void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wid
     memcpy(optimizer->state_name, name, sizeof name);
 }
 
-struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
-                                       double lr, double scale)
+struct dt_factors dt__optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
+                                        double lr, double scale)
 {
     struct dt_factors factors = {.scale = (float)scale,
                                  .decay = (float)optimizer->weight_decay,
@@ -301,28 +301,28 @@ struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uin
     return factors;
 }
 
-bool dt_optimizer_is_whole(const struct dt_optimizer *optimizer)
+bool dt__optimizer_is_whole(const struct dt_optimizer *optimizer)
 {
     return variant_of(optimizer)->loops->direction;
 }
 
-void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                         size_t n, const float *grad, const float *params, float *out,
-                         float *const *state)
+void dt__optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                          size_t n, const float *grad, const float *params, float *out,
+                          float *const *state)
 {
     variant_of(optimizer)->loops->direction->across(
         factors, n, grad, params, out, state[optimizer->vector[0]], state[optimizer->vector[1]]);
 }
 
 /* Source: You et al. 2020, section 3, with phi(z) = z. */
-float dt_optimizer_trust(double weights2, double directions2)
+float dt__optimizer_trust(double weights2, double directions2)
 {
     return weights2 > 0.0 && directions2 > 0.0 ? (float)sqrt(weights2 / directions2) : 1.0f;
 }
 
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                        size_t n, const float *grad, const float *params, float *out,
-                        float *const *state)
+void dt__optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                         size_t n, const float *grad, const float *params, float *out,
+                         float *const *state)
 {
     const struct loops *loops = variant_of(optimizer)->loops;
     float *a = optimizer->states > 0 ? state[optimizer->vector[0]] : NULL;
@@ -341,9 +341,10 @@ static inline void row_prefetch(const float *values, size_t width)
         __builtin_prefetch(values + i, 1);
 }
 
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                             size_t width, size_t count, const uint32_t *row, const float *grad,
-                             float *params, float *const *state)
+void dt__optimizer_apply_rows(const struct dt_optimizer *optimizer,
+                              const struct dt_factors *factors, size_t width, size_t count,
+                              const uint32_t *row, const float *grad, float *params,
+                              float *const *state)
 {
     enum { AHEAD = 16 };
     const struct loops *loops = variant_of(optimizer)->loops;
@@ -359,7 +360,7 @@ void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct 
     }
 }
 
-bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer)
+bool dt__optimizer_is_sparse(const struct dt_optimizer *optimizer)
 {
     const int sparse = variant_of(optimizer)->sparse;
     return sparse == SPARSE || (sparse && optimizer->weight_decay == 0.0);
@@ -410,8 +411,8 @@ static double (*const RATES[])(const struct dt_schedule *schedule, double t) = {
     [DT_SCHED_STEP] = rate_step,         [DT_SCHED_PLATEAU] = rate_plateau,
 };
 
-void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
-                      uint64_t total_steps)
+void dt__schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
+                       uint64_t total_steps)
 {
     const uint64_t warmup = (uint64_t)config->train.warmup_steps;
     uint64_t decay = (uint64_t)config->train.decay_steps;
@@ -424,7 +425,7 @@ void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *conf
                                      .decay_steps = decay};
 }
 
-double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t done)
+double dt__schedule_lr(const struct dt_schedule *schedule, uint64_t done)
 {
     const uint64_t warmup = schedule->warmup_steps;
     if (done < warmup) return schedule->lr * (double)(done + 1) / (double)warmup;

@@ -20,7 +20,7 @@ struct dt_split_part {
 
 static size_t block_begin(const struct dt_split_part *part, size_t block)
 {
-    return dt_split_cut(part->nin, block, part->blocks);
+    return dt__split_cut(part->nin, block, part->blocks);
 }
 
 static int block_depth(const struct dt_split_part *part, size_t block)
@@ -33,7 +33,7 @@ static int block_depth(const struct dt_split_part *part, size_t block)
 static dt_status create_products(struct dt_split_part *part, const struct dt_split_part *first,
                                  bool inputs)
 {
-    DT_TRY(dt_alloc(part->blocks, sizeof *part->bf16, "split layer", &part->bf16));
+    DT_TRY(dt__alloc(part->blocks, sizeof *part->bf16, "split layer", &part->bf16));
     for (size_t b = 0; b < part->blocks; b++) {
         const int depth = block_depth(part, b);
         DT_TRY(dt__bf16_create(depth, (int)part->columns, part->max_rows, !inputs, &part->bf16[b]));
@@ -43,30 +43,30 @@ static dt_status create_products(struct dt_split_part *part, const struct dt_spl
     return DT_OK;
 }
 
-dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
-                               int precision, const struct dt_split_part *first,
-                               struct dt_split_part **out)
+dt_status dt__split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
+                                int precision, const struct dt_split_part *first,
+                                struct dt_split_part **out)
 {
     struct dt_split_part *part;
     dt_status status;
     DT_TRY(dt__blas_need());
     DT_TRY(dt__gemm_transposed_need(DT_SPLIT_DEPTH, (int)columns));
-    DT_TRY(dt_alloc(1, sizeof *part, "split layer", &part));
+    DT_TRY(dt__alloc(1, sizeof *part, "split layer", &part));
     part->nin = layer->nin;
     part->columns = columns;
-    part->blocks = dt_split_blocks(layer->nin);
+    part->blocks = dt__split_blocks(layer->nin);
     part->max_rows = max_rows;
-    DT_GUARD(dt_alloc((size_t)max_rows * (columns + DT_SPLIT_DEPTH), sizeof(float), "split layer",
-                      &part->scratch));
+    DT_GUARD(dt__alloc((size_t)max_rows * (columns + DT_SPLIT_DEPTH), sizeof(float), "split layer",
+                       &part->scratch));
     if (precision == DT_PRECISION_BF16) DT_GUARD(create_products(part, first, layer->inputs));
     *out = part;
     return DT_OK;
 done:
-    dt_split_part_destroy(part);
+    dt__split_part_destroy(part);
     return status;
 }
 
-void dt_split_part_destroy(struct dt_split_part *part)
+void dt__split_part_destroy(struct dt_split_part *part)
 {
     if (!part) return;
     for (size_t b = 0; b < part->blocks && part->bf16; b++)
@@ -76,8 +76,8 @@ void dt_split_part_destroy(struct dt_split_part *part)
     dt_free(part);
 }
 
-dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x,
-                                const float *weight, const float *bias, float *y)
+dt_status dt__split_part_forward(struct dt_split_part *part, int rows, const float *x,
+                                 const float *weight, const float *bias, float *y)
 {
     const size_t columns = part->columns, floats = (size_t)rows * columns;
     for (size_t r = 0; r < (size_t)rows; r++)
@@ -97,8 +97,9 @@ dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const floa
     return DT_OK;
 }
 
-dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int rows, const float *x,
-                                 const float *weight, const float *delta, float *grad, float *dx)
+dt_status dt__split_part_backward(struct dt_split_part *part, size_t block, int rows,
+                                  const float *x, const float *weight, const float *delta,
+                                  float *grad, float *dx)
 {
     const int depth = block_depth(part, block), columns = (int)part->columns;
     if (part->bf16) return dt__bf16_backward(part->bf16[block], rows, delta, false, grad, NULL, dx);
@@ -107,8 +108,8 @@ dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int r
     return dt__gemm_transposed(rows, depth, columns, delta, weight, part->scratch, dx);
 }
 
-void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
-                        float *bias_grad)
+void dt__split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
+                         float *bias_grad)
 {
     memset(bias_grad, 0, part->columns * sizeof *bias_grad);
     for (size_t r = 0; r < (size_t)rows; r++)

@@ -169,8 +169,8 @@ bool dt__loss_splits(const struct dt__loss *loss)
     return loss->sum == softmax_sum;
 }
 
-void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
-                     struct dt_softmax_part *out)
+void dt__softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
+                      struct dt_softmax_part *out)
 {
     for (int r = 0; r < rows; r++, z += n) {
         const int own = label[r] - begin;
@@ -181,8 +181,8 @@ void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
     }
 }
 
-double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
-                       struct dt_softmax_part *part)
+double dt__softmax_join(const struct dt_batch *batch, int parts, size_t stride,
+                        struct dt_softmax_part *part)
 {
     double sum = 0.0;
     for (int r = 0; r < batch->rows; r++, part++) {
@@ -205,8 +205,8 @@ double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
     return sum;
 }
 
-void dt_softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
-                              const struct dt_softmax_part *part)
+void dt__softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
+                               const struct dt_softmax_part *part)
 {
     for (int r = 0; r < rows; r++, z += n) {
         const int own = label[r] - begin;
@@ -609,7 +609,7 @@ dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int
     bool good = text && *text;
     for (const char *at = text; good && *at;) {
         char *end;
-        const double level = dt_real_read(at, &end);
+        const double level = dt__real_read(at, &end);
         good = end > at && level > 0.0 && level < 1.0 && count < DT_MAX_QUANTILES &&
                (!count || (float)level > out[count - 1]) && (!*end || (*end == ',' && end[1]));
         if (good) out[count++] = (float)level;
@@ -821,7 +821,7 @@ static const struct dt__loss LOSSES[] = {
 
 static const struct dt__loss OWN = LOSS(NUMBERED, AUTO, own, LOSS, IDENTITY, {0});
 
-dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss)
+dt_status dt__model_set_loss(struct dt_model *model, const struct dt_own_loss *loss)
 {
     if (!loss->row) return dt_fail(DT_EUSAGE, "a loss of one's own: expected its function, row");
     if (model->desc.task != OWN.task->task || model->outputs.each > 1)
@@ -833,7 +833,7 @@ dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *lo
     return DT_OK;
 }
 
-const struct dt_targets *dt_targets_of(int task, int loss)
+const struct dt_targets *dt__targets_of(int task, int loss)
 {
     const struct dt__loss *row = dt__loss_find(task, loss, 0);
     return row ? &row->targets : &LOSSES[0].targets;
@@ -850,14 +850,14 @@ const struct dt__loss *dt__loss_find(int task, int loss, int nout)
     return NULL;
 }
 
-void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
+void dt__model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
 {
     model->loss->task->predict(rows, &model->outputs, logits, out);
 }
 
-dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out)
+dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out)
 {
-    const struct dt_tensor *bias = dt_model_output_bias(model);
+    const struct dt_tensor *bias = dt__model_output_bias(model);
     const size_t count = (size_t)model->outputs.count, width = bias ? bias->count : count;
     struct dt_outputs outputs = model->outputs; /* of one place of a field */
     struct dt_batch places = *batch;
@@ -866,7 +866,7 @@ dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch 
     outputs.count = (int)width;
     places.rows *= each;
     if (batch->weight) {
-        DT_TRY(dt_alloc((size_t)places.rows, sizeof *weight, "weights", &weight));
+        DT_TRY(dt__alloc((size_t)places.rows, sizeof *weight, "weights", &weight));
         for (int i = 0; i < places.rows; i++)
             weight[i] = batch->weight[i / each];
     }
@@ -878,12 +878,12 @@ dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch 
     return DT_OK;
 }
 
-const char *dt_model_answer(const struct dt_model *model)
+const char *dt__model_answer(const struct dt_model *model)
 {
     return model->loss->task->answer;
 }
 
-int dt_model_choose(const struct dt_model *model, const float *logits)
+int dt__model_choose(const struct dt_model *model, const float *logits)
 {
     return model->loss->task->choose(model->desc.nout, logits);
 }

@@ -57,7 +57,7 @@ struct dt__loss {
 /* The numbers of train.quantiles. DT_EUSAGE. */
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count);
 
-/* Whether workers may have parts of the outputs (dt_softmax_part). */
+/* Whether workers may have parts of the outputs (dt__softmax_part). */
 bool dt__loss_splits(const struct dt__loss *loss);
 /* Of a network with so many outputs. NULL: there is none. */
 const struct dt__loss *dt__loss_find(int task, int loss, int nout);

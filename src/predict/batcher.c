@@ -57,13 +57,13 @@ static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs, size
     struct dt_predictor *predictor = jobs->version->predictor;
     const size_t width = predictor->width;
     size_t at = 0;
-    dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
-    DT_TRY(dt_inputs_reserve(&batcher->inputs, predictor, rows));
-    DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * rows, sizeof(float), "batch"));
+    dt__blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
+    DT_TRY(dt__inputs_reserve(&batcher->inputs, predictor, rows));
+    DT_TRY(dt__grow(&batcher->out, &batcher->out_capacity, width * rows, sizeof(float), "batch"));
     for (const struct job *job = jobs; job; at += job->count, job = job->next)
         DT_TRY(dt__request_inputs(job->request, job->first, job->count, predictor, &batcher->inputs,
                                   at));
-    DT_TRY(dt_predictor_inputs(predictor, &batcher->inputs, rows, batcher->out, batcher->classes));
+    DT_TRY(dt__predictor_inputs(predictor, &batcher->inputs, rows, batcher->out, batcher->classes));
     at = 0;
     for (struct job *job = jobs; job; at += job->count, job = job->next) {
         memcpy(job->out, batcher->out + at * width, job->count * width * sizeof(float));
@@ -75,7 +75,7 @@ static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs, size
 dt_status dt__batcher_create(int threads, struct dt__batcher **out)
 {
     struct dt__batcher *batcher;
-    DT_TRY(dt_alloc(1, sizeof *batcher, "batcher", &batcher));
+    DT_TRY(dt__alloc(1, sizeof *batcher, "batcher", &batcher));
     batcher->threads = threads;
     pthread_mutex_init(&batcher->lock, NULL);
     *out = batcher;
@@ -86,7 +86,7 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
 {
     if (!batcher) return;
     pthread_mutex_destroy(&batcher->lock);
-    dt_inputs_free(&batcher->inputs);
+    dt__inputs_free(&batcher->inputs);
     dt_free(batcher->out);
     dt_free(batcher);
 }

@@ -6,7 +6,7 @@
  * numbers of a row), channels last.
  * Source: the operators of https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md, and the
  * messages of https://github.com/onnx/onnx/blob/v1.12.0/onnx/onnx.proto */
-#include "dtrain/onnx.h"
+#include "predict/onnx.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "data/columns.h"
 #include "model/activation.h"
 #include "model/convolution.h"
-#include "report/report.h"
+#include "report/internal.h"
 
 enum { IR_VERSION = 8, OPSET = 17 };
 enum type { FLOAT = 1, INT64 = 7 };
@@ -78,7 +78,7 @@ static void keep(struct graph *graph, dt_status status)
 static void *scratch(struct graph *graph, size_t count, size_t size)
 {
     if (!graph->status)
-        keep(graph, dt_grow(&graph->scratch, &graph->scratch_bytes, count * size + 1, 1, "ONNX"));
+        keep(graph, dt__grow(&graph->scratch, &graph->scratch_bytes, count * size + 1, 1, "ONNX"));
     return graph->status ? NULL : graph->scratch;
 }
 
@@ -620,7 +620,7 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
             json_array_append_new(list, dt__json_string(names[i]));
     struct dt_text text = {0};
     if (names && dt__json_add(&text, list, JSON_COMPACT)) add_metadata(model, key, text.data);
-    dt_text_free(&text);
+    dt__text_free(&text);
     json_decref(list);
 }
 
@@ -639,7 +639,7 @@ static void write_head(const struct graph *graph, struct dt__message *model)
     dt__message_int(&opset, OPSET_VERSION, OPSET);
     dt__message_add(model, MODEL_OPSET, &opset);
     snprintf(step, sizeof step, "%llu", (unsigned long long)file->step);
-    add_metadata(model, "task", dt_config_word(DT_TASK_WORDS, graph->model->desc.task, task));
+    add_metadata(model, "task", dt__config_word(DT_TASK_WORDS, graph->model->desc.task, task));
     add_metadata(model, "step", step);
     add_metadata(model, "layers", graph->model->desc.layers);
     add_names(model, "feature_names", schema->feature_names, schema->features, flags_of(schema));
@@ -656,23 +656,23 @@ static dt_status write_model(struct graph *graph, const char *path)
     if (!status && model.text.length > INT32_MAX)
         status = dt_fail(DT_EFORMAT, "%s: %zu MB; an ONNX file holds 2147 MB at most", path,
                          model.text.length / 1000000);
-    if (!status) status = dt_file_write(path, model.text.data, model.text.length, NULL, NULL);
-    dt_text_free(&model.text);
+    if (!status) status = dt__file_write(path, model.text.data, model.text.length, NULL, NULL);
+    dt__text_free(&model.text);
     return status;
 }
 
-dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
+dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path)
 {
     const struct dt_checkpoint *file = &predictor->file;
     const int classes = predictor->classes;
     struct graph graph = {
         .predictor = predictor, .model = predictor->model, .params = file->params};
     const struct dt_model *model = graph.model;
-    if (file->schema.hash_bits && dt_schema_categories(&file->schema))
+    if (file->schema.hash_bits && dt__schema_categories(&file->schema))
         return dt_fail(DT_EUSAGE, "hashed categories (data.hash_bits) have no translation to ONNX, "
                                   "which has no such hash");
     dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
-    keep(&graph, dt_alloc(model->layers, sizeof *graph.before, "ONNX", &graph.before));
+    keep(&graph, dt__alloc(model->layers, sizeof *graph.before, "ONNX", &graph.before));
     const char *x = add_inputs(&graph, &file->schema);
     for (size_t i = 0; i < model->layers && !graph.status; i++) {
         graph.before[i] = x;
@@ -685,8 +685,8 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     if (classes) add_value(&graph, GRAPH_OUTPUT, "class", INT64, 0);
     dt_status status = write_model(&graph, path);
     dt__names_free(graph.names.items, graph.names.count);
-    dt_text_free(&graph.node.text);
-    dt_text_free(&graph.body.text);
+    dt__text_free(&graph.node.text);
+    dt__text_free(&graph.body.text);
     dt_free(graph.scratch);
     dt_free(graph.before);
     return status;

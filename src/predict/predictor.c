@@ -3,7 +3,7 @@
  * Rows are computed in chunks of at most DT_EVAL_CHUNK, as evaluation does; wide ones, as they
  * stand in files, in smaller ones (rows_that_fit). What prediction and evaluation
  * say of a row agrees: both read the same logits. */
-#include "dtrain/predict.h"
+#include "predict/predict.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static size_t rows_that_fit(size_t numbers)
 static dt_status network_need(struct dt_predictor *p)
 {
     if (p->network) return DT_OK;
-    return dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network);
+    return dt__network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network);
 }
 
 static dt_status predictor_create(const char *path, bool opens, struct dt_predictor **out)
@@ -29,22 +29,22 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
     dt_status status;
     fenv_t before;
     *out = NULL;
-    DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
+    DT_TRY(dt__alloc(1, sizeof *p, "predictor", &p));
     dt__floats_begin(&before);
-    DT_GUARD(dt_export_load(path, true, &p->file, &p->path));
-    DT_GUARD(dt_model_create(&p->file.desc, &p->model));
-    DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
+    DT_GUARD(dt__export_load(path, true, &p->file, &p->path));
+    DT_GUARD(dt__model_create(&p->file.desc, &p->model));
+    DT_GUARD(dt__model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     if (opens) DT_GUARD(network_need(p));
     const struct dt_schema *schema = &p->file.schema;
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
-    p->answer = dt_model_answer(p->model);
+    p->answer = dt__model_answer(p->model);
     p->features = p->model->features;
     p->width = p->classes ? (size_t)p->classes : nout;
-    p->entries = schema->dense < schema->features ? (size_t)dt_schema_categories(schema) : 0;
+    p->entries = schema->dense < schema->features ? (size_t)dt__schema_categories(schema) : 0;
     p->numbers = p->entries ? (size_t)schema->dense : p->features;
     p->chunk = rows_that_fit(p->numbers + 2 * p->entries);
-    DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
+    DT_GUARD(dt__alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
     dt__floats_end(&before);
@@ -57,7 +57,7 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     return predictor_create(path, true, out);
 }
 
-dt_status dt_predictor_load(const char *path, struct dt_predictor **out)
+dt_status dt__predictor_load(const char *path, struct dt_predictor **out)
 {
     return predictor_create(path, false, out);
 }
@@ -65,9 +65,9 @@ dt_status dt_predictor_load(const char *path, struct dt_predictor **out)
 void dt_predictor_close(struct dt_predictor *predictor)
 {
     if (!predictor) return;
-    dt_network_destroy(predictor->network);
-    dt_model_destroy(predictor->model);
-    dt_checkpoint_free(&predictor->file);
+    dt__network_destroy(predictor->network);
+    dt__model_destroy(predictor->model);
+    dt__checkpoint_free(&predictor->file);
     dt_free(predictor->path);
     dt_free(predictor->x);
     dt_free(predictor->dense);
@@ -124,10 +124,10 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
                        "`dtrain predict` and `dtrain eval` read");
     for (size_t i = 0; i < rows * nin; i++)
         entries += i % nin >= dense && batch->x[i] != 0;
-    DT_TRY(dt_grow(&p->dense, &p->dense_room, rows * dense + 1, sizeof(float), "rows"));
-    DT_TRY(dt_grow(&p->value, &p->value_room, entries + 1, sizeof(float), "rows"));
-    DT_TRY(dt_grow(&p->index, &p->index_room, entries + 1, sizeof(uint32_t), "rows"));
-    DT_TRY(dt_grow(&p->offsets, &p->offsets_room, rows + 1, sizeof(uint64_t), "rows"));
+    DT_TRY(dt__grow(&p->dense, &p->dense_room, rows * dense + 1, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&p->value, &p->value_room, entries + 1, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&p->index, &p->index_room, entries + 1, sizeof(uint32_t), "rows"));
+    DT_TRY(dt__grow(&p->offsets, &p->offsets_room, rows + 1, sizeof(uint64_t), "rows"));
     entries = 0;
     for (size_t r = 0; r < rows; r++) {
         const float *x = batch->x + r * nin;
@@ -148,8 +148,8 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
     return DT_OK;
 }
 
-dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
-                             float *out, int32_t *out_class)
+dt_status dt__predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
+                              float *out, int32_t *out_class)
 {
     struct dt_predictor *p = predictor;
     struct dt_batch rows = *batch;
@@ -160,10 +160,10 @@ dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_bat
     if (!rows.offsets && p->file.schema.dense < p->file.schema.features)
         DT_GUARD(batch_make_sparse(p, &rows));
     DT_GUARD(network_need(p));
-    DT_GUARD(dt_network_forward(p->network, p->file.params, &rows, logits));
-    dt_model_predict(p->model, logits, rows.rows, out);
+    DT_GUARD(dt__network_forward(p->network, p->file.params, &rows, logits));
+    dt__model_predict(p->model, logits, rows.rows, out);
     for (int i = 0; p->classes && out_class && i < rows.rows; i++)
-        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
+        out_class[i] = dt__model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
 done:
     dt__floats_end(&before);
     return status;
@@ -175,29 +175,29 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
     const size_t nin = predictor->features, chunk = rows_that_fit(nin);
     dt_status status = DT_OK;
     fenv_t before;
-    DT_TRY(dt_grow(&predictor->x, &predictor->x_room, chunk * nin, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&predictor->x, &predictor->x_room, chunk * nin, sizeof(float), "rows"));
     dt__floats_begin(&before);
     for (size_t at = 0; at < rows && !status; at += chunk) {
         const size_t count = rows - at < chunk ? rows - at : chunk;
         const struct dt_batch batch = {.rows = (int)count, .ndense = (int)nin, .x = predictor->x};
-        dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
-        status = dt_predictor_batch(predictor, &batch, out + at * predictor->width,
-                                    out_class ? out_class + at : NULL);
+        dt__schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
+        status = dt__predictor_batch(predictor, &batch, out + at * predictor->width,
+                                     out_class ? out_class + at : NULL);
     }
     dt__floats_end(&before);
     return status;
 }
 
-dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                            size_t rows)
+dt_status dt__inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                             size_t rows)
 {
     const size_t numbers = rows * predictor->numbers + 1, entries = rows * predictor->entries;
-    DT_TRY(dt_grow(&inputs->x, &inputs->x_room, numbers, sizeof *inputs->x, "rows"));
-    DT_TRY(dt_grow(&inputs->index, &inputs->index_room, entries, sizeof *inputs->index, "rows"));
-    return dt_grow(&inputs->value, &inputs->value_room, entries, sizeof *inputs->value, "rows");
+    DT_TRY(dt__grow(&inputs->x, &inputs->x_room, numbers, sizeof *inputs->x, "rows"));
+    DT_TRY(dt__grow(&inputs->index, &inputs->index_room, entries, sizeof *inputs->index, "rows"));
+    return dt__grow(&inputs->value, &inputs->value_room, entries, sizeof *inputs->value, "rows");
 }
 
-void dt_inputs_free(struct dt_inputs *inputs)
+void dt__inputs_free(struct dt_inputs *inputs)
 {
     dt_free(inputs->x);
     dt_free(inputs->index);
@@ -205,22 +205,22 @@ void dt_inputs_free(struct dt_inputs *inputs)
     *inputs = (struct dt_inputs){0};
 }
 
-dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
-                         struct dt_rows *rows, uint64_t *out_line, bool *out_end)
+dt_status dt__inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
+                          struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     const size_t entries = predictor->entries;
     float *x = inputs->x + at * predictor->numbers;
-    if (!entries) return dt_rows_next(rows, x, out_line, out_end);
-    return dt_rows_next_sparse(rows, x, inputs->index + at * entries, inputs->value + at * entries,
-                               out_line, out_end);
+    if (!entries) return dt__rows_next(rows, x, out_line, out_end);
+    return dt__rows_next_sparse(rows, x, inputs->index + at * entries, inputs->value + at * entries,
+                                out_line, out_end);
 }
 
-dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
-                              size_t rows, float *out, int32_t *out_class)
+dt_status dt__predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
+                               size_t rows, float *out, int32_t *out_class)
 {
     struct dt_predictor *p = predictor;
     const size_t numbers = p->numbers, entries = p->entries;
-    DT_TRY(dt_grow(&p->offsets, &p->offsets_room, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
+    DT_TRY(dt__grow(&p->offsets, &p->offsets_room, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
     for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
         const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
         struct dt_batch batch = {
@@ -233,12 +233,12 @@ dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_in
             batch.value = inputs->value + at * entries;
         }
         DT_TRY(
-            dt_predictor_batch(p, &batch, out + at * p->width, out_class ? out_class + at : NULL));
+            dt__predictor_batch(p, &batch, out + at * p->width, out_class ? out_class + at : NULL));
     }
     return DT_OK;
 }
 
-dt_status dt_predictor_check(const struct dt_predictor *predictor, const float *answer)
+dt_status dt__predictor_check(const struct dt_predictor *predictor, const float *answer)
 {
     for (size_t i = 0; i < predictor->width; i++)
         if (!isfinite(answer[i]))

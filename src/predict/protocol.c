@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "data/csv.h"
-#include "dtrain/report.h"
 #include "predict/serve.h"
+#include "report/report.h"
 
 /* What is said of a row; in v2 an output each. */
 enum part { NUMBERS, CLASS, LABEL, PARTS };
@@ -315,7 +315,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
         } else if (m == ID) {
             const char token = dt__json_next(json);
             if (token == '"')
-                DT_TRY(dt_format(&request->id, "%.*s", (int)json->token.length, json->token.text));
+                DT_TRY(dt__format(&request->id, "%.*s", (int)json->token.length, json->token.text));
             dt__json_pass(json, token);
         } else if (!request->key) {
             const char token = dt__json_next(json);
@@ -349,11 +349,11 @@ dt_status dt__request_read(const char *body, size_t length, bool v2,
     dt_status status;
     *out = (struct dt__request){.protocol = v2 ? DT__INFER : DT__INSTANCES, .max_rows = max_rows};
     DT_GUARD(dt__json_rows_init(&out->reader, columns, !predictor->file.schema.columns));
-    DT_GUARD(dt_alloc(words, sizeof *out->words, "rows", &out->words));
-    DT_GUARD(dt_alloc(columns->count, sizeof *out->row, "columns", &out->row));
+    DT_GUARD(dt__alloc(words, sizeof *out->words, "rows", &out->words));
+    DT_GUARD(dt__alloc(columns->count, sizeof *out->row, "columns", &out->row));
     out->list_end = out->words;
     if (columns->names.count)
-        DT_GUARD(dt_alloc(columns->count, sizeof *out->lists, "columns", &out->lists));
+        DT_GUARD(dt__alloc(columns->count, sizeof *out->lists, "columns", &out->lists));
     dt__json_begin(&json, body, length, &out->reader.scratch);
     status = request_read_members(out, &json, predictor);
     /* Whatever is wrong with its values, it may be no JSON at all. */
@@ -407,10 +407,10 @@ static void output_begin(const struct dt_predictor *predictor, enum part part, l
 {
     static const char *const types[] = {"FP32", "INT64", "BYTES"};
     const bool first = text->data[text->length - 1] == '[';
-    dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld", first ? "" : ",",
-                part_name(predictor, part), types[part], rows);
-    if (part == NUMBERS) dt_text_add(text, ",%d", (int)predictor->width);
-    dt_text_append(text, "]", 1);
+    dt__text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld", first ? "" : ",",
+                 part_name(predictor, part), types[part], rows);
+    if (part == NUMBERS) dt__text_add(text, ",%d", (int)predictor->width);
+    dt__text_append(text, "]", 1);
 }
 
 /* What is said of `rows` rows: of a row of numbers a list, a single one stands alone. */
@@ -419,17 +419,17 @@ static void part_add(const struct dt_predictor *predictor, enum part part, const
 {
     const size_t width = predictor->width;
     for (size_t r = 0; r < rows; r++, values += width) {
-        if (list) dt_text_append(text, r ? "," : "[", 1);
+        if (list) dt__text_append(text, r ? "," : "[", 1);
         if (part == CLASS)
-            dt_text_add(text, "%d", (int)classes[r]);
+            dt__text_add(text, "%d", (int)classes[r]);
         else if (part == LABEL)
-            dt_json_add_string(text, dt_predictor_class_name(predictor, classes[r]));
+            dt__json_add_string(text, dt_predictor_class_name(predictor, classes[r]));
         else if (width == 1)
-            dt_json_add_float(text, *values);
+            dt__json_add_float(text, *values);
         else
-            dt_json_add_floats(text, values, width);
+            dt__json_add_floats(text, values, width);
     }
-    if (list) dt_text_append(text, "]", 1);
+    if (list) dt__text_append(text, "]", 1);
 }
 
 /* How a protocol answers: for each row, or for all of them at once, the parts in some order, each
@@ -451,37 +451,37 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
     const bool v2 = request->protocol == DT__INFER, object = !v2 && has_part(predictor, CLASS);
     const size_t step = form->each ? 1 : request->rows, width = predictor->width;
     if (v2)
-        dt_text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
-                    (unsigned long long)version->number);
-    if (request->id) dt_text_add(text, ",\"id\":");
-    if (request->id) dt_json_add_string(text, request->id);
-    DT_TRY(dt_text_add(text, "%s", form->begin)); /* from here on its first failure stays */
+        dt__text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
+                     (unsigned long long)version->number);
+    if (request->id) dt__text_add(text, ",\"id\":");
+    if (request->id) dt__json_add_string(text, request->id);
+    DT_TRY(dt__text_add(text, "%s", form->begin)); /* from here on its first failure stays */
     for (size_t r = 0; r < request->rows; r += step) {
         const char *before = "{\"";
         const float *values = answers + r * width;
-        if (r) dt_text_append(text, ",", 1);
+        if (r) dt__text_append(text, ",", 1);
         for (int i = 0; i < PARTS; i++) {
             const enum part part = form->order[i];
             const char *key = part_name(predictor, part);
             if (!has_part(predictor, part)) continue;
             if (request->outputs && !(request->outputs >> part & 1)) continue;
             if (v2) output_begin(predictor, part, (long long)request->rows, text);
-            if (v2) dt_text_add(text, ",\"data\":");
+            if (v2) dt__text_add(text, ",\"data\":");
             if (object) {
-                dt_text_append(text, before, 2);
-                dt_text_append(text, key, strlen(key));
-                dt_text_append(text, "\":", 2);
+                dt__text_append(text, before, 2);
+                dt__text_append(text, key, strlen(key));
+                dt__text_append(text, "\":", 2);
             }
             before = ",\"";
             if (v2 && part == NUMBERS) /* a flat list */
-                dt_json_add_floats(text, values, step * width);
+                dt__json_add_floats(text, values, step * width);
             else
                 part_add(predictor, part, values, classes + r, step, !form->each, text);
-            if (v2) dt_text_append(text, "}", 1);
+            if (v2) dt__text_append(text, "}", 1);
         }
-        if (object) dt_text_append(text, "}", 1);
+        if (object) dt__text_append(text, "}", 1);
     }
-    return dt_text_add(text, "%s", form->end);
+    return dt__text_add(text, "%s", form->end);
 }
 
 dt_status dt__metadata_format(const struct dt__version *version, const char *name,
@@ -490,22 +490,22 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
     const struct dt_predictor *predictor = version->predictor;
     const struct dt__columns *columns = &version->columns;
     const bool tensor = takes_tensor(columns);
-    DT_TRY(dt_text_add(text,
-                       "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
-                       name, (unsigned long long)version->number));
+    DT_TRY(dt__text_add(text,
+                        "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
+                        name, (unsigned long long)version->number));
     for (size_t c = 0; c < (tensor ? 1 : columns->count); c++) {
         const bool number = tensor ? are_numbers(columns) : is_number(columns, c);
-        dt_text_add(text, "%s{\"name\":", c ? "," : "");
-        dt_json_add_string(text, tensor ? "input" : columns->items[c].name);
-        dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES");
-        if (tensor) dt_text_add(text, ",%zu", columns->count);
-        dt_text_add(text, "]}");
+        dt__text_add(text, "%s{\"name\":", c ? "," : "");
+        dt__json_add_string(text, tensor ? "input" : columns->items[c].name);
+        dt__text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES");
+        if (tensor) dt__text_add(text, ",%zu", columns->count);
+        dt__text_add(text, "]}");
     }
-    dt_text_add(text, "],\"outputs\":[");
+    dt__text_add(text, "],\"outputs\":[");
     for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(predictor, part)) continue;
         output_begin(predictor, part, -1, text);
-        dt_text_append(text, "}", 1);
+        dt__text_append(text, "}", 1);
     }
-    return dt_text_add(text, "]}\n");
+    return dt__text_add(text, "]}\n");
 }

@@ -23,11 +23,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/load.h"
 #include "base/limits.h"
-#include "dtrain/report.h"
-#include "dtrain/state.h"
+#include "base/load.h"
 #include "predict/serve.h"
+#include "report/report.h"
+#include "state/state.h"
 
 #define SYMBOLS(X)                                                                                 \
     X(MHD_, add_response_header)                                                                   \
@@ -150,9 +150,9 @@ static dt_status version_load(const char *path, struct dt__version **out)
 {
     struct dt__version *version;
     char *found = NULL;
-    DT_TRY(dt_alloc(1, sizeof *version, "version", &version));
+    DT_TRY(dt__alloc(1, sizeof *version, "version", &version));
     /* Before it is read: what takes its place meanwhile is another one, which polling takes up. */
-    dt_status status = dt_model_find(path, true, &found, NULL);
+    dt_status status = dt__model_find(path, true, &found, NULL);
     if (!status) version->file = file_identify(found);
     dt_free(found);
     if (!status) status = dt_predictor_open(path, &version->predictor);
@@ -201,21 +201,21 @@ static void version_refuse(struct dt_server *server, struct dt__file_id file, dt
     const bool passes = status == DT_EIO || status == DT_EMEMORY;
     const bool again = is_same_file(file, server->refused);
     if (!again || strcmp(server->reason, dt_error_text()) != 0)
-        dt_warn("passed over: %s", dt_error_text());
+        dt__warn("passed over: %s", dt_error_text());
     snprintf(server->reason, sizeof server->reason, "%s", dt_error_text());
     server->refused = file;
     server->pause_secs = again ? fmin(2 * server->pause_secs, MOST_SECS) : 1;
-    if (passes) dt_debug("tried again in %g s", server->pause_secs);
-    server->retry_at = passes ? dt_clock_secs() + server->pause_secs : INFINITY;
+    if (passes) dt__debug("tried again in %g s", server->pause_secs);
+    server->retry_at = passes ? dt__clock_secs() + server->pause_secs : INFINITY;
 }
 
 static void version_take_up_newer(struct dt_server *server)
 {
     char *path;
     struct dt__version *newer, *older = server->version;
-    if (dt_model_find(server->model, true, &path, NULL)) return;
+    if (dt__model_find(server->model, true, &path, NULL)) return;
     const struct dt__file_id file = file_identify(path);
-    const bool rests = dt_clock_secs() < server->retry_at;
+    const bool rests = dt__clock_secs() < server->retry_at;
     const bool known =
         is_same_file(file, older->file) || (rests && is_same_file(file, server->refused));
     const dt_status status = known ? DT_OK : version_load(path, &newer);
@@ -225,8 +225,8 @@ static void version_take_up_newer(struct dt_server *server)
         pthread_mutex_lock(&server->lock);
         server->version = newer;
         pthread_mutex_unlock(&server->lock);
-        dt_info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
-                (unsigned long long)older->number, newer->predictor->path);
+        dt__info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
+                 (unsigned long long)older->number, newer->predictor->path);
         version_release(server, older);
     }
     dt_free(path);
@@ -238,17 +238,17 @@ static dt_status answer_ready(struct exchange *exchange, const struct dt__versio
                               struct dt_text *text)
 {
     (void)version;
-    return dt_text_add(text, "{\"name\":%s,\"ready\":true}\n", exchange->server->name.data);
+    return dt__text_add(text, "{\"name\":%s,\"ready\":true}\n", exchange->server->name.data);
 }
 
 static dt_status answer_status(struct exchange *exchange, const struct dt__version *version,
                                struct dt_text *text)
 {
     (void)exchange;
-    return dt_text_add(text,
-                       "{\"model_version_status\":[{\"version\":\"%llu\",\"state\":\"AVAILABLE\","
-                       "\"status\":{\"error_code\":\"OK\",\"error_message\":\"\"}}]}\n",
-                       (unsigned long long)version->number);
+    return dt__text_add(text,
+                        "{\"model_version_status\":[{\"version\":\"%llu\",\"state\":\"AVAILABLE\","
+                        "\"status\":{\"error_code\":\"OK\",\"error_message\":\"\"}}]}\n",
+                        (unsigned long long)version->number);
 }
 
 static dt_status answer_metadata(struct exchange *exchange, const struct dt__version *version,
@@ -266,23 +266,23 @@ static dt_status answer_metrics(struct exchange *exchange, const struct dt__vers
     pthread_mutex_lock(&server->lock);
     const struct counts counts = server->counts;
     pthread_mutex_unlock(&server->lock);
-    DT_TRY(dt_text_add(text, "# HELP dtrain_serve_requests_total Answers by HTTP status.\n"
-                             "# TYPE dtrain_serve_requests_total counter\n"));
+    DT_TRY(dt__text_add(text, "# HELP dtrain_serve_requests_total Answers by HTTP status.\n"
+                              "# TYPE dtrain_serve_requests_total counter\n"));
     for (int code = 0; code < 600; code++)
         if (counts.codes[code] || code == MHD_HTTP_OK)
-            DT_TRY(dt_text_add(text, "dtrain_serve_requests_total{code=\"%d\"} %llu\n", code,
-                               (unsigned long long)counts.codes[code]));
-    DT_TRY(dt_text_add(
+            DT_TRY(dt__text_add(text, "dtrain_serve_requests_total{code=\"%d\"} %llu\n", code,
+                                (unsigned long long)counts.codes[code]));
+    DT_TRY(dt__text_add(
         text, "# HELP dtrain_serve_latency_seconds From a prediction's headers to its answer.\n"
               "# TYPE dtrain_serve_latency_seconds histogram\n"));
     for (int i = 0; i <= BUCKETS; i++) {
         char bound[32] = "+Inf";
-        if (i < BUCKETS) (void)dt_real_text(BUCKET_SECS[i], bound);
+        if (i < BUCKETS) (void)dt__real_text(BUCKET_SECS[i], bound);
         count += counts.bucket[i];
-        DT_TRY(dt_text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
-                           (unsigned long long)count));
+        DT_TRY(dt__text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
+                            (unsigned long long)count));
     }
-    return dt_text_add(
+    return dt__text_add(
         text,
         "dtrain_serve_latency_seconds_sum %.9g\ndtrain_serve_latency_seconds_count %llu\n"
         "# HELP dtrain_serve_rows_total Rows predicted.\n"
@@ -302,7 +302,7 @@ static void exchange_free_body(struct exchange *exchange)
     pthread_mutex_lock(&exchange->server->lock);
     exchange->server->bodies_bytes -= exchange->body.capacity;
     pthread_mutex_unlock(&exchange->server->lock);
-    dt_text_free(&exchange->body);
+    dt__text_free(&exchange->body);
 }
 
 /* Counts so many bytes as the answer's. All together have as much room as bodies have; beyond it
@@ -340,14 +340,14 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
                               server->options.max_rows, &request));
     exchange_free_body(exchange);
     DT_GUARD(answer_reserve(exchange, request.rows * width * NUMBER_BYTES));
-    DT_GUARD(dt_alloc(request.rows * width, sizeof *out, "answers", &out));
-    DT_GUARD(dt_alloc(request.rows, sizeof *classes, "answers", &classes));
+    DT_GUARD(dt__alloc(request.rows * width, sizeof *out, "answers", &out));
+    DT_GUARD(dt__alloc(request.rows, sizeof *classes, "answers", &classes));
     for (size_t at = 0, count; at < request.rows; at += count) {
         count = request.rows - at < predictor->chunk ? request.rows - at : predictor->chunk;
         DT_GUARD(dt__batcher_answer(server->batcher, version, &request, at, count, out + at * width,
                                     classes + at));
         for (size_t r = at; r < at + count; r++)
-            if (dt_predictor_check(predictor, out + r * width))
+            if (dt__predictor_check(predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
     dt_free(request.words); /* the text may be large, too */
@@ -435,7 +435,7 @@ static const char *exchange_work(struct exchange *exchange, const struct dt__ver
     if (target.has_version && target.version != version->number)
         return "this version is not served";
     const dt_status status = route->answer ? route->answer(exchange, version, text)
-                                           : dt_text_add(text, "%s", route->constant);
+                                           : dt__text_add(text, "%s", route->constant);
     exchange->code = !status                ? MHD_HTTP_OK
                      : status == DT_EFORMAT ? MHD_HTTP_BAD_REQUEST
                      : status == DT_EMEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE
@@ -454,16 +454,16 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     const char *error = exchange_work(exchange, version, url, method, &text), *type;
     const struct route *route = exchange->route;
     if (error) {
-        dt_text_free(&text); /* which may be large */
-        dt_text_add(&text, "{\"error\":");
-        dt_json_add_string(&text, error);
-        dt_text_add(&text, "}\n");
+        dt__text_free(&text); /* which may be large */
+        dt__text_add(&text, "{\"error\":");
+        dt__json_add_string(&text, error);
+        dt__text_add(&text, "}\n");
     }
     if (!text.status)
         response = MHD.create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
     if (!response) goto done;
     text = (struct dt_text){0}; /* it is libmicrohttpd's */
-    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
+    if (exchange->connection) exchange->connection->waits_since = dt__clock_secs();
     type = !error && route->answer == answer_metrics ? "text/plain; version=0.0.4"
                                                      : "application/json";
     MHD.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -475,7 +475,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     result = MHD.queue_response(connection, exchange->code, response);
     MHD.destroy_response(response);
 done:
-    dt_text_free(&text);
+    dt__text_free(&text);
     version_release(exchange->server, version);
     return result;
 }
@@ -498,9 +498,9 @@ static bool exchange_grow_body(struct exchange *exchange, size_t length)
     pthread_mutex_unlock(&server->lock);
     if (!room) return false;
     *body = (struct dt_text){.capacity = wanted};
-    dt_status status = dt_alloc(wanted, 1, "request", &body->data);
-    if (!status) status = dt_text_append(body, old.data, old.length);
-    dt_text_free(&old);
+    dt_status status = dt__alloc(wanted, 1, "request", &body->data);
+    if (!status) status = dt__text_append(body, old.data, old.length);
+    dt__text_free(&old);
     return !status;
 }
 
@@ -514,7 +514,7 @@ static void exchange_take_body(struct exchange *exchange, const char *bytes, siz
     else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
         exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
     else
-        (void)dt_text_append(&exchange->body, bytes, size); /* there is room */
+        (void)dt__text_append(&exchange->body, bytes, size); /* there is room */
     if (exchange->refusal) exchange_free_body(exchange);
 }
 
@@ -532,10 +532,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                                                           MHD_HTTP_HEADER_CONTENT_ENCODING);
         const union MHD_ConnectionInfo *info =
             MHD.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-        if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return MHD_NO;
+        if (dt__alloc(1, sizeof *exchange, "request", &exchange)) return MHD_NO;
         *context = exchange;
         exchange->server = server;
-        exchange->began = dt_clock_secs();
+        exchange->began = dt__clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
         /* How long the connection was idle before is no time of this request's. */
         if (exchange->connection) exchange->connection->waits_since = exchange->began;
@@ -563,7 +563,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     (void)connection;
     (void)code;
     if (!exchange) return;
-    double secs = dt_clock_secs() - exchange->began;
+    double secs = dt__clock_secs() - exchange->began;
     int bucket = 0;
     while (bucket < BUCKETS && secs > BUCKET_SECS[bucket])
         bucket++;
@@ -575,7 +575,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         server->counts.bucket[bucket]++;
         server->counts.secs += secs;
     }
-    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
+    if (exchange->connection) exchange->connection->waits_since = dt__clock_secs();
     pthread_mutex_unlock(&server->lock);
     dt_free(exchange);
     *context = NULL;
@@ -598,7 +598,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     for (int i = 0;
          code == MHD_CONNECTION_NOTIFY_STARTED && info && i < server->options.connections; i++) {
         if (server->connections[i].fd >= 0) continue;
-        server->connections[i].waits_since = dt_clock_secs();
+        server->connections[i].waits_since = dt__clock_secs();
         server->connections[i].closed = false;
         server->connections[i].fd = info->connect_fd;
         *socket_context = &server->connections[i];
@@ -609,7 +609,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 
 static void connections_close_slow(struct dt_server *server)
 {
-    double now = dt_clock_secs();
+    double now = dt__clock_secs();
     pthread_mutex_lock(&server->lock);
     for (int i = 0; i < server->options.connections; i++) {
         struct connection *connection = &server->connections[i];
@@ -637,7 +637,7 @@ static void on_log(void *cls, const char *format, va_list args)
     (void)cls;
     vsnprintf(line, sizeof line, format, args);
     line[strcspn(line, "\n")] = '\0';
-    dt_debug("%s", line);
+    dt__debug("%s", line);
 }
 
 static dt_status server_listen(struct dt_server *server)
@@ -676,22 +676,25 @@ static dt_status server_listen(struct dt_server *server)
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out)
 {
+    struct dt_server_options read;
     struct dt_server *server;
     dt_status status;
     *out = NULL;
+    DT_TRY(dt__options_read(&read, sizeof read, options, "dt_server_options"));
+    options = &read;
     if (!options->host || !options->name || options->port < 0 || options->port > 65535 ||
         options->connections < 1 || options->max_rows < 1 || options->threads < 1 ||
         !(options->timeout_secs > 0))
         return dt_fail(DT_EUSAGE, "a server: expected a host, a name, a port from 0 to 65535, and "
                                   "connections, max_rows, threads and timeout_secs above 0");
     DT_TRY(dt__library_load(&library));
-    DT_TRY(dt_alloc(1, sizeof *server, "server", &server));
+    DT_TRY(dt__alloc(1, sizeof *server, "server", &server));
     server->options = *options;
     pthread_mutex_init(&server->lock, NULL);
-    DT_GUARD(dt_strdup(model, &server->model));
-    DT_GUARD(dt_json_add_string(&server->name, options->name));
-    DT_GUARD(dt_alloc((size_t)options->connections, sizeof *server->connections, "connections",
-                      &server->connections));
+    DT_GUARD(dt__strdup(model, &server->model));
+    DT_GUARD(dt__json_add_string(&server->name, options->name));
+    DT_GUARD(dt__alloc((size_t)options->connections, sizeof *server->connections, "connections",
+                       &server->connections));
     for (int i = 0; i < options->connections; i++)
         server->connections[i].fd = -1;
     DT_GUARD(version_load(model, &server->version));
@@ -717,10 +720,10 @@ void dt_server_stop(struct dt_server *server)
         server->stopping = true;
         int fd = MHD.quiesce_daemon(server->daemon);
         if (fd >= 0) shutdown(fd, SHUT_RDWR); /* else new clients wait in its queue to the end */
-        double until = dt_clock_secs() + server->options.timeout_secs;
-        while (server->active && dt_clock_secs() < until) {
+        double until = dt__clock_secs() + server->options.timeout_secs;
+        while (server->active && dt__clock_secs() < until) {
             connections_close_slow(server);
-            dt_sleep_secs(0.01);
+            dt__sleep_secs(0.01);
         }
         MHD.stop_daemon(server->daemon);
         if (fd >= 0) close(fd);
@@ -729,7 +732,7 @@ void dt_server_stop(struct dt_server *server)
     if (server->version) version_release(server, server->version);
     pthread_mutex_destroy(&server->lock);
     dt_free(server->connections);
-    dt_text_free(&server->name);
+    dt__text_free(&server->name);
     dt_free(server->model);
     dt_free(server);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "data/json_rows.h"
-#include "dtrain/predict.h"
+#include "predict/predict.h"
 
 /* Which file a model was loaded from: another one in its place, or one that was written again, is
  * another. The size tells half a file from the whole one, which may be written within one tick of

@@ -16,8 +16,8 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "dtrain/config.h"
-#include "dtrain/model.h"
+#include "config/config.h"
+#include "model/model.h"
 
 /* A run of another host that wrote nothing for so long is not believed to go on. */
 static const double SILENT_SECS = 60;
@@ -87,6 +87,11 @@ const char *dt_history_text(const struct dt_history *history, enum dt_record_kin
     return json_string_value(json_object_get(dt__history_record(history, kind, index), key));
 }
 
+const char *dt_history_status(const struct dt_history *history)
+{
+    return history->status;
+}
+
 size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind)
 {
     return history->records[kind].count;
@@ -147,7 +152,7 @@ static void find_best(struct dt_history *history)
     if (!metric && option && strcmp(option, "auto") != 0) metric = option;
     if (!metric && json_object_get(first, "accuracy")) metric = "accuracy";
     history->metric = metric ? metric : json_object_get(first, "rmse") ? "rmse" : "loss";
-    history->more_is_better = dt_metric_rises(history->metric);
+    history->more_is_better = dt__metric_rises(history->metric);
     history->has_best = false;
     for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
         take_if_best(history, i);
@@ -171,7 +176,7 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
     const bool by_step = kind >= DT_RECORD_TRAIN && kind <= DT_RECORD_FINAL;
     size_t at = records->count;
     dt_status status =
-        dt_grow(&records->items, &records->capacity, records->count + 1, sizeof item, "records");
+        dt__grow(&records->items, &records->capacity, records->count + 1, sizeof item, "records");
     for (int i = 0; i < NUMBERS && kind == DT_RECORD_TRAIN; i++)
         item.number[i] = real_of(record, NUMBER_KEYS[i]);
     if (status || kind == DT_RECORD_TRAIN) json_decref(record);
@@ -244,7 +249,7 @@ static uint32_t head_checksum(const struct dt_history *history, int fd, const ch
 {
     char head[4096];
     const size_t length = history->read < sizeof head ? (size_t)history->read : sizeof head;
-    return dt_fd_read(fd, path, head, length, 0) ? 0 : dt_crc32c(0, head, length);
+    return dt__fd_read(fd, path, head, length, 0) ? 0 : dt__crc32c(0, head, length);
 }
 
 /* Takes in the whole lines of a stretch of the file, the next one. */
@@ -270,8 +275,8 @@ static dt_status read_lines(struct dt_history *history, int fd, const char *path
     while (history->read < size) {
         const uint64_t before = history->read, rest = size - before;
         const size_t length = rest < wanted ? (size_t)rest : wanted;
-        DT_GUARD(dt_grow(&text, &room, length, 1, "records"));
-        DT_GUARD(dt_fd_read(fd, path, text, length, before));
+        DT_GUARD(dt__grow(&text, &room, length, 1, "records"));
+        DT_GUARD(dt__fd_read(fd, path, text, length, before));
         DT_GUARD(add_lines(history, text, length));
         if (history->read > before) continue;
         if (length == rest) break;
@@ -291,8 +296,8 @@ static dt_status read_records(struct dt_history *history)
     int fd;
     uint64_t size;
     struct stat info;
-    DT_TRY(dt_format(&path, "%s/metrics.jsonl", history->dir));
-    dt_status status = dt_file_open(path, &fd, &size);
+    DT_TRY(dt__format(&path, "%s/metrics.jsonl", history->dir));
+    dt_status status = dt__file_open(path, &fd, &size);
     if (!status) {
         const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file &&
                           size >= history->read &&
@@ -315,11 +320,11 @@ static char *small_file_read(const struct dt_history *history, const char *name)
     char *path, *text = NULL;
     int fd;
     uint64_t size;
-    if (dt_format(&path, "%s/%s", history->dir, name)) return NULL;
-    if (!dt_file_open(path, &fd, &size)) {
+    if (dt__format(&path, "%s/%s", history->dir, name)) return NULL;
+    if (!dt__file_open(path, &fd, &size)) {
         const size_t length = size <= MOST_BYTES ? (size_t)size : 0;
-        if (length) (void)dt_alloc(length + 1, 1, name, &text);
-        if (text && dt_fd_read(fd, path, text, length, 0)) *text = '\0';
+        if (length) (void)dt__alloc(length + 1, 1, name, &text);
+        if (text && dt__fd_read(fd, path, text, length, 0)) *text = '\0';
         close(fd);
     }
     dt_free(path);
@@ -437,9 +442,9 @@ dt_status dt_history_read(const char *run_dir, struct dt_history **out)
     size_t length = strlen(run_dir);
     while (length > 1 && run_dir[length - 1] == '/')
         length--;
-    DT_TRY(dt_alloc(1, sizeof *history, "history", &history));
+    DT_TRY(dt__alloc(1, sizeof *history, "history", &history));
     *history = (struct dt_history){.metric = "loss"};
-    DT_GUARD(dt_format(&history->dir, "%.*s", (int)length, run_dir));
+    DT_GUARD(dt__format(&history->dir, "%.*s", (int)length, run_dir));
     const char *slash = strrchr(history->dir, '/');
     history->name = slash && slash[1] ? slash + 1 : history->dir;
     DT_GUARD(dt_history_update(history));
@@ -460,7 +465,7 @@ void dt_history_free(struct dt_history *history)
     dt_free(history);
 }
 
-bool dt_history_has_ended(const char *run_dir, uint64_t step)
+bool dt__history_has_ended(const char *run_dir, uint64_t step)
 {
     struct dt_history *history;
     if (dt_history_read(run_dir, &history)) return false;

@@ -3,14 +3,14 @@
  *
  * Every < in it is escaped, so that no name in a run can end the script that it stands in, or keep
  * it from ending (<!--<script>); the page makes text of names, never markup. */
-#include "dtrain/page.h"
+#include "report/page.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/embed.h"
 #include "report/history.h"
-#include "report/report.h"
+#include "report/internal.h"
 
 DT__EMBED(dt__page_template, "src/report/page.html");
 
@@ -96,12 +96,12 @@ static json_t *run_of(const struct dt_page_run *run)
 static int page_add(const char *bytes, size_t length, void *page)
 {
     for (size_t i = 0; i < length; i++)
-        if (bytes[i] == '<' ? dt_text_add(page, "\\u003c") : dt_text_append(page, &bytes[i], 1))
+        if (bytes[i] == '<' ? dt__text_add(page, "\\u003c") : dt__text_append(page, &bytes[i], 1))
             return -1;
     return 0;
 }
 
-dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t count)
+dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count)
 {
     const char *middle = strstr(dt__page_template, MARK), *rest = middle + strlen(MARK);
     struct dt_text page = {0};
@@ -111,14 +111,14 @@ dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t
     for (size_t i = 0; i < count; i++)
         whole &= json_array_append_new(list, run_of(&runs[i])) == 0;
     json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
-                             (json_int_t)dt_clock_unix());
-    DT_GUARD(dt_text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
+                             (json_int_t)dt__clock_unix());
+    DT_GUARD(dt__text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
     if (!whole || !data || json_dump_callback(data, page_add, &page, JSON_COMPACT))
         DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for the page"));
-    DT_GUARD(dt_text_append(&page, rest, strlen(rest)));
-    status = dt_file_write(path, page.data, page.length, NULL, NULL);
+    DT_GUARD(dt__text_append(&page, rest, strlen(rest)));
+    status = dt__file_write(path, page.data, page.length, NULL, NULL);
 done:
     json_decref(data);
-    dt_text_free(&page);
+    dt__text_free(&page);
     return status;
 }

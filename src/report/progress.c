@@ -9,19 +9,19 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "report/report.h"
+#include "report/internal.h"
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
 static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* least time between two lines */
 
-void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
+void dt__progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
 {
     char line[1024]; /* of what the format can come to */
-    double now = dt_clock_secs();
+    double now = dt__clock_secs();
     double wait = report->terminal ? TERMINAL_SECS : PLAIN_SECS;
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
-    if ((!due && !force) || dt_log_get_level() < DT_LOG_INFO) return;
+    if ((!due && !force) || dt__log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
     /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
     char total[32] = "", left[32] = "time left unknown",
@@ -40,18 +40,18 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
              (unsigned long long)progress->step, total, progress->epoch, progress->loss,
              progress->best, speed);
     if (report->terminal)
-        dt_log_progress(line);
+        dt__log_progress(line);
     else
-        dt_info("%s", line);
+        dt__info("%s", line);
 }
 
 /* ---- status.json ---------------------------------------------------------------------------- */
 
 static const double STATUS_SECS = 2;
 
-bool dt_run_status_due(struct dt_report *report)
+bool dt__run_status_due(struct dt_report *report)
 {
-    double now = dt_clock_secs();
+    double now = dt__clock_secs();
     if (now - report->status_at < STATUS_SECS) return false;
     report->status_at = now;
     return true;
@@ -64,39 +64,39 @@ static dt_status format_status(struct dt_report *report, const struct dt_progres
     struct dt_text *text = &report->status_text;
     char host[65] = "";
     gethostname(host, sizeof host - 1);
-    dt_text_clear(text);
-    dt_json_begin(json);
-    dt_json_int(json, "time_unix", dt_clock_unix());
-    dt_json_text(json, "host", host);
-    dt_json_int(json, "pid", getpid());
-    dt_json_int(json, "step", (int64_t)progress->step);
-    dt_json_int(json, "last_step", (int64_t)progress->last_step);
-    dt_json_real(json, "epoch", progress->epoch);
-    dt_json_real(json, "loss", progress->loss);
-    dt_json_real(json, "lr", progress->lr);
-    dt_json_real(json, "samples_per_sec", progress->samples_per_sec);
-    dt_json_real(json, "wall_secs", progress->wall_secs);
-    dt_json_real(json, "secs_left", progress->secs_left);
-    DT_TRY(dt_json_end(json));
+    dt__text_clear(text);
+    dt__json_start(json);
+    dt__json_int(json, "time_unix", dt__clock_unix());
+    dt__json_text(json, "host", host);
+    dt__json_int(json, "pid", getpid());
+    dt__json_int(json, "step", (int64_t)progress->step);
+    dt__json_int(json, "last_step", (int64_t)progress->last_step);
+    dt__json_real(json, "epoch", progress->epoch);
+    dt__json_real(json, "loss", progress->loss);
+    dt__json_real(json, "lr", progress->lr);
+    dt__json_real(json, "samples_per_sec", progress->samples_per_sec);
+    dt__json_real(json, "wall_secs", progress->wall_secs);
+    dt__json_real(json, "secs_left", progress->secs_left);
+    DT_TRY(dt__json_end(json));
     json->text.data[json->text.length - 1] = '\0'; /* the ranks go before the closing brace */
-    dt_text_add(text, "%s,\"ranks\":[\n", json->text.data);
+    dt__text_add(text, "%s,\"ranks\":[\n", json->text.data);
     for (const struct dt_rank_status *rank = ranks; rank < ranks + nranks; rank++) {
-        dt_json_begin(json);
-        dt_json_int(json, "rank", rank->rank);
-        dt_json_text(json, "host", rank->host);
-        dt_json_text(json, "role", rank->role);
+        dt__json_start(json);
+        dt__json_int(json, "rank", rank->rank);
+        dt__json_text(json, "host", rank->host);
+        dt__json_text(json, "role", rank->role);
         if (rank->known) {
-            dt_json_text(json, "phase", rank->phase);
-            if (*rank->wait) dt_json_text(json, "waits_for", rank->wait);
-            dt_json_int(json, "step", (int64_t)rank->step);
-            dt_json_real(json, "idle_secs", rank->idle_secs);
-            dt_json_real(json, "wait_share", rank->wait_share);
-            dt_json_real(json, "samples_per_sec", rank->samples_per_sec);
+            dt__json_text(json, "phase", rank->phase);
+            if (*rank->wait) dt__json_text(json, "waits_for", rank->wait);
+            dt__json_int(json, "step", (int64_t)rank->step);
+            dt__json_real(json, "idle_secs", rank->idle_secs);
+            dt__json_real(json, "wait_share", rank->wait_share);
+            dt__json_real(json, "samples_per_sec", rank->samples_per_sec);
         }
-        DT_TRY(dt_json_end(json));
-        dt_text_add(text, "%s%s", rank->rank ? ",\n" : "", json->text.data);
+        DT_TRY(dt__json_end(json));
+        dt__text_add(text, "%s%s", rank->rank ? ",\n" : "", json->text.data);
     }
-    return dt_text_add(text, "]}\n");
+    return dt__text_add(text, "]}\n");
 }
 
 dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path)
@@ -112,21 +112,21 @@ dt_status dt__report_place(const struct dt_text *text, const char *made, const c
     return status;
 }
 
-void dt_run_status_write(struct dt_report *report, const struct dt_progress *progress, int nranks,
-                         const struct dt_rank_status *ranks)
+void dt__run_status_write(struct dt_report *report, const struct dt_progress *progress, int nranks,
+                          const struct dt_rank_status *ranks)
 {
     if (report->status_fails) return;
     if (format_status(report, progress, nranks, ranks) ||
         dt__report_place(&report->status_text, report->status_made, report->status_path)) {
         report->status_fails = true;
-        dt_warn("%s; dtrain top sees the records alone", dt_error_text());
+        dt__warn("%s; dtrain top sees the records alone", dt_error_text());
     }
 }
 
 void dt__run_status_remove(struct dt_report *report)
 {
-    dt_json_free(&report->status_json);
-    dt_text_free(&report->status_text);
+    dt__json_free(&report->status_json);
+    dt__text_free(&report->status_text);
     if (report->status_path) unlink(report->status_path);
     if (report->status_made) unlink(report->status_made);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/report.h"
+#include "report/internal.h"
 
 struct gauge {
     char name[96];
@@ -21,7 +21,7 @@ struct dt__prometheus {
     double running;
 };
 
-dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir)
+dt_status dt__report_prometheus(struct dt_report *report, const char *path, const char *run_dir)
 {
     struct dt__prometheus *prometheus;
     size_t length = strlen(path);
@@ -30,23 +30,23 @@ dt_status dt_report_prometheus(struct dt_report *report, const char *path, const
                        "report.prometheus=%s: the collector takes names that end in "
                        ".prom",
                        path);
-    DT_TRY(dt_alloc(1, sizeof *prometheus, "a file of gauges", &prometheus));
+    DT_TRY(dt__alloc(1, sizeof *prometheus, "a file of gauges", &prometheus));
     prometheus->running = 1;
-    dt_status status = dt_strdup(path, &prometheus->path);
-    if (!status) status = dt_format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
+    dt_status status = dt__strdup(path, &prometheus->path);
+    if (!status) status = dt__format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
     /* The run directory as a label's value, which is UTF-8: \, " and newline are escaped. */
     struct dt_text label = {0};
     json_t *text = dt__json_string(run_dir);
     if (!text && !status) status = dt_fail(DT_EMEMORY, "out of memory for a file of gauges");
-    dt_text_append(&label, "", 0);
+    dt__text_append(&label, "", 0);
     for (const char *at = json_string_value(text); at && *at; at++) {
         if (*at == '\n')
-            dt_text_add(&label, "\\n");
+            dt__text_add(&label, "\\n");
         else
-            dt_text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
+            dt__text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
     }
     json_decref(text);
-    const dt_status labelled = dt_text_end(&label, &prometheus->run);
+    const dt_status labelled = dt__text_end(&label, &prometheus->run);
     if (!status) status = labelled;
     if (status)
         dt__prometheus_free(prometheus);
@@ -89,8 +89,8 @@ static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, 
     while (i < prometheus->count && strcmp(prometheus->gauges[i].name, name))
         i++;
     if (i == prometheus->count) {
-        DT_TRY(dt_grow(&prometheus->gauges, &prometheus->capacity, i + 1,
-                       sizeof *prometheus->gauges, "a file of gauges"));
+        DT_TRY(dt__grow(&prometheus->gauges, &prometheus->capacity, i + 1,
+                        sizeof *prometheus->gauges, "a file of gauges"));
         memcpy(prometheus->gauges[i].name, name, sizeof name);
         prometheus->count++;
     }
@@ -104,9 +104,9 @@ static void add_gauge(struct dt_text *text, const struct dt__prometheus *prometh
     char number[DT_REAL_TEXT];
     const char *written = isnan(value)   ? "NaN"
                           : isinf(value) ? value > 0 ? "+Inf" : "-Inf"
-                                         : dt_real_text(value, number);
-    dt_text_add(text, "# HELP %s %s\n# TYPE %s gauge\n%s{run=\"%s\"} %s\n", name, help, name, name,
-                prometheus->run, written);
+                                         : dt__real_text(value, number);
+    dt__text_add(text, "# HELP %s %s\n# TYPE %s gauge\n%s{run=\"%s\"} %s\n", name, help, name, name,
+                 prometheus->run, written);
 }
 
 static dt_status write_gauges(const struct dt__prometheus *prometheus)
@@ -115,12 +115,12 @@ static dt_status write_gauges(const struct dt__prometheus *prometheus)
     add_gauge(&text, prometheus, "dtrain_running", "Whether the run goes on (1) or has ended (0).",
               prometheus->running);
     add_gauge(&text, prometheus, "dtrain_last_record_timestamp_seconds",
-              "When the run wrote its last record.", (double)dt_clock_unix());
+              "When the run wrote its last record.", (double)dt__clock_unix());
     for (size_t i = 0; i < prometheus->count; i++)
         add_gauge(&text, prometheus, prometheus->gauges[i].name,
                   "The newest value in the run's records.", prometheus->gauges[i].value);
     const dt_status status = dt__report_place(&text, prometheus->made, prometheus->path);
-    dt_text_free(&text);
+    dt__text_free(&text);
     return status;
 }
 
@@ -145,5 +145,5 @@ void dt__prometheus_end(struct dt__prometheus *prometheus)
 {
     if (!prometheus || prometheus->running == 0) return;
     prometheus->running = 0;
-    if (write_gauges(prometheus)) dt_warn("%s", dt_error_text());
+    if (write_gauges(prometheus)) dt__warn("%s", dt_error_text());
 }

@@ -2,7 +2,7 @@
  * Source: https://protobuf.dev/programming-guides/encoding */
 #include <string.h>
 
-#include "report/report.h"
+#include "report/internal.h"
 
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
@@ -16,7 +16,7 @@ static void put_varint(struct dt__message *message, uint64_t value)
         if (value) bytes[n] |= 128;
         n++;
     } while (value);
-    dt_text_append(&message->text, bytes, n);
+    dt__text_append(&message->text, bytes, n);
 }
 
 static void put_key(struct dt__message *message, int field, enum wire wire)
@@ -33,14 +33,14 @@ void dt__message_int(struct dt__message *message, int field, int64_t value)
 void dt__message_fixed(struct dt__message *message, int field, const void *value, size_t size)
 {
     put_key(message, field, size == 8 ? FIXED64 : FIXED32);
-    dt_text_append(&message->text, value, size);
+    dt__text_append(&message->text, value, size);
 }
 
 void dt__message_bytes(struct dt__message *message, int field, const void *bytes, size_t length)
 {
     put_key(message, field, BYTES);
     put_varint(message, length);
-    dt_text_append(&message->text, bytes, length);
+    dt__text_append(&message->text, bytes, length);
 }
 
 void dt__message_text(struct dt__message *message, int field, const char *text)
@@ -52,5 +52,5 @@ void dt__message_add(struct dt__message *message, int field, struct dt__message 
 {
     if (!message->text.status) message->text.status = inner->text.status;
     dt__message_bytes(message, field, inner->text.data, inner->text.length);
-    dt_text_free(&inner->text);
+    dt__text_free(&inner->text);
 }

@@ -10,7 +10,7 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "report/report.h"
+#include "report/internal.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -41,33 +41,33 @@ static dt_status open_records(struct dt_report *report)
     return DT_OK;
 }
 
-dt_status dt_report_append(const char *run_dir, const char *line)
+dt_status dt__report_append(const char *run_dir, const char *line)
 {
     struct dt_report report = {.fd = -1};
-    DT_TRY(dt_format(&report.path, "%s/metrics.jsonl", run_dir));
+    DT_TRY(dt__format(&report.path, "%s/metrics.jsonl", run_dir));
     dt_status status = DT_OK;
-    if (dt_path_exists(report.path)) {
+    if (dt__path_exists(report.path)) {
         status = open_records(&report);
-        if (!status) status = dt_fd_write(report.fd, report.path, line, strlen(line));
+        if (!status) status = dt__fd_write(report.fd, report.path, line, strlen(line));
         if (report.fd >= 0) close(report.fd);
     }
     dt_free(report.path);
     return status;
 }
 
-dt_status dt_report_open(const char *run_dir, struct dt_report **out)
+dt_status dt__report_open(const char *run_dir, struct dt_report **out)
 {
     struct dt_report *report;
-    DT_TRY(dt_alloc(1, sizeof *report, "report", &report));
+    DT_TRY(dt__alloc(1, sizeof *report, "report", &report));
     *report = (struct dt_report){.fd = -1, .shown_at = -1};
-    report->terminal = dt_log_is_terminal();
-    dt_status status = dt_format(&report->path, "%s/metrics.jsonl", run_dir);
-    if (!status) status = dt_format(&report->status_path, "%s/status.json", run_dir);
-    if (!status) status = dt_format(&report->status_made, "%s/.status.json.tmp", run_dir);
+    report->terminal = dt__log_is_terminal();
+    dt_status status = dt__format(&report->path, "%s/metrics.jsonl", run_dir);
+    if (!status) status = dt__format(&report->status_path, "%s/status.json", run_dir);
+    if (!status) status = dt__format(&report->status_made, "%s/.status.json.tmp", run_dir);
     if (!status) status = open_records(report);
-    report->status_at = dt_clock_secs();
+    report->status_at = dt__clock_secs();
     if (status)
-        dt_report_close(report);
+        dt__report_close(report);
     else
         *out = report;
     return status;
@@ -83,7 +83,7 @@ static dt_status copy_records(const struct dt_report *report, int from, int to)
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return dt__fail_errno(report->path, "cannot read");
         if (got == 0) return DT_OK;
-        DT_TRY(dt_fd_write(to, report->path, block, (size_t)got));
+        DT_TRY(dt__fd_write(to, report->path, block, (size_t)got));
         at += got;
     }
 }
@@ -102,9 +102,9 @@ static dt_status report_stay_in_place(struct dt_report *report)
     if (!status && deleted) status = copy_records(report, before, report->fd);
     close(before);
     if (!status)
-        dt_warn("%s: %s", report->path,
-                deleted ? "was deleted during the run: put back"
-                        : "is another file now: the records go on there");
+        dt__warn("%s: %s", report->path,
+                 deleted ? "was deleted during the run: put back"
+                         : "is another file now: the records go on there");
     return status;
 }
 
@@ -120,21 +120,21 @@ static dt_status write_waiting(struct dt_report *report)
         written = write(report->fd, lines->data, lines->length);
     while (written < 0 && errno == EINTR);
     if (written == (ssize_t)lines->length) {
-        dt_text_clear(lines);
+        dt__text_clear(lines);
         return DT_OK;
     }
     if (written >= 0) errno = ENOSPC;
     dt_status status = dt__fail_errno(report->path, "cannot write");
     if (ftruncate(report->fd, before))
-        dt_warn("%s: cannot remove an incomplete last line", report->path);
+        dt__warn("%s: cannot remove an incomplete last line", report->path);
     return status;
 }
 
-dt_status dt_report_close(struct dt_report *report)
+dt_status dt__report_close(struct dt_report *report)
 {
     if (!report) return DT_OK;
     dt_status status = DT_OK;
-    dt_log_progress(NULL);
+    dt__log_progress(NULL);
     dt__prometheus_end(report->prometheus);
     if (report->fd >= 0) status = report_stay_in_place(report);
     if (!status && report->waiting.length > 0) status = write_waiting(report);
@@ -142,8 +142,8 @@ dt_status dt_report_close(struct dt_report *report)
         status = dt__fail_errno(report->path, "cannot sync");
     if (report->fd >= 0 && close(report->fd) && !status)
         status = dt__fail_errno(report->path, "cannot close");
-    dt_json_free(&report->record);
-    dt_text_free(&report->waiting);
+    dt__json_free(&report->record);
+    dt__text_free(&report->waiting);
     dt__run_status_remove(report);
     dt__tensorboard_close(report->tensorboard);
     dt__prometheus_free(report->prometheus);
@@ -156,24 +156,25 @@ dt_status dt_report_close(struct dt_report *report)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values)
+void dt__json_metrics(struct dt_json *json, const struct dt_metric_values *values)
 {
     const char *name;
     double value;
-    dt_json_int(json, "rows", (int64_t)values->rows);
-    for (int i = 0; dt_metric_at(i, values, &name, &value); i++) {
-        if (!isnan(value) || i == 0) dt_json_real(json, name, value); /* the loss, whatever it is */
+    dt__json_int(json, "rows", (int64_t)values->rows);
+    for (int i = 0; dt__metric_at(i, values, &name, &value); i++) {
+        if (!isnan(value) || i == 0)
+            dt__json_real(json, name, value); /* the loss, whatever it is */
     }
 }
 
-struct dt_json *dt_record_begin(struct dt_report *report, const char *kind)
+struct dt_json *dt__record_begin(struct dt_report *report, const char *kind)
 {
-    dt_json_begin(&report->record);
-    dt_json_text(&report->record, "kind", kind);
+    dt__json_start(&report->record);
+    dt__json_text(&report->record, "kind", kind);
     return &report->record;
 }
 
-void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg)
+void dt__report_listen(struct dt_report *report, dt_record_fn *record, void *arg)
 {
     report->listener = record;
     report->listener_arg = arg;
@@ -188,12 +189,12 @@ static void record_show(struct dt_report *report, const char *line)
     struct dt__shown shown = {kind, (uint64_t)json_integer_value(json_object_get(record, "step")),
                               record};
     if (kind && report->tensorboard && dt__tensorboard_record(report->tensorboard, &shown)) {
-        dt_warn("%s; no more is written there", dt_error_text());
+        dt__warn("%s; no more is written there", dt_error_text());
         dt__tensorboard_close(report->tensorboard);
         report->tensorboard = NULL;
     }
     if (kind && report->prometheus && dt__prometheus_record(report->prometheus, &shown)) {
-        dt_warn("%s; no more is written there", dt_error_text());
+        dt__warn("%s; no more is written there", dt_error_text());
         dt__prometheus_free(report->prometheus);
         report->prometheus = NULL;
     }
@@ -208,28 +209,28 @@ static const size_t MOST_WAITING = (size_t)16 << 20;
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {
     const bool waited = report->waiting.length > 0;
-    DT_TRY(dt_text_append(line, "\n", 1));
+    DT_TRY(dt__text_append(line, "\n", 1));
     DT_TRY(report_stay_in_place(report));
-    DT_TRY(dt_text_append(&report->waiting, line->data, line->length));
+    DT_TRY(dt__text_append(&report->waiting, line->data, line->length));
     const dt_status status = write_waiting(report);
     if (status && report->waiting.length > MOST_WAITING) return status;
-    if (status && !waited) dt_warn("%s; tried again with the next record", dt_error_text());
+    if (status && !waited) dt__warn("%s; tried again with the next record", dt_error_text());
     line->data[line->length - 1] = 0;
     if (report->tensorboard || report->prometheus) record_show(report, line->data);
     if (report->listener) report->listener(report->listener_arg, line->data);
     return DT_OK;
 }
 
-dt_status dt_record_end(struct dt_report *report)
+dt_status dt__record_end(struct dt_report *report)
 {
-    DT_TRY(dt_json_end(&report->record));
+    DT_TRY(dt__json_end(&report->record));
     return put_line(report, &report->record.text);
 }
 
-dt_status dt_record_line(struct dt_report *report, const char *json)
+dt_status dt__record_line(struct dt_report *report, const char *json)
 {
     struct dt_text *line = &report->record.text;
-    dt_text_clear(line);
-    dt_text_append(line, json, strlen(json));
+    dt__text_clear(line);
+    dt__text_append(line, json, strlen(json));
     return put_line(report, line);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "report/report.h"
+#include "report/internal.h"
 
 struct dt__tensorboard {
     char *path;
@@ -25,7 +25,7 @@ struct dt__tensorboard {
 
 static uint32_t masked_crc(const void *bytes, size_t length)
 {
-    uint32_t crc = dt_crc32c(0, bytes, length);
+    uint32_t crc = dt__crc32c(0, bytes, length);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
@@ -35,37 +35,37 @@ static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int f
 {
     struct dt__message event = {0};
     struct dt_text *text = &board->text;
-    const double now = (double)dt_clock_unix();
+    const double now = (double)dt__clock_unix();
     dt__message_fixed(&event, 1, &now, sizeof now);
     dt__message_int(&event, 2, (int64_t)step);
     dt__message_bytes(&event, field, bytes, length);
     const uint64_t size = event.text.length;
     const uint32_t size_crc = masked_crc(&size, sizeof size);
     const uint32_t crc = masked_crc(event.text.data, event.text.length);
-    dt_text_clear(text);
+    dt__text_clear(text);
     text->status = event.text.status;
-    dt_text_append(text, &size, sizeof size);
-    dt_text_append(text, &size_crc, sizeof size_crc);
-    dt_text_append(text, event.text.data, event.text.length);
-    dt_status status = dt_text_append(text, &crc, sizeof crc);
-    if (!status) status = dt_fd_write(board->fd, board->path, text->data, text->length);
-    dt_text_free(&event.text);
+    dt__text_append(text, &size, sizeof size);
+    dt__text_append(text, &size_crc, sizeof size_crc);
+    dt__text_append(text, event.text.data, event.text.length);
+    dt_status status = dt__text_append(text, &crc, sizeof crc);
+    if (!status) status = dt__fd_write(board->fd, board->path, text->data, text->length);
+    dt__text_free(&event.text);
     return status;
 }
 
-dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
+dt_status dt__report_tensorboard(struct dt_report *report, const char *run_dir)
 {
     static const char version[] = "brain.Event:2";
     char *dir = NULL, host[65] = "";
     struct dt__tensorboard *board;
     gethostname(host, sizeof host - 1);
-    DT_TRY(dt_alloc(1, sizeof *board, "event file", &board));
+    DT_TRY(dt__alloc(1, sizeof *board, "event file", &board));
     board->fd = -1;
-    dt_status status = dt_format(&dir, "%s/tensorboard", run_dir);
-    if (!status) status = dt_dir_make(dir);
+    dt_status status = dt__format(&dir, "%s/tensorboard", run_dir);
+    if (!status) status = dt__dir_make(dir);
     if (!status)
-        status = dt_format(&board->path, "%s/events.out.tfevents.%010lld.%s.%d", dir,
-                           (long long)dt_clock_unix(), host, (int)getpid());
+        status = dt__format(&board->path, "%s/events.out.tfevents.%010lld.%s.%d", dir,
+                            (long long)dt__clock_unix(), host, (int)getpid());
     dt_free(dir);
     if (!status) {
         board->fd = open(board->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -83,7 +83,7 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
 {
     if (!board) return;
     if (board->fd >= 0) close(board->fd);
-    dt_text_free(&board->text);
+    dt__text_free(&board->text);
     dt_free(board->path);
     dt_free(board);
 }
@@ -101,7 +101,7 @@ dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt_
     if (!board->begun) {
         dt__message_int(&started, 1, 1);
         status = write_field(board, shown->step, 7, started.text.data, started.text.length);
-        dt_text_free(&started.text);
+        dt__text_free(&started.text);
     }
     board->begun = true;
     if (strcmp(shown->kind, "train") && strcmp(shown->kind, "eval") && strcmp(shown->kind, "final"))
@@ -119,6 +119,6 @@ dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt_
     if (!status) status = summary.text.status;
     if (!status)
         status = write_field(board, shown->step, 5, summary.text.data, summary.text.length);
-    dt_text_free(&summary.text);
+    dt__text_free(&summary.text);
     return status;
 }

@@ -7,7 +7,7 @@
  * Source: "Trace Event Format", Chromium project. */
 #include <string.h>
 
-#include "report/report.h"
+#include "report/internal.h"
 
 enum { EVENTS = 16384 };
 
@@ -38,24 +38,24 @@ static const char *const PHASE_WORDS[] = {
     [DT_PHASE_EVALUATE] = "evaluate", [DT_PHASE_SAVE] = "save",
     [DT_PHASE_LOAD] = "load"};
 
-dt_status dt_trace_create(const char *name, struct dt_trace **out)
+dt_status dt__trace_create(const char *name, struct dt_trace **out)
 {
-    DT_TRY(dt_alloc(1, sizeof **out, "a trace", out));
+    DT_TRY(dt__alloc(1, sizeof **out, "a trace", out));
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
-    (*out)->made = dt_clock_secs();
+    (*out)->made = dt__clock_secs();
     return DT_OK;
 }
 
-void dt_trace_destroy(struct dt_trace *trace)
+void dt__trace_destroy(struct dt_trace *trace)
 {
     dt_free(trace);
 }
 
-void dt_trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
+void dt__trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
 {
     if (!trace) return;
     struct event *open = &trace->open, *last;
-    double now = dt_clock_secs() - trace->made;
+    double now = dt__clock_secs() - trace->made;
     if ((int)phase == open->phase && step == open->step) return;
     if (now - open->start >= LEAST_SECS) {
         open->secs = (float)(now - open->start);
@@ -74,9 +74,9 @@ void dt_trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
     }
 }
 
-const void *dt_trace_bytes(struct dt_trace *trace, size_t *out_length)
+const void *dt__trace_bytes(struct dt_trace *trace, size_t *out_length)
 {
-    dt_trace_phase(trace, DT_PHASE_IDLE, UINT64_MAX); /* ends what is open */
+    dt__trace_phase(trace, DT_PHASE_IDLE, UINT64_MAX); /* ends what is open */
     *out_length = sizeof *trace;
     return trace;
 }
@@ -94,21 +94,21 @@ static void add_rank(struct writing *writing, int rank)
 {
     const struct dt_trace *trace = &writing->traces[rank];
     struct dt_text *text = &writing->text;
-    dt_text_add(text,
-                "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
-                "\"args\":{\"name\":",
-                rank ? ",\n" : "", rank);
-    dt_json_add_string(text, trace->name);
-    dt_text_add(text, "}}");
+    dt__text_add(text,
+                 "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
+                 "\"args\":{\"name\":",
+                 rank ? ",\n" : "", rank);
+    dt__json_add_string(text, trace->name);
+    dt__text_add(text, "}}");
     uint64_t kept = trace->count < EVENTS ? trace->count : EVENTS;
     for (uint64_t i = trace->count - kept; i < trace->count && !text->status; i++) {
         const struct event *event = &trace->events[i % EVENTS];
         if (event->phase == DT_PHASE_IDLE) continue;
-        dt_text_add(text,
-                    ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.1f,"
-                    "\"dur\":%.1f,\"args\":{\"step\":%llu}}",
-                    PHASE_WORDS[event->phase], rank, event->start * 1e6, (double)event->secs * 1e6,
-                    (unsigned long long)event->step);
+        dt__text_add(text,
+                     ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.1f,"
+                     "\"dur\":%.1f,\"args\":{\"step\":%llu}}",
+                     PHASE_WORDS[event->phase], rank, event->start * 1e6, (double)event->secs * 1e6,
+                     (unsigned long long)event->step);
     }
 }
 
@@ -116,8 +116,8 @@ static dt_status flush(struct writing *writing)
 {
     struct dt_text *text = &writing->text;
     DT_TRY(text->status);
-    DT_TRY(dt_fd_write(writing->fd, writing->path, text->data, text->length));
-    dt_text_clear(text);
+    DT_TRY(dt__fd_write(writing->fd, writing->path, text->data, text->length));
+    dt__text_clear(text);
     return DT_OK;
 }
 
@@ -126,19 +126,19 @@ static dt_status fill_trace(int fd, const char *path, void *arg)
     struct writing *writing = arg;
     writing->fd = fd;
     writing->path = path;
-    dt_text_add(&writing->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    dt__text_add(&writing->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     for (int rank = 0; rank < writing->ranks; rank++) {
         add_rank(writing, rank);
         DT_TRY(flush(writing));
     }
-    dt_text_add(&writing->text, "\n]}\n");
+    dt__text_add(&writing->text, "\n]}\n");
     return flush(writing);
 }
 
-dt_status dt_trace_write(const char *path, const void *traces, int ranks)
+dt_status dt__trace_write(const char *path, const void *traces, int ranks)
 {
     struct writing writing = {.traces = traces, .ranks = ranks};
-    dt_status status = dt_file_write_by(path, fill_trace, &writing, NULL, NULL);
-    dt_text_free(&writing.text);
+    dt_status status = dt__file_write_by(path, fill_trace, &writing, NULL, NULL);
+    dt__text_free(&writing.text);
     return status;
 }

@@ -132,22 +132,22 @@ bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
     return true;
 }
 
-void dt_checkpoint_drop(struct dt_checkpoint *checkpoint)
+void dt__checkpoint_drop(struct dt_checkpoint *checkpoint)
 {
     struct dt__vector vector;
     for (int i = 0; dt__vector_at(checkpoint, i, &vector); i++) {
         if (!vector.at) continue;
-        dt_free_backed(*vector.at);
+        dt__free_backed(*vector.at);
         *vector.at = NULL;
     }
 }
 
-void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
+void dt__checkpoint_free(struct dt_checkpoint *checkpoint)
 {
-    dt_checkpoint_drop(checkpoint);
+    dt__checkpoint_drop(checkpoint);
     dt_free(checkpoint->group_state);
     dt_free(checkpoint->group_difference);
-    dt_schema_free(&checkpoint->schema);
+    dt__schema_free(&checkpoint->schema);
     for (int t = DT__MODEL_RECORDS; t < DT__RECORD_TABLES; t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++) {
             void *pointer = NULL;

@@ -3,8 +3,8 @@
 #ifndef DT_STATE_CHECKPOINT_H
 #define DT_STATE_CHECKPOINT_H
 
-#include "dtrain/state.h"
 #include "hdf5/read.h"
+#include "state/state.h"
 
 /* An attribute, or an array of rank 1, of a member of struct dt_checkpoint; members are told by
  * their offsets. Numbers are of the C type of that name, U8 a bool; a text is a char[16]. */

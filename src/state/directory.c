@@ -60,7 +60,7 @@ dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
     struct dt__names names = {0};
     struct dt__numbers numbers = {0};
     dt_status status = dir_list(dir, &names);
-    if (!status) status = dt_alloc(names.count, sizeof *numbers.items, "a list", &numbers.items);
+    if (!status) status = dt__alloc(names.count, sizeof *numbers.items, "a list", &numbers.items);
     for (size_t i = 0; i < names.count && !status; i++)
         numbers.count += parse(names.items[i], &numbers.items[numbers.count]);
     dt__names_free(names.items, names.count);
@@ -78,11 +78,11 @@ dt_status dt__path_remove(const char *path)
 {
     if (unlink(path) == 0 || errno == ENOENT) return DT_OK;
     int error = errno;
-    if (dt_path_is_dir(path)) {
-        if (dt__dir_clear(path, NULL)) dt_warn("%s", dt_error_text());
+    if (dt__path_is_dir(path)) {
+        if (dt__dir_clear(path, NULL)) dt__warn("%s", dt_error_text());
         error = rmdir(path) ? errno : 0;
     }
-    if (error) dt_warn("%s: cannot remove: %s", path, strerror(error));
+    if (error) dt__warn("%s: cannot remove: %s", path, strerror(error));
     return DT_OK;
 }
 
@@ -99,7 +99,7 @@ dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
 
 /* ---- names of checkpoints ------------------------------------------------------------------- */
 
-const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
+const char *dt__checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
 {
     snprintf(name, DT_CHECKPOINT_NAME, "step-%09llu.h5", (unsigned long long)step);
     return name;
@@ -108,7 +108,7 @@ const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
 struct dt__path dt__step_path(const char *dir, uint64_t step)
 {
     char name[DT_CHECKPOINT_NAME];
-    return dt__path("%s/%s", dir, dt_checkpoint_name(step, name));
+    return dt__path("%s/%s", dir, dt__checkpoint_name(step, name));
 }
 
 /* Whether a name is that of some step, just as it is written. */
@@ -117,12 +117,12 @@ static bool parse_name(const char *name, uint64_t *out)
     unsigned long long step;
     char again[DT_CHECKPOINT_NAME];
     if (sscanf(name, "step-%20llu.h5", &step) != 1) return false;
-    if (strcmp(name, dt_checkpoint_name(step, again))) return false;
+    if (strcmp(name, dt__checkpoint_name(step, again))) return false;
     *out = step;
     return true;
 }
 
-/* What a killed save leaves behind; see dt_file_write. */
+/* What a killed save leaves behind; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return strstr(name, ".h5.tmp-") &&
@@ -153,7 +153,7 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
     if (keep <= 0) return DT_OK;
     DT_TRY(list_steps(dir, &steps));
     for (size_t i = keep < 2 ? 2 : (size_t)keep; i < steps.count && !status; i++)
-        if (!protected || strcmp(dt_checkpoint_name(steps.items[i], name), protected) != 0)
+        if (!protected || strcmp(dt__checkpoint_name(steps.items[i], name), protected) != 0)
             status = dt__path_remove(dt__step_path(dir, steps.items[i]).text);
     dt_free(steps.items);
     return status;
@@ -163,20 +163,20 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
 {
     char name[DT_CHECKPOINT_NAME];
     uint64_t before;
-    DT_TRY(dt_dir_make(dir));
+    DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves
      * the new one: memory that a virtual machine has to ask its host for takes 10 times as long to
      * fill (measured). */
-    if (dt_checkpoint_newest(dir, &before)) {
+    if (dt__checkpoint_newest(dir, &before)) {
         int fd =
             open(dt__step_path(dir, before).text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
         if (fd >= 0) close(fd);
     }
     DT_TRY(dt__file_save(dt__step_path(dir, checkpoint->step).text, checkpoint, true));
-    return dt_file_link(dt_checkpoint_name(checkpoint->step, name),
-                        dt__path("%s/" LATEST, dir).text);
+    return dt__file_link(dt__checkpoint_name(checkpoint->step, name),
+                         dt__path("%s/" LATEST, dir).text);
 }
 
 /* ---- the newest ----------------------------------------------------------------------------- */
@@ -194,26 +194,26 @@ dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
     for (size_t i = 0; passed && i < steps.count; i++) {
         path = dt__step_path(dir, steps.items[i]);
         status = dt__file_load(path.text, wanted, out, NULL);
-        passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path.text));
-        if (passed) dt_warn("passed over: %s", dt_error_text());
+        passed = status == DT_EFORMAT || (status == DT_EIO && !dt__path_exists(path.text));
+        if (passed) dt__warn("passed over: %s", dt_error_text());
     }
     *out_path = NULL;
     *out_found = steps.count > 0;
     if (status && passed)
         status = dt_fail(DT_EFORMAT, "%s: none of its %zu checkpoints is good", dir, steps.count);
-    else if (!status && steps.count && (status = dt_strdup(path.text, out_path)) != DT_OK)
-        dt_checkpoint_free(out);
+    else if (!status && steps.count && (status = dt__strdup(path.text, out_path)) != DT_OK)
+        dt__checkpoint_free(out);
     dt_free(steps.items);
     return status;
 }
 
-dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
-                                    bool *out_found)
+dt_status dt__checkpoint_load_newest(const char *dir, struct dt_checkpoint *out, char **out_path,
+                                     bool *out_found)
 {
     return dt__checkpoint_load_latest(dir, DT__WANT_CHECKPOINT, out, out_path, out_found);
 }
 
-bool dt_checkpoint_newest(const char *dir, uint64_t *out_step)
+bool dt__checkpoint_newest(const char *dir, uint64_t *out_step)
 {
     struct dt__numbers steps;
     if (list_steps(dir, &steps)) return false;
@@ -233,7 +233,7 @@ static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
     holder[strcspn(holder, "\n")] = '\0';
 }
 
-dt_status dt_lock_take(const char *run_dir, int *out_fd)
+dt_status dt__lock_take(const char *run_dir, int *out_fd)
 {
     const struct dt__path path = dt__path("%s/lock", run_dir);
     char host[65] = "", text[DT_LOCK_HOLDER], cause[16], state;
@@ -249,14 +249,14 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
                              dt__cause_prefix(DT__CAUSE_IN_USE, cause), run_dir,
                              *text ? text : "which one is unknown"));
         }
-        dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",
-                run_dir, strerror(errno));
+        dt__warn("%s: this file system has no locks (%s): see to it that no other job uses it",
+                 run_dir, strerror(errno));
         break;
     }
     /* One that dt__run_unmake has removed meanwhile holds nobody off. */
     if (!fstat(fd, &held) && (stat(path.text, &there) || held.st_ino != there.st_ino)) {
         close(fd);
-        return dt_lock_take(run_dir, out_fd);
+        return dt__lock_take(run_dir, out_fd);
     }
     /* For the message of the one that comes second, and in the second line for who asks whether the
      * run goes on; the lock holds without it. Synced, so that other hosts read it too. */
@@ -265,17 +265,17 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
     int length = snprintf(text, sizeof text, "pid %ld on %s\nstart %llu\n", (long)getpid(), host,
                           (unsigned long long)start);
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length || fsync(fd))
-        dt_debug("the lock file cannot be written: %s", strerror(errno));
+        dt__debug("the lock file cannot be written: %s", strerror(errno));
     *out_fd = fd;
 done:
     if (status) close(fd);
     return status;
 }
 
-void dt_lock_drop(int fd)
+void dt__lock_drop(int fd)
 {
     if (fd < 0) return;
-    if (ftruncate(fd, 0)) dt_debug("the lock file cannot be emptied: %s", strerror(errno));
+    if (ftruncate(fd, 0)) dt__debug("the lock file cannot be emptied: %s", strerror(errno));
     close(fd);
 }
 
@@ -286,7 +286,7 @@ void dt__run_unmake(const char *run_dir)
     (void)rmdir(run_dir);
 }
 
-const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])
+const char *dt__lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])
 {
     int fd = open(dt__path("%s/lock", run_dir).text, O_RDONLY | O_CLOEXEC);
     read_holder(fd, holder);

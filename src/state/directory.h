@@ -35,7 +35,7 @@ dt_status dt__path_remove(const char *path);
  * to it; clears what a killed save left.
  * DT_EIO: disk full and the like; what was there before is intact. */
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint);
-/* dt_checkpoint_load_latest, of what is wanted. */
+/* dt__checkpoint_load_newest, of what is wanted. */
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found);
 /* Removes all but the first `keep` in the order of loading (0: all stay; two at least stay;

@@ -61,8 +61,8 @@ static dt_status version_place(const char *final, const char *made)
     if (rename(made, final) == 0) return DT_OK;
     dt_status status = dt__fail_errno(final, "cannot rename into place");
     if (rename(aside.text, final))
-        dt_warn("%s: cannot be moved back, and is now at %s: %s", final, aside.text,
-                strerror(errno));
+        dt__warn("%s: cannot be moved back, and is now at %s: %s", final, aside.text,
+                 strerror(errno));
     return status;
 }
 
@@ -73,7 +73,7 @@ static dt_status version_make(const char *base, const struct dt_checkpoint *mode
     if (mkdir(made.text, 0777)) return dt__fail_errno(made.text, "cannot make the directory");
     dt_status status = dt__file_save(dt__path("%s/" MODEL_FILE, made.text).text, model, false);
     if (!status) status = version_place(final.text, made.text);
-    if (!status) status = dt_path_sync(base);
+    if (!status) status = dt__path_sync(base);
     if (status) dt__path_remove(made.text);
     return status;
 }
@@ -89,15 +89,15 @@ static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
         if (version <= step && (keep <= 0 || i < (uint64_t)keep)) continue;
         const struct dt__path path = version_path(base, "", version);
         if (rename(path.text, version_path(base, HIDDEN, version).text))
-            dt_warn("%s: cannot remove: %s", path.text, strerror(errno));
+            dt__warn("%s: cannot remove: %s", path.text, strerror(errno));
     }
     dt_free(versions.items);
     return DT_OK;
 }
 
-dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep)
+dt_status dt__export_write(const char *base, const struct dt_checkpoint *model, int64_t keep)
 {
-    DT_TRY(dt_dir_make(base));
+    DT_TRY(dt__dir_make(base));
     DT_TRY(dt__dir_clear(base, is_hidden));
     DT_TRY(version_make(base, model));
     DT_TRY(versions_hide(base, model->step, keep));
@@ -114,7 +114,7 @@ static dt_status highest_version(const char *base, struct dt__path *out)
     DT_TRY(dt__dir_numbers(base, parse_version, UINT64_MAX, &versions));
     for (size_t i = 0; i < versions.count; i++) {
         const struct dt__path model = model_path(base, versions.items[i]);
-        const bool is_there = dt_path_exists(model.text);
+        const bool is_there = dt__path_exists(model.text);
         if (i == 0 || is_there) *out = model;
         if (is_there) break;
     }
@@ -127,22 +127,22 @@ static dt_status fail_nothing(const char *path)
     return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
 }
 
-dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt)
+dt_status dt__model_find(const char *path, bool best, char **out_file, char **out_ckpt)
 {
     const struct dt__path exports = dt__path("%s/export/best", path),
                           own = dt__path("%s/" MODEL_FILE, path);
     struct dt__path file = {""}, ckpt = dt__path("%s/ckpt", path);
     uint64_t step;
     if (out_ckpt) *out_ckpt = NULL;
-    if (!dt_path_is_dir(path)) return dt_strdup(path, out_file);
-    if (best && dt_path_is_dir(exports.text)) DT_TRY(highest_version(exports.text, &file));
-    if (!*file.text && dt_path_exists(own.text)) file = own;
+    if (!dt__path_is_dir(path)) return dt__strdup(path, out_file);
+    if (best && dt__path_is_dir(exports.text)) DT_TRY(highest_version(exports.text, &file));
+    if (!*file.text && dt__path_exists(own.text)) file = own;
     if (!*file.text) DT_TRY(highest_version(path, &file));
-    if (*file.text) return dt_strdup(file.text, out_file);
-    if (!dt_path_exists(ckpt.text)) ckpt = dt__path("%s", path);
-    if (!dt_checkpoint_newest(ckpt.text, &step)) return fail_nothing(path);
-    DT_TRY(dt_strdup(dt__step_path(ckpt.text, step).text, out_file));
-    dt_status status = out_ckpt ? dt_strdup(ckpt.text, out_ckpt) : DT_OK;
+    if (*file.text) return dt__strdup(file.text, out_file);
+    if (!dt__path_exists(ckpt.text)) ckpt = dt__path("%s", path);
+    if (!dt__checkpoint_newest(ckpt.text, &step)) return fail_nothing(path);
+    DT_TRY(dt__strdup(dt__step_path(ckpt.text, step).text, out_file));
+    dt_status status = out_ckpt ? dt__strdup(ckpt.text, out_ckpt) : DT_OK;
     if (status) dt_free(*out_file);
     return status;
 }
@@ -154,11 +154,11 @@ static dt_status model_load(const char *path, bool best, struct dt_checkpoint *o
     char *file, *ckpt;
     bool found = true;
     *out_gone = false;
-    DT_TRY(dt_model_find(path, best, &file, &ckpt));
+    DT_TRY(dt__model_find(path, best, &file, &ckpt));
     dt_status status = ckpt
                            ? dt__checkpoint_load_latest(ckpt, DT__WANT_MODEL, out, out_path, &found)
                            : dt__file_load(file, DT__WANT_MODEL, out, NULL);
-    *out_gone = status && !ckpt && !dt_path_exists(file);
+    *out_gone = status && !ckpt && !dt__path_exists(file);
     if (!found) status = fail_nothing(path);
     if (!status && !ckpt) {
         *out_path = file;
@@ -169,16 +169,16 @@ static dt_status model_load(const char *path, bool best, struct dt_checkpoint *o
     return status;
 }
 
-dt_status dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path)
+dt_status dt__export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path)
 {
     bool gone;
     dt_status status = model_load(path, best, out, out_path, &gone);
     /* A version may go for a newer one as soon as it is found; with export.keep=1 it does. */
-    if (gone && dt_path_is_dir(path)) status = model_load(path, best, out, out_path, &gone);
+    if (gone && dt__path_is_dir(path)) status = model_load(path, best, out, out_path, &gone);
     return status;
 }
 
-dt_status dt_export_best(const char *base, struct dt_best *out)
+dt_status dt__export_best(const char *base, struct dt_best *out)
 {
     struct dt__numbers versions;
     struct dt_best best = {0};
@@ -187,10 +187,10 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
         struct dt_checkpoint model;
         const struct dt__path path = model_path(base, versions.items[i]);
         if (dt__file_load(path.text, DT__WANT_RECORDS, &model, NULL)) {
-            dt_warn("passed over: %s", dt_error_text());
+            dt__warn("passed over: %s", dt_error_text());
         } else {
             best = model.best;
-            dt_checkpoint_free(&model);
+            dt__checkpoint_free(&model);
         }
     }
     dt_free(versions.items);

@@ -36,22 +36,22 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     char *table, word[16];
     struct dt_model *model;
     uint64_t nonzero = 0;
-    DT_TRY(dt_model_create(&from->desc, &model));
-    dt_status status = dt_model_table(model, &table);
-    dt_model_destroy(model);
+    DT_TRY(dt__model_create(&from->desc, &model));
+    dt_status status = dt__model_table(model, &table);
+    dt__model_destroy(model);
     if (status) return status;
     for (uint64_t i = 0; i < from->params_count; i++)
         nonzero += from->params[i] != 0.0f;
     fprintf(out, "step          %" PRIu64 "\ntask          %s\n", from->step,
-            dt_config_word(DT_TASK_WORDS, from->desc.task, word));
+            dt__config_word(DT_TASK_WORDS, from->desc.task, word));
     const char *quantiles = from->desc.quantiles;
     if (from->desc.loss)
         dt__text_print(out, "loss          %s%s%s\n",
-                       dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
+                       dt__config_word(DT_LOSS_WORDS, from->desc.loss, word),
                        quantiles ? " of " : "", quantiles ? quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
-            dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);
+            dt__crc32c(0, from->params, from->params_count * sizeof(float)), table);
     dt_free(table);
     print_schema(&from->schema, out);
     if (from->best.known)
@@ -89,7 +89,7 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     const char *line = "\noptimizer = ", *at = strstr(from->config, line);
     at = at ? at + strlen(line) : "unknown";
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
-            dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
+            dt__config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
     dt__text_print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
     for (int i = 0; i < from->nstate; i++)
         dt__text_print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
@@ -116,7 +116,7 @@ static dt_status print_ours(const char *path, FILE *out)
             checkpoint.replicas ? "checkpoint" : "model", bytes);
     dt_status status = print_model(&checkpoint, out);
     if (!status && checkpoint.replicas) print_run(&checkpoint, out);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
     return status;
 }
 
@@ -147,11 +147,11 @@ static dt_status print_data(const char *path, FILE *out)
     return DT_OK;
 }
 
-dt_status dt_inspect(const char *path, FILE *out)
+dt_status dt__inspect(const char *path, FILE *out)
 {
     char *file, start[7] = "";
-    DT_TRY(dt_model_find(path, false, &file, NULL));
-    if (dt_path_is_dir(path)) fprintf(out, "%s\n", file);
+    DT_TRY(dt__model_find(path, false, &file, NULL));
+    if (dt__path_is_dir(path)) fprintf(out, "%s\n", file);
     /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot
      * be read, the reader says what is wrong. */
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -64,19 +64,19 @@ static dt_status file_verify(const char *path, void *out_header)
     uint64_t size = 0;
     int fd = -1;
     dt_status status;
-    DT_TRY(dt_file_open(path, &fd, &size));
+    DT_TRY(dt__file_open(path, &fd, &size));
     if (size < DT__USER_BLOCK)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: only %" PRIu64 " bytes long", path, size));
-    DT_GUARD(dt_alloc(DT__VERIFY_BYTES, 1, "verifying a checkpoint", &block));
-    DT_GUARD(dt_fd_read(fd, path, block, DT__USER_BLOCK, 0));
+    DT_GUARD(dt__alloc(DT__VERIFY_BYTES, 1, "verifying a checkpoint", &block));
+    DT_GUARD(dt__fd_read(fd, path, block, DT__USER_BLOCK, 0));
     DT_GUARD(header_parse(path, block, header));
     if (size - DT__USER_BLOCK != header->bytes)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64,
                          path, size, header->bytes + DT__USER_BLOCK));
     for (uint64_t at = DT__USER_BLOCK, part; at < size; at += part) {
         part = size - at < DT__VERIFY_BYTES ? size - at : DT__VERIFY_BYTES;
-        DT_GUARD(dt_fd_read(fd, path, block, (size_t)part, at));
-        crc = dt_crc32c(crc, block, (size_t)part);
+        DT_GUARD(dt__fd_read(fd, path, block, (size_t)part, at));
+        crc = dt__crc32c(crc, block, (size_t)part);
     }
     if (crc != header->crc)
         status = dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32,
@@ -184,8 +184,8 @@ static dt_status load_rows(struct dt__h5_file *file, const struct dt_tensor *ten
     uint32_t *row = NULL;
     float *value = NULL;
     dt_status status;
-    DT_GUARD(dt_alloc(rows->count, sizeof *row, rows->path, &row));
-    DT_GUARD(dt_alloc(rows->count * width, sizeof *value, values->path, &value));
+    DT_GUARD(dt__alloc(rows->count, sizeof *row, rows->path, &row));
+    DT_GUARD(dt__alloc(rows->count * width, sizeof *value, values->path, &value));
     DT_GUARD(dt__h5_read(file, rows, 0, rows->count, DT__H5_U32, row));
     DT_GUARD(dt__h5_read(file, values, 0, rows->count, DT__H5_F32, value));
     for (uint64_t i = 0; i < rows->count; i++) {
@@ -229,8 +229,8 @@ static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *
 {
     for (int reads = 0; reads < 2; reads++) {
         if (reads)
-            DT_TRY(dt_alloc_backed(beside, model->params, sizeof **vector->at, vector->path,
-                                   vector->at));
+            DT_TRY(dt__alloc_backed(beside, model->params, sizeof **vector->at, vector->path,
+                                    vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
             if (!is_left_out(tensor, vector))
@@ -254,7 +254,7 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
     if (!member) return;
     if (record->words)
         dt__h5_put_text(layout, record->path,
-                        dt_config_word(record->words, *(const int *)member, word));
+                        dt__config_word(record->words, *(const int *)member, word));
     else if (record->type != DT__H5_TEXT)
         put_array(layout, record->path, record->type, record->count ? 1 : 0, &count, member);
     else if (record->count)
@@ -274,7 +274,7 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
     if (good && record->pointer) return dt__h5_text(file, record->path, member);
     if (good && record->type == DT__H5_U8) good = *(const uint8_t *)item->data <= 1;
     if (good && record->words)
-        good = (*(int *)member = dt_config_word_index(record->words, item->data)) >= 0;
+        good = (*(int *)member = dt__config_word_index(record->words, item->data)) >= 0;
     else if (good && (good = item->length <= NAME_SIZE))
         memcpy(member, item->data, item->length);
     return good ? DT_OK
@@ -293,7 +293,7 @@ static dt_status get_array(struct dt__h5_file *file, const struct dt__record *re
     if (record->optional && !dt__h5_has_array(file, record->path)) return DT_OK;
     DT_TRY(find_array(file, record->path, record->type, 1, &count, &array));
     if (record->type == DT__H5_TEXT) return dt__h5_names(file, record->path, member, &found);
-    DT_TRY(dt_alloc(count, array->size, record->path, &values));
+    DT_TRY(dt__alloc(count, array->size, record->path, &values));
     memcpy(member, &values, sizeof values);
     return dt__h5_read(file, array, 0, count, record->type, values);
 }
@@ -346,8 +346,8 @@ static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
     saving->at += length;
     if (length > before)
         saving->header.crc =
-            dt_crc32c(saving->header.crc, (const char *)bytes + before, length - before);
-    return dt_fd_write(saving->fd, saving->path, bytes, length);
+            dt__crc32c(saving->header.crc, (const char *)bytes + before, length - before);
+    return dt__fd_write(saving->fd, saving->path, bytes, length);
 }
 
 static dt_status saving_fill_file(int fd, const char *path, void *arg)
@@ -360,7 +360,7 @@ static dt_status saving_fill_file(int fd, const char *path, void *arg)
     saving->header.bytes = saving->at - DT__USER_BLOCK;
     header_print(&saving->header, block);
     if (lseek(fd, 0, SEEK_SET) < 0) return dt__fail_errno(path, "cannot seek");
-    return dt_fd_write(fd, path, block, sizeof block);
+    return dt__fd_write(fd, path, block, sizeof block);
 }
 
 dt_status dt__file_save(const char *path, const struct dt_checkpoint *from, bool whole)
@@ -369,17 +369,17 @@ dt_status dt__file_save(const char *path, const struct dt_checkpoint *from, bool
     struct dt__h5_layout *layout = NULL;
     struct header written;
     dt_status status;
-    DT_TRY(dt_model_create(&from->desc, &model));
+    DT_TRY(dt__model_create(&from->desc, &model));
     if (model->params != from->params_count)
         DT_GUARD(dt_fail(DT_EBUG, "a file of %" PRIu64 " parameters for a network of %zu",
                          from->params_count, model->params));
     DT_GUARD(dt__h5_layout_create(path, DT__USER_BLOCK, &layout));
     dt__h5_layout_fail(layout, put_all(layout, model, from, whole));
     struct saving saving = {.layout = layout, .header = {.whole = whole}};
-    status = dt_file_write_by(path, saving_fill_file, &saving, file_verify, &written);
+    status = dt__file_write_by(path, saving_fill_file, &saving, file_verify, &written);
 done:
     dt__h5_layout_free(layout);
-    dt_model_destroy(model);
+    dt__model_destroy(model);
     return status;
 }
 
@@ -408,14 +408,14 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
     size_t cells = 1;
     bool fits = true;
     int each;
-    if (dt_model_desc_each(&c->desc, &each)) return dt_fail_prefix(DT_EFORMAT, "/model: ");
+    if (dt__model_desc_each(&c->desc, &each)) return dt_fail_prefix(DT_EFORMAT, "/model: ");
     for (int i = 0; i < 3; i++)
-        fits = fits && shape[i] >= 0 && dt_size_mul(cells, (size_t)shape[i], &cells);
+        fits = fits && shape[i] >= 0 && dt__size_mul(cells, (size_t)shape[i], &cells);
     fits =
         fits && (cells ? cells == (size_t)schema->features : !shape[0] && !shape[1] && !shape[2]);
     if (!fits || schema->task != c->desc.task || schema->features != area * c->desc.shape[2] ||
         schema->classes < 0 || schema->targets < 0 ||
-        (int64_t)dt_schema_nout(schema) * each != c->desc.nout)
+        (int64_t)dt__schema_nout(schema) * each != c->desc.nout)
         return dt_fail(DT_EFORMAT, "/schema does not fit /model");
     if (!(schema->clip == 0 || schema->clip >= 1))
         return dt_fail(DT_EFORMAT, "/schema: clip is not as expected");
@@ -426,8 +426,8 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
         return dt_fail(DT_EFORMAT, "/groups: %d groups", c->groups);
     DT_TRY(names_check("/optimizer", c->state_name, &c->nstate));
     DT_TRY(names_check("/groups", c->group_state_name, &c->group_nstate));
-    return dt_alloc((size_t)(c->groups * c->group_nstate), sizeof *c->group_state, "groups",
-                    &c->group_state);
+    return dt__alloc((size_t)(c->groups * c->group_nstate), sizeof *c->group_state, "groups",
+                     &c->group_state);
 }
 
 static dt_status arrays_check(const struct dt_schema *schema)
@@ -457,7 +457,7 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
     if (dt__h5_find(file, DT__H5_ATTRIBUTE, "/model@nhidden"))
         return dt_fail(DT_EFORMAT, "written by dtrain 0.1, whose files this version does not load");
     DT_GUARD(get_records(file, tables, false, &to));
-    status = dt_model_create(&to.desc, &model);
+    status = dt__model_create(&to.desc, &model);
     if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
         status = dt_fail_prefix(DT_EFORMAT, "/model: ");
     if (status) goto done;
@@ -467,20 +467,20 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
     to.schema.dense = to.schema.features;
     DT_GUARD(dt__columns_get(file, "/schema", &to.schema));
     if (to.desc.categories && (to.desc.dense != to.schema.dense ||
-                               to.desc.categories != dt_schema_categories(&to.schema)))
+                               to.desc.categories != dt__schema_categories(&to.schema)))
         DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others"));
     to.params_count = model->params;
     if (to.groups && dt__h5_find(file, DT__H5_GROUP, "/groups/0/difference"))
-        DT_GUARD(dt_alloc((size_t)to.groups, sizeof *to.group_difference, "groups",
-                          &to.group_difference));
+        DT_GUARD(dt__alloc((size_t)to.groups, sizeof *to.group_difference, "groups",
+                           &to.group_difference));
     for (int i = 0; i < vectors && dt__vector_at(&to, i, &vector); i++)
         if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.path)))
             DT_GUARD(load_vector(file, &vector, model, beside));
     *out = to;
     to = (struct dt_checkpoint){0};
 done:
-    dt_checkpoint_free(&to);
-    dt_model_destroy(model);
+    dt__checkpoint_free(&to);
+    dt__model_destroy(model);
     return status;
 }
 
@@ -500,7 +500,7 @@ dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_chec
     return dt__fail_path(status, path);
 }
 
-dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out)
+dt_status dt__checkpoint_load(const char *path, struct dt_checkpoint *out)
 {
     return dt__file_load(path, DT__WANT_CHECKPOINT, out, NULL);
 }

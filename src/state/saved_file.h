@@ -25,7 +25,7 @@ enum dt__wanted { DT__WANT_ALL, DT__WANT_MODEL, DT__WANT_CHECKPOINT, DT__WANT_RE
  * its length. DT_EIO; DT_EFORMAT: another kind of file, a newer version, damaged. */
 dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out,
                         uint64_t *out_bytes);
-/* Of an open file, checked. DT__WANT_ALL: it is a checkpoint; beside: of dt_alloc_backed. */
+/* Of an open file, checked. DT__WANT_ALL: it is a checkpoint; beside: of dt__alloc_backed. */
 dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
                        struct dt_checkpoint *out);
 

@@ -2,11 +2,11 @@
  *
  * A save is a checkpoint and the export of the latest model. The caller copies, the thread writes:
  *
- *   IDLE -- dt_writer_start --> BUSY -- writer_save --> ENDED -- dt_writer_poll --> IDLE
+ *   IDLE -- dt__writer_start --> BUSY -- writer_save --> ENDED -- dt__writer_poll --> IDLE
  *
  * The best model so far comes apart from saves:
  *
- *   dt_writer_best --> next_best  -- writer_export_best --> best       --> its file
+ *   dt__writer_best --> next_best  -- writer_export_best --> best       --> its file
  *                      best_waits                           best_held
  *
  * In both places a better one takes that of one that is not exported yet. Between saves the thread
@@ -30,7 +30,7 @@ static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 /* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order
  * of copying, which the next copy uses again. */
 struct snapshot {
-    const char *beside;              /* of dt_alloc_backed, for its blocks */
+    const char *beside;              /* of dt__alloc_backed, for its blocks */
     struct dt_checkpoint checkpoint; /* the schema is a copy of its own */
     struct block {
         void *bytes;
@@ -44,15 +44,15 @@ struct snapshot {
 static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t bytes)
 {
     void *from;
-    DT_TRY(dt_grow(&snapshot->block, &snapshot->blocks, snapshot->used + 1, sizeof *snapshot->block,
-                   "a snapshot"));
+    DT_TRY(dt__grow(&snapshot->block, &snapshot->blocks, snapshot->used + 1,
+                    sizeof *snapshot->block, "a snapshot"));
     struct block *block = &snapshot->block[snapshot->used++];
     memcpy(&from, pointer, sizeof from);
     if (!from) return DT_OK;
     if (block->room < bytes + 1) { /* never NULL */
-        dt_free_backed(block->bytes);
+        dt__free_backed(block->bytes);
         *block = (struct block){NULL, 0};
-        DT_TRY(dt_alloc_backed(snapshot->beside, bytes + 1, 1, "a snapshot", &block->bytes));
+        DT_TRY(dt__alloc_backed(snapshot->beside, bytes + 1, 1, "a snapshot", &block->bytes));
         block->room = bytes + 1;
     }
     memcpy(block->bytes, from, bytes);
@@ -68,7 +68,7 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
     struct dt_checkpoint *to = &snapshot->checkpoint;
     const size_t params = (size_t)from->params_count, groups = (size_t)from->groups;
     struct dt__vector vector;
-    dt_schema_free(&to->schema);
+    dt__schema_free(&to->schema);
     *to = *from;
     to->schema = (struct dt_schema){0};
     to->best_params = NULL;
@@ -77,7 +77,7 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
         if (i >= to->group_nstate) to->group_state_name[i] = NULL;
     }
     snapshot->used = 0;
-    DT_TRY(dt_schema_copy(&from->schema, &to->schema));
+    DT_TRY(dt__schema_copy(&from->schema, &to->schema));
     for (int t = DT__MODEL_RECORDS; t < (model ? DT__RESUME_RECORDS : DT__RECORD_TABLES); t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++)
             if (record->pointer)
@@ -94,9 +94,9 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
 
 static void snapshot_free(struct snapshot *snapshot)
 {
-    dt_schema_free(&snapshot->checkpoint.schema);
+    dt__schema_free(&snapshot->checkpoint.schema);
     for (size_t i = 0; i < snapshot->blocks; i++)
-        dt_free_backed(snapshot->block[i].bytes);
+        dt__free_backed(snapshot->block[i].bytes);
     dt_free(snapshot->block);
 }
 
@@ -157,7 +157,7 @@ static void writer_retain(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->protected_lock);
     if (dt__checkpoint_retain(writer->spec.dir, writer->spec.keep, writer->protected))
-        dt_warn("%s", dt_error_text());
+        dt__warn("%s", dt_error_text());
     pthread_mutex_unlock(&writer->protected_lock);
 }
 
@@ -174,10 +174,10 @@ static dt_status writer_export_best(struct dt_writer *writer)
     }
     pthread_mutex_unlock(&writer->lock);
     if (!writer->best_held) return DT_OK;
-    double start = dt_clock_secs();
+    double start = dt__clock_secs();
     dt_status status =
-        dt_export_write(writer->spec.best_dir, &writer->best.checkpoint, writer->spec.export_keep);
-    double end = dt_clock_secs(), rest = (end - start) / BEST_PART;
+        dt__export_write(writer->spec.best_dir, &writer->best.checkpoint, writer->spec.export_keep);
+    double end = dt__clock_secs(), rest = (end - start) / BEST_PART;
     writer->best_rest = end + (rest < BEST_REST_MOST && !status ? rest : BEST_REST_MOST);
     writer->best_held = status != DT_OK;
     return status;
@@ -196,21 +196,22 @@ static void writer_save(struct dt_writer *writer)
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
     const struct dt_checkpoint *best = &writer->best.checkpoint;
     struct dt_saved saved = {.step = checkpoint->step, .export_error = writer->export_error};
-    if (writer->spec.records && dt_path_sync(writer->spec.records)) dt_warn("%s", dt_error_text());
+    if (writer->spec.records && dt__path_sync(writer->spec.records))
+        dt__warn("%s", dt_error_text());
     saved.exported = keep_error(writer_export_best(writer), writer->export_error);
     saved.export_step = best->step;
     bool alone = writer->best_held && checkpoint->best.known && checkpoint->best.step == best->step;
     checkpoint->best_params = alone ? best->params : NULL;
-    double start = dt_clock_secs();
+    double start = dt__clock_secs();
     saved.status = keep_error(dt__checkpoint_save(writer->spec.dir, checkpoint), writer->error);
-    saved.secs = dt_clock_secs() - start;
-    if (!saved.status) saved.file = dt_checkpoint_name(saved.step, writer->file);
+    saved.secs = dt__clock_secs() - start;
+    if (!saved.status) saved.file = dt__checkpoint_name(saved.step, writer->file);
     checkpoint->best_params = NULL;
     if (!saved.status) writer_retain(writer);
     if (!saved.status && writer->spec.latest_dir) {
         checkpoint->best = (struct dt_best){0};
         dt_status latest =
-            dt_export_write(writer->spec.latest_dir, checkpoint, writer->spec.export_keep);
+            dt__export_write(writer->spec.latest_dir, checkpoint, writer->spec.export_keep);
         if (latest && !saved.exported) { /* of two that fail the best's is told */
             saved.exported = keep_error(latest, writer->export_error);
             saved.export_step = saved.step;
@@ -227,9 +228,10 @@ static void writer_catch_up(struct dt_writer *writer)
     if (!writer_export_best(writer)) return;
     writer->best_told = 1 + writer->best.checkpoint.step;
     if (writer->best_told != told)
-        dt_warn("export of the best model, of step %llu: %s; tried again within a minute, and with "
-                "the next save",
-                (unsigned long long)writer->best.checkpoint.step, dt_error_text());
+        dt__warn(
+            "export of the best model, of step %llu: %s; tried again within a minute, and with "
+            "the next save",
+            (unsigned long long)writer->best.checkpoint.step, dt_error_text());
 }
 
 /* A save comes before all else. Only this thread removes files: never between a new file and its
@@ -248,7 +250,7 @@ static void *writer_run(void *arg)
         } else if (writer->tidy) {
             writer->tidy = false;
             work = writer_retain;
-        } else if (waits && dt_clock_secs() >= until) {
+        } else if (waits && dt__clock_secs() >= until) {
             work = writer_catch_up;
         } else if (writer->phase == QUIT) {
             break;
@@ -280,16 +282,16 @@ static void writer_free(struct dt_writer *writer)
     dt_free(writer);
 }
 
-dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer **out)
+dt_status dt__writer_create(const struct dt_writer_spec *spec, struct dt_writer **out)
 {
     struct dt_writer *writer;
-    DT_TRY(dt_alloc(1, sizeof *writer, "a checkpoint writer", &writer));
+    DT_TRY(dt__alloc(1, sizeof *writer, "a checkpoint writer", &writer));
     writer->spec = *spec;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_mutex_init(&writer->protected_lock, NULL);
     pthread_cond_init(&writer->changed, NULL);
     writer->snapshot.beside = writer->next_best.beside = writer->best.beside = spec->dir;
-    dt_status status = dt_thread_start(&writer->thread, "checkpoints", writer_run, writer);
+    dt_status status = dt__thread_start(&writer->thread, "checkpoints", writer_run, writer);
     if (status)
         writer_free(writer);
     else
@@ -297,7 +299,7 @@ dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer *
     return status;
 }
 
-void dt_writer_destroy(struct dt_writer *writer)
+void dt__writer_destroy(struct dt_writer *writer)
 {
     if (!writer) return;
     writer_phase(writer, true);
@@ -306,21 +308,21 @@ void dt_writer_destroy(struct dt_writer *writer)
     writer_free(writer);
 }
 
-bool dt_writer_busy(struct dt_writer *writer)
+bool dt__writer_busy(struct dt_writer *writer)
 {
     return writer_phase(writer, false) == BUSY;
 }
 
-dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint)
+dt_status dt__writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint)
 {
     struct dt_saved saved;
-    if (dt_writer_poll(writer, true, &saved) && saved.status) return saved.status;
+    if (dt__writer_poll(writer, true, &saved) && saved.status) return saved.status;
     DT_TRY(snapshot_take(&writer->snapshot, checkpoint, false));
     writer_set_phase(writer, BUSY);
     return DT_OK;
 }
 
-dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint)
+dt_status dt__writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint)
 {
     if (!writer->spec.best_dir) return DT_OK;
     pthread_mutex_lock(&writer->lock);
@@ -331,7 +333,7 @@ dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *c
     return status;
 }
 
-bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
+bool dt__writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
 {
     if (writer_phase(writer, wait) != ENDED) return false;
     *out = writer->saved;
@@ -340,7 +342,7 @@ bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
     return true;
 }
 
-void dt_writer_protect(struct dt_writer *writer, const char *file)
+void dt__writer_protect(struct dt_writer *writer, const char *file)
 {
     pthread_mutex_lock(&writer->protected_lock);
     const bool one_goes = *writer->protected;

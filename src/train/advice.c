@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "comm/split.h"
 #include "model/layer.h"
 #include "train/advice.h"
 
@@ -13,10 +14,10 @@
 static dt_status rows_read(const struct dt_job *job, const struct dt_source *source, uint64_t begin,
                            struct dt_table **table, struct dt_batch *out)
 {
-    const uint64_t left = dt_source_rows(source) - begin;
+    const uint64_t left = dt__source_rows(source) - begin;
     const int rows = left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK;
-    DT_TRY(dt_table_create(job->config, source, begin, begin + (uint64_t)rows, table));
-    return dt_table_read(*table, begin, rows, out);
+    DT_TRY(dt__table_create(job->config, source, begin, begin + (uint64_t)rows, table));
+    return dt__table_read(*table, begin, rows, out);
 }
 
 /* Prints the table of labels that are other numbers than their classes. */
@@ -34,33 +35,33 @@ static void advise_numbers(const struct dt_schema *schema)
         const bool is_own = strcmp(name, number) == 0;
         own &= is_own;
         if (c < MOST)
-            dt_text_add(&table, "%s%d is %s%s%s%s%s", c ? ", " : "", c, c ? "" : "label ", number,
-                        is_own ? "" : " (", is_own ? "" : name, is_own ? "" : ")");
+            dt__text_add(&table, "%s%d is %s%s%s%s%s", c ? ", " : "", c, c ? "" : "label ", number,
+                         is_own ? "" : " (", is_own ? "" : name, is_own ? "" : ")");
     }
-    if (!dt_text_end(&table, &text) && text && !same && (schema->classes > 2 || !own))
-        dt_info("class %s%s", text, schema->classes > MOST ? ", ..." : "");
+    if (!dt__text_end(&table, &text) && text && !same && (schema->classes > 2 || !own))
+        dt__info("class %s%s", text, schema->classes > MOST ? ", ..." : "");
     dt_free(text);
 }
 
 void dt__advise_labels(const struct dt_job *job)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     advise_numbers(schema);
     if (schema->classes == 2 && schema->label_names) {
         const char *one = schema->label_names[1], *other = schema->label_names[0];
         char turn[256] = "";
         if (!*job->config->data.class_names && !strpbrk(one, ", '") && !strpbrk(other, ", '"))
             snprintf(turn, sizeof turn, "; data.class_names=%s,%s turns them round", one, other);
-        dt_info("two classes: '%s' is the positive one, '%s' the negative%s", one, other, turn);
+        dt__info("two classes: '%s' is the positive one, '%s' the negative%s", one, other, turn);
     }
     if (!schema->target_mean) return;
     const bool chosen = job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
-    dt_info("targets are standardised for training: mean %g, deviation %g%s; losses and "
-            "predictions are "
-            "in the original units%s",
-            (double)schema->target_mean[0], (double)schema->target_std[0],
-            schema->targets > 1 ? " of the first" : "",
-            chosen ? " (data.normalize_target=no learns them as they stand)" : "");
+    dt__info("targets are standardised for training: mean %g, deviation %g%s; losses and "
+             "predictions are "
+             "in the original units%s",
+             (double)schema->target_mean[0], (double)schema->target_std[0],
+             schema->targets > 1 ? " of the first" : "",
+             chosen ? " (data.normalize_target=no learns them as they stand)" : "");
 }
 
 /* A new run whose first rows have a feature of size 30 and more, not normalised; rows that cannot
@@ -70,13 +71,13 @@ static void advise_scale(const struct dt_job *job)
     static const double LARGE = 30;
     enum { MOST_FEATURES = 1 << 16 };
     const struct dt_config *config = job->config;
-    char *const *names = dt_source_schema(job->train)->feature_names;
+    char *const *names = dt__source_schema(job->train)->feature_names;
     int at = 0;
     struct dt_table *table = NULL;
     struct dt_batch batch = {0};
     double most = 0; /* mean square */
     if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE ||
-        dt_source_schema(job->train)->features > MOST_FEATURES)
+        dt__source_schema(job->train)->features > MOST_FEATURES)
         return;
     const bool good = !rows_read(job, job->train, 0, &table, &batch);
     for (int f = 0; f < batch.ndense && good; f++) {
@@ -87,29 +88,30 @@ static void advise_scale(const struct dt_job *job)
         }
         if (sum > most * batch.rows) at = f, most = sum / batch.rows;
     }
-    if (most > LARGE * LARGE && dt_source_schema(job->train)->shape[0])
-        dt_warn("pixels are about %.2g in size, and learning wants numbers near 1: data.scale (of "
-                "bytes 0.00392156862745098, 1/255), or data.normalize=standard, brings them there",
-                sqrt(most));
+    if (most > LARGE * LARGE && dt__source_schema(job->train)->shape[0])
+        dt__warn("pixels are about %.2g in size, and learning wants numbers near 1: data.scale (of "
+                 "bytes 0.00392156862745098, 1/255), or data.normalize=standard, brings them there",
+                 sqrt(most));
     else if (most > LARGE * LARGE)
-        dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
-                "data.normalize=standard, or data.scale, brings them there",
-                at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
-    dt_table_destroy(table);
+        dt__warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
+                 "data.normalize=standard, or data.scale, brings them there",
+                 at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
+    dt__table_destroy(table);
 }
 
 /* Shares of single rows, of which batch normalisation makes nothing. */
 static void advise_batchnorm(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
-    if (dt_plan_batch(job->plan) > (uint64_t)job->replicas) return;
+    if (dt__plan_batch(job->plan) > (uint64_t)job->replicas) return;
     for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
         if (layer->kind != &dt__batchnorm_layer || layer->in.h * layer->in.w > 1) continue;
-        dt_warn("'%s' normalises nothing: it takes the mean and the deviation of a replica's rows, "
-                "and of a batch of %llu each of %d replicas has no more than one; expected a "
-                "larger train.batch, or a smaller run.replicas",
-                layer->text, (unsigned long long)dt_plan_batch(job->plan), job->replicas);
+        dt__warn(
+            "'%s' normalises nothing: it takes the mean and the deviation of a replica's rows, "
+            "and of a batch of %llu each of %d replicas has no more than one; expected a "
+            "larger train.batch, or a smaller run.replicas",
+            layer->text, (unsigned long long)dt__plan_batch(job->plan), job->replicas);
         return;
     }
 }
@@ -121,15 +123,15 @@ static bool may_split(const struct dt_config *config, size_t least)
 {
     struct dt_config changed = *config; /* its texts are only read */
     changed.model.split = (int64_t)least;
-    return dt_config_check(&changed, 0) == DT_OK;
+    return dt__config_check(&changed, 0) == DT_OK;
 }
 
 /* What a step sends of each layer that is or may be split, and which way is less. */
 static void advise_split(const struct dt_job *job)
 {
-    const int nodes = job->world->hosts, rows = (int)dt_plan_batch(job->plan);
+    const int nodes = job->world->hosts, rows = (int)dt__plan_batch(job->plan);
     const int pieces = (int)job->config->run.parts;
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     const double mb = sizeof(float) / 1e6;
     struct dt_split_layer layer;
     const bool any = job->model->splits > 0;
@@ -137,22 +139,23 @@ static void advise_split(const struct dt_job *job)
     size_t least = 0;
     bool split;
     if (nodes == 1) return;
-    for (int l = 0; dt_model_dense(job->model, l, &layer, &split); l++) {
-        const double parts = dt_split_sent(&layer, pieces, rows, nodes);
-        const double whole = dt_split_sent_whole(&layer, nodes);
+    for (int l = 0; dt__model_dense(job->model, l, &layer, &split); l++) {
+        const double parts = dt__split_sent(&layer, pieces, rows, nodes);
+        const double whole = dt__split_sent_whole(&layer, nodes);
         if (any)
-            dt_info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
-                    "is split, %.3g MB if it is whole: less %s",
-                    layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
-                    parts < whole ? "split" : "whole");
+            dt__info(
+                "dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
+                "is split, %.3g MB if it is whole: less %s",
+                layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
+                parts < whole ? "split" : "whole");
         if (parts >= whole || layer.nout < (size_t)pieces) continue;
         if (schema->dense < schema->features && !layer.inputs) continue;
         saved += whole - parts;
         if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;
     }
     if (!any && saved > all / 2 && may_split(job->config, least))
-        dt_info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB", mb * all,
-                least, mb * (all - saved));
+        dt__info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB",
+                 mb * all, least, mb * (all - saved));
 }
 
 void dt__advise_start(const struct dt_job *job)
@@ -171,7 +174,7 @@ void dt__advise_start(const struct dt_job *job)
 static double guess_loss(const struct dt_job *job)
 {
     const struct dt_config *config = job->config;
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     const int loss = config->train.loss;
     const double power = loss == DT_LOSS_MAE || loss == DT_LOSS_QUANTILE ? 1 : 2;
     double sum = 0;
@@ -191,7 +194,7 @@ void dt__advise_loss(struct dt_bank *bank)
     const double guess = guess_loss(bank->job);
     if (bank->loss_told || bank->options->test || !(bank->last_loss > 10 * guess)) return;
     bank->loss_told = true;
-    dt_warn(
+    dt__warn(
         "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "
         "help",
         (unsigned long long)bank->job->step, bank->last_loss, guess,
@@ -210,14 +213,14 @@ static bool may_set(const struct dt_config *config, int local_steps, int wire)
     struct dt_config changed = *config; /* its texts are only read */
     changed.train.local_steps = local_steps;
     changed.train.wire = wire;
-    return dt_config_check(&changed, 0) == DT_OK;
+    return dt__config_check(&changed, 0) == DT_OK;
 }
 
 void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_span *span)
 {
     enum { MOST_STEPS = 512 };
     if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
-    double now = dt_clock_secs(), waited = dt_exchange_waited(job->exchange);
+    double now = dt__clock_secs(), waited = dt__exchange_waited(job->exchange);
     if (++span->wire_steps == LOOK_FROM) span->wire_start = now, span->wire_waited = waited;
     if (span->wire_steps < LOOK_UNTIL) return;
     worker->wire_told = true;
@@ -230,17 +233,17 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
     /* rounds take whole tables */
-    const bool touched = dt_exchange_slot(job->exchange, 0).touched != NULL;
+    const bool touched = dt__exchange_slot(job->exchange, 0).touched != NULL;
     const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
     char text[40] = "a larger train.batch";
     if (rounds) snprintf(text, sizeof text, "train.local_steps=%d", rarely);
-    dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
-            ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
-            !wire                                ? ""
-            : touched                            ? "half of the bytes or less"
-            : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
-                                                 : "a quarter of the bytes");
+    dt__info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
+             ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
+             !wire                                ? ""
+             : touched                            ? "half of the bytes or less"
+             : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
+                                                  : "a quarter of the bytes");
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -260,8 +263,8 @@ static double needed_mb(const struct dt_job *job, double owned)
 dt_status dt__check_memory(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    const double have = dt_memory_limit() / 1e6;
+    const struct dt_schema *schema = dt__source_schema(job->train);
+    const double have = dt__memory_limit() / 1e6;
     double owned = (double)(model->params - model->shared), split_owned;
     struct dt_split_layer layer;
     size_t least = 0;
@@ -272,7 +275,7 @@ dt_status dt__check_memory(const struct dt_job *job)
     const double need = needed_mb(job, owned);
     if (need <= have) return DT_OK;
     split_owned = owned;
-    for (int l = 0; dt_model_dense(model, l, &layer, &split); l++) {
+    for (int l = 0; dt__model_dense(model, l, &layer, &split); l++) {
         const size_t weights = layer.nin * layer.nout;
         if (split || layer.nout < DT_SPLIT_PARTS || weights < model->params / 100) continue;
         split_owned += (double)weights;

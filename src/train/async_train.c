@@ -7,26 +7,26 @@
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Computes one gradient and hands it in. A gradient that failed goes to the bank as well, which ends
- * the span for all. */
+/* Computes one gradient and hands it in. A gradient that failed goes to the bank as well, which
+ * ends the span for all. */
 static int async_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_worker *worker = job->worker;
     struct dt_async *async = job->async;
     (void)span;
-    if (worker->failed || !dt_async_begin(async)) return DT_ASK_SYNC;
-    dt_trace_phase(job->trace, DT_PHASE_WAIT, job->step);
-    const float *weights = dt_async_read(async);
+    if (worker->failed || !dt__async_begin(async)) return DT_ASK_SYNC;
+    dt__trace_phase(job->trace, DT_PHASE_WAIT, job->step);
+    const float *weights = dt__async_read(async);
     const int replica = dt__next_replica(job, worker);
-    dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
-    struct dt_note note = dt__async_gradient(job, worker, replica, weights, dt_async_grad(async),
-                                             dt_async_touched(async));
-    dt_world_show(job->world, worker->samples, -1);
+    dt__world_heartbeat(job->world, "gradient", worker->draws[replica]);
+    struct dt_note note = dt__async_gradient(job, worker, replica, weights, dt__async_grad(async),
+                                             dt__async_touched(async));
+    dt__world_show(job->world, worker->samples, -1);
     dt__slow_down(job);
-    if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
-    dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
-    dt_async_send(async, &note);
-    dt_trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
+    if (dt__stop_requested()) note.ask |= DT_ASK_STOP;
+    dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
+    dt__async_send(async, &note);
+    dt__trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
     return DT_ASK_NONE;
 }
 
@@ -35,13 +35,13 @@ static int async_step(struct dt_job *job, struct dt_span *span)
 /* The workers are under way: what fails here ends the job. */
 static void require(const struct dt_bank *bank, dt_status status)
 {
-    if (status) dt_world_abort(bank->job->world, status);
+    if (status) dt__world_abort(bank->job->world, status);
 }
 
-/* Accounts for the gradients that are applied, until the span ends. Returns what was asked for, also
- * by the gradients' workers: gradients that had started are applied first, so that the span can
- * end. Workers may have applied gradients before the bank gets here, so times count from the span's
- * start. */
+/* Accounts for the gradients that are applied, until the span ends. Returns what was asked for,
+ * also by the gradients' workers: gradients that had started are applied first, so that the span
+ * can end. Workers may have applied gradients before the bank gets here, so times count from the
+ * span's start. */
 static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -49,9 +49,9 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
     struct dt_async *async = job->async;
     double clock = span->start;
     int asked = DT_ASK_NONE;
-    dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    while (!dt_async_over(async)) {
-        int n = dt_async_serve(async, DT__ASYNC_RECORDS, applied);
+    dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+    while (!dt__async_over(async)) {
+        int n = dt__async_serve(async, DT__ASYNC_RECORDS, applied);
         for (int i = 0; i < n; i++) {
             dt__count_applied(&applied[i], &bank->state, &bank->staleness);
             job->step = bank->state.step;
@@ -65,9 +65,9 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
         require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
-        if (asked) dt_async_close(async);
+        if (asked) dt__async_close(async);
     }
-    bank->cpu_secs += dt_clock_cpu_secs() - span->cpu;
+    bank->cpu_secs += dt__clock_cpu_secs() - span->cpu;
     return asked;
 }
 
@@ -76,7 +76,7 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
 static void async_begin(struct dt_job *job, struct dt_span *span)
 {
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    dt_async_open(job->async, span->begin, span->end, span->begin < warm);
+    dt__async_start(job->async, span->begin, span->end, span->begin < warm);
 }
 
 /* The span's end, and what ended it, go from the bank to all. */
@@ -88,23 +88,23 @@ static int async_settle(struct dt_job *job, const struct dt_span *span, int aske
         int asked;
     } end = {job->step, asked};
     (void)span;
-    dt_async_end(job->async);
-    if (bank) bank->state.params = dt_async_weights(job->async);
-    dt_ranks_bcast(job->world->trainers, &end, sizeof end, 0);
+    dt__async_end(job->async);
+    if (bank) bank->state.params = dt__async_weights(job->async);
+    dt__ranks_bcast(job->world->trainers, &end, sizeof end, 0);
     job->step = end.step;
-    const struct dt_async_counts *counts = dt_async_count(job->async);
+    const struct dt_async_counts *counts = dt__async_count(job->async);
     if (bank) bank->counts = counts;
     return end.asked;
 }
 
 static void async_gather(struct dt_job *job)
 {
-    dt_async_gather(job->async);
+    dt__async_gather(job->async);
 }
 
 static void async_close(struct dt_job *job)
 {
-    dt_async_destroy(job->async);
+    dt__async_destroy(job->async);
     job->async = NULL;
 }
 
@@ -123,7 +123,7 @@ static dt_status async_open(struct dt_job *job, dt_fill_fn *fill)
         dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
     if (!status) status = dt__list_row_ranges(job);
     for (int r = 0; r < job->replicas && !status; r++)
-        active[job->worker_of[r]] |= dt_plan_replica_rows(job->plan, r) > 0;
+        active[job->worker_of[r]] |= dt__plan_replica_rows(job->plan, r) > 0;
     const struct dt_async_spec spec = {
         .params = job->model->params,
         .states = job->optimizer.nstate,
@@ -136,19 +136,19 @@ static dt_status async_open(struct dt_job *job, dt_fill_fn *fill)
         .staleness = job->config->train.staleness,
         .active = active,
         .owners = (int)job->config->train.owners};
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    DT_TRY(dt_async_create(job->world, &spec, &job->async));
-    if (job->row_ranges) DT_TRY(dt__check_touched(job, dt_async_touched(job->async)));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__async_create(job->world, &spec, &job->async));
+    if (job->row_ranges) DT_TRY(dt__check_touched(job, dt__async_touched(job->async)));
     if (bank) {
-        float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
+        float *vectors[1 + DT_MAX_STATE] = {dt__async_weights(job->async)};
         for (int i = 0; i < job->optimizer.nstate; i++)
-            vectors[1 + i] = dt_async_states(job->async)[i];
+            vectors[1 + i] = dt__async_states(job->async)[i];
         status = fill(bank, vectors);
     }
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
     /* Replicas go on with the draw that the checkpoint has them at. */
     uint64_t *draws = bank ? bank->state.draws : job->worker->draws;
-    dt_ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
+    dt__ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;
 }
 

@@ -3,7 +3,7 @@
 #ifndef DT_TRAIN_BANK_H
 #define DT_TRAIN_BANK_H
 
-#include "dtrain/report.h"
+#include "report/report.h"
 #include "train/baseline.h"
 #include "train/evaluation.h"
 #include "train/worker.h"
@@ -26,7 +26,7 @@ struct dt_staleness {
 
 struct dt_bank {
     struct dt_job *job;
-    const struct dt_train_options *options;
+    const struct dt__train_options *options;
     bool stop; /* the program has asked for it */
 
     /* The run directory's files (rundir.c). */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dtrain/history.h"
+#include "report/history.h"
 #include "train/bank.h"
 
 /* ---- the constants --------------------------------------------------------------------------- */
@@ -27,12 +27,12 @@ void dt__baseline_start(const struct dt_bank *bank, float *params)
 static void constant_text(const struct dt_job *job, const float *outputs, char text[96])
 {
     const struct dt_model *model = job->model;
-    char *const *names = dt_source_schema(job->train)->label_names;
+    char *const *names = dt__source_schema(job->train)->label_names;
     const int n = model->desc.nout;
     float value[DT_MAX_QUANTILES + 1];
     snprintf(text, 96, "always %s", model->classes ? "the classes' frequencies" : "a constant");
     if (n > DT_MAX_QUANTILES || model->classes > 2) return;
-    dt_model_predict(model, outputs, 1, value);
+    dt__model_predict(model, outputs, 1, value);
     if (model->classes)
         snprintf(text, 96, "always %.3g for class '%.40s'", (double)value[1],
                  names ? names[1] : "1");
@@ -42,7 +42,8 @@ static void constant_text(const struct dt_job *job, const float *outputs, char t
         snprintf(text, 96, "always %.6g to %.6g", (double)value[0], (double)value[n - 1]);
 }
 
-/* ---- its metrics on held-out rows ------------------------------------------------------------- */
+/* ---- its metrics on held-out rows -------------------------------------------------------------
+ * */
 
 /* What each pass over some of the held-out rows needs. */
 struct measure {
@@ -57,13 +58,13 @@ static dt_status measure_rows(const struct measure *measure, uint64_t begin, uin
     const struct dt_job *job = measure->job;
     struct dt_table *table = NULL;
     struct dt_batch batch;
-    DT_TRY(dt_table_create(job->config, job->eval, begin, begin + rows, &table));
-    dt_status status = dt_table_read(table, begin, (int)rows, &batch);
+    DT_TRY(dt__table_create(job->config, job->eval, begin, begin + rows, &table));
+    dt_status status = dt__table_read(table, begin, (int)rows, &batch);
     if (!status)
-        dt_metrics_chunk(job->model, measure->logits, &batch, measure->sums,
-                         dt_metrics_confusion(measure->metrics));
-    if (!status) status = dt_metrics_add(measure->metrics, measure->sums);
-    dt_table_destroy(table);
+        dt__metrics_chunk(job->model, measure->logits, &batch, measure->sums,
+                          dt__metrics_confusion(measure->metrics));
+    if (!status) status = dt__metrics_add(measure->metrics, measure->sums);
+    dt__table_destroy(table);
     return status;
 }
 
@@ -71,7 +72,7 @@ static dt_status measure_rows(const struct measure *measure, uint64_t begin, uin
 static void accuracy_set(struct dt_metrics *metrics, size_t classes,
                          struct dt_metric_values *values)
 {
-    const uint64_t *confusion = dt_metrics_confusion(metrics);
+    const uint64_t *confusion = dt__metrics_confusion(metrics);
     for (size_t c = 0; confusion && c < classes; c++) {
         double rows = 0;
         for (size_t i = 0; i < classes; i++)
@@ -86,9 +87,9 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
 {
     enum { LEAST = 4096, MOST_VALUES = 1 << 24, MOST_LOGITS = 1 << 22 };
     const size_t nout = (size_t)job->model->desc.nout;
-    const uint64_t features = (uint64_t)dt_source_schema(job->eval)->features;
-    const uint64_t measured = dt_measure_chunks(job->config, job->eval) * DT_EVAL_CHUNK;
-    const uint64_t held = dt_source_rows(job->eval), rows = measured < held ? measured : held;
+    const uint64_t features = (uint64_t)dt__source_schema(job->eval)->features;
+    const uint64_t measured = dt__measure_chunks(job->config, job->eval) * DT_EVAL_CHUNK;
+    const uint64_t held = dt__source_rows(job->eval), rows = measured < held ? measured : held;
     const uint64_t few = MOST_LOGITS / nout + 1;
     const uint64_t step = few < DT_EVAL_CHUNK ? few : DT_EVAL_CHUNK;
     const uint64_t all = (rows + step - 1) / step;
@@ -97,9 +98,10 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
     struct measure measure = {.job = job};
     float *logits = NULL;
     dt_status status;
-    DT_GUARD(dt_metrics_create(job->model, &measure.metrics));
-    DT_GUARD(dt_alloc((size_t)step, nout * sizeof *logits, "the baseline", &logits));
-    DT_GUARD(dt_alloc(dt_metrics_sums(job->model), sizeof(double), "the baseline", &measure.sums));
+    DT_GUARD(dt__metrics_create(job->model, &measure.metrics));
+    DT_GUARD(dt__alloc((size_t)step, nout * sizeof *logits, "the baseline", &logits));
+    DT_GUARD(
+        dt__alloc(dt__metrics_sums(job->model), sizeof(double), "the baseline", &measure.sums));
     for (size_t r = 0; r < (size_t)step; r++)
         memcpy(logits + r * nout, baseline->outputs, nout * sizeof *logits);
     measure.logits = logits;
@@ -107,13 +109,13 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
         const uint64_t begin = c * all / chunks * step;
         DT_GUARD(measure_rows(&measure, begin, rows - begin < step ? rows - begin : step));
     }
-    dt_metrics_values(measure.metrics, &baseline->values);
+    dt__metrics_values(measure.metrics, &baseline->values);
     accuracy_set(measure.metrics, (size_t)job->model->classes, &baseline->values);
     baseline->values.precision = baseline->values.recall = NAN; /* a constant has none */
     baseline->measured = true;
     baseline->sampled = chunks < all;
 done:
-    dt_metrics_destroy(measure.metrics);
+    dt__metrics_destroy(measure.metrics);
     dt_free(measure.sums);
     dt_free(logits);
     return status;
@@ -124,11 +126,11 @@ dt_status dt__baseline_make(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     struct dt_baseline *baseline = &bank->baseline;
     struct dt_batch batch;
-    DT_TRY(dt_source_targets(job->train, &batch));
-    dt_status status = dt_alloc((size_t)job->model->desc.nout, sizeof *baseline->outputs,
-                                "the baseline", &baseline->outputs);
-    if (!status) status = dt_model_constant(job->model, &batch, baseline->outputs);
-    dt_source_targets_free(&batch);
+    DT_TRY(dt__source_targets(job->train, &batch));
+    dt_status status = dt__alloc((size_t)job->model->desc.nout, sizeof *baseline->outputs,
+                                 "the baseline", &baseline->outputs);
+    if (!status) status = dt__model_constant(job->model, &batch, baseline->outputs);
+    dt__source_targets_free(&batch);
     if (status || !job->eval || bank->options->test) return status;
     return baseline_measure(baseline, job);
 }
@@ -139,15 +141,16 @@ void dt__baseline_free(struct dt_baseline *baseline)
     *baseline = (struct dt_baseline){0};
 }
 
-/* ---- what is printed -------------------------------------------------------------------------- */
+/* ---- what is printed --------------------------------------------------------------------------
+ * */
 
 struct dt_metric_score dt__metric_shown(const struct dt_job *job,
                                         const struct dt_metric_values *values)
 {
     struct dt_metric_score metric = {.name = "loss"};
-    (void)dt_metric_pick(job->model, job->config->eval.metric, values, &metric);
+    (void)dt__metric_pick(job->model, job->config->eval.metric, values, &metric);
     if (!strcmp(metric.name, "loss"))
-        (void)dt_metric_pick(job->model, DT_METRIC_AUTO, values, &metric);
+        (void)dt__metric_pick(job->model, DT_METRIC_AUTO, values, &metric);
     if (!strcmp(metric.name, "loss") && !isnan(values->rmse))
         metric = (struct dt_metric_score){"rmse", values->rmse, false};
     return metric;
@@ -194,7 +197,7 @@ static void comparison_add(const struct dt_bank *bank, const char *name, double 
     const struct dt_config *config = bank->job->config;
     const bool chosen = !strcmp(name, bank->job->best.metric);
     const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED;
-    const double gain = dt_metric_rises(name) ? value - base : base - value;
+    const double gain = dt__metric_rises(name) ? value - base : base - value;
     const double noise = metric_noise(&bank->baseline, name, base);
     const size_t length = strlen(out->text);
     if (isnan(gain) || (chosen ? gain > noise : gain >= -noise)) return;
@@ -216,7 +219,7 @@ void dt__baseline_compare(const struct dt_bank *bank, struct dt_comparison *out)
     if (!bank->baseline.measured || !job->best.known || job->model->outputs.own) return;
     if (dt_history_read(job->config->run.dir, &history)) return;
     const int64_t record = best_record(history, job->best.step);
-    for (int i = 0; record >= 0 && dt_metric_at(i, &bank->baseline.values, &name, &base); i++)
+    for (int i = 0; record >= 0 && dt__metric_at(i, &bank->baseline.values, &name, &base); i++)
         comparison_add(bank, name, dt_history_real(history, DT_RECORD_EVAL, (size_t)record, name),
                        base, out);
     dt_history_free(history);

@@ -1,5 +1,5 @@
-/* Evaluation in place: the workers measure chunks of the held-out rows (measure.c) at the same time,
- * and the bank adds up what they send, in order. */
+/* Evaluation in place: the workers measure chunks of the held-out rows (measure.c) at the same
+ * time, and the bank adds up what they send, in order. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@ struct layout {
 
 static struct layout measured_layout(const struct dt_job *job)
 {
-    struct layout of = {.cells = dt__confusion_cells(job), .sums = dt_metrics_sums(job->model)};
+    struct layout of = {.cells = dt__confusion_cells(job), .sums = dt__metrics_sums(job->model)};
     int first, end;
     dt__evaluating_workers(job, &first, &end);
     const uint64_t workers = (uint64_t)(end - first);
-    of.chunks = (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    of.chunks = (dt__measure_chunks(job->config, job->eval) + workers - 1) / workers;
     of.bytes = of.cells * sizeof(uint64_t) + (size_t)of.chunks * of.sums * sizeof(double);
     return of;
 }
@@ -43,16 +43,16 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
                           bool *out_better)
 {
     const struct dt_job *job = bank->job;
-    const uint64_t chunks = dt_measure_chunks(job->config, job->eval);
+    const uint64_t chunks = dt__measure_chunks(job->config, job->eval);
     struct dt_evaluation evaluation;
-    dt_metrics_reset(bank->metrics);
+    dt__metrics_reset(bank->metrics);
     for (int w = 0; w < job->world->workers; w++) {
         void *block = all + (size_t)(job->world->worker_rank + w) * of->bytes;
         uint64_t first, end;
         dt__chunks_of(job, w, chunks, &first, &end);
-        if (of->cells) dt_metrics_add_confusion(bank->metrics, measured_counts(of, block));
+        if (of->cells) dt__metrics_add_confusion(bank->metrics, measured_counts(of, block));
         for (uint64_t c = 0; c < end - first; c++)
-            DT_TRY(dt_metrics_add(bank->metrics, measured_sums(of, block, c)));
+            DT_TRY(dt__metrics_add(bank->metrics, measured_sums(of, block, c)));
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
     evaluation.extra = !dt__eval_regular(job);
@@ -62,8 +62,9 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
 /* The weights, between spans. */
 static const float *weights_at_rest(const struct dt_job *job)
 {
-    if (job->mode == DT_MODE_ASYNC) return dt_async_read(job->async);
-    return job->split ? dt_exchange_vectors(job->exchange)[0] : dt_exchange_weights(job->exchange);
+    if (job->mode == DT_MODE_ASYNC) return dt__async_read(job->async);
+    return job->split ? dt__exchange_vectors(job->exchange)[0]
+                      : dt__exchange_weights(job->exchange);
 }
 
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
@@ -74,24 +75,24 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
     const struct dt_worker *worker = job->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
     struct dt_exchange *exchange = job->mode == DT_MODE_SYNC && !job->split ? job->exchange : NULL;
-    const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
+    const struct dt_touched *needs = worker && exchange ? dt__exchange_needs(exchange) : NULL;
     struct dt_exchange_times pulls = {0};
     dt_status status = DT_OK;
-    if (measure && exchange) dt__measure_inputs(measure, dt_exchange_inputs(exchange));
+    if (measure && exchange) dt__measure_inputs(measure, dt__exchange_inputs(exchange));
     for (uint64_t i = 0; i < of->chunks; i++) {
         const uint64_t chunk = worker ? worker->chunk + i : 0;
         const bool measures = measure && chunk < worker->chunk_end && !status;
         if (needs) *needs->count = 0;
         if (measures && needs) status = dt__measure_list(measure, chunk, needs);
-        if (exchange) dt_exchange_pull(exchange);
+        if (exchange) dt__exchange_pull(exchange);
         if (!measures || status) continue;
-        dt_world_heartbeat(job->world, "evaluation", job->step);
-        status = dt_measure_chunk(measure, weights_at_rest(job), chunk, measured_sums(of, block, i),
-                                  measured_counts(of, block));
+        dt__world_heartbeat(job->world, "evaluation", job->step);
+        status = dt__measure_chunk(measure, weights_at_rest(job), chunk,
+                                   measured_sums(of, block, i), measured_counts(of, block));
         dt__slow_down(job);
-        if (!status) status = dt_stop_check();
+        if (!status) status = dt__stop_check();
     }
-    if (exchange) dt_exchange_take_times(exchange, &pulls); /* no span's */
+    if (exchange) dt__exchange_take_times(exchange, &pulls); /* no span's */
     return status;
 }
 
@@ -100,21 +101,21 @@ dt_status dt__evaluate(struct dt_job *job)
     struct dt_bank *bank = job->bank;
     const struct layout of = measured_layout(job);
     const size_t ranks = (size_t)job->world->workers + 1;
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     void *mine = NULL, *all = NULL;
     bool better = false;
     dt__split_gather(job, false);
-    dt_status status = dt_alloc(1, of.bytes, "evaluation sums", &mine);
-    if (!status && bank) status = dt_alloc(ranks, of.bytes, "evaluation sums", &all);
-    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
+    dt_status status = dt__alloc(1, of.bytes, "evaluation sums", &mine);
+    if (!status && bank) status = dt__alloc(ranks, of.bytes, "evaluation sums", &all);
+    DT_GUARD(dt__ranks_agree(job->world->trainers, status));
     status = measure_own(job, &of, mine);
-    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
-    dt_ranks_gather(job->world->trainers, mine, of.bytes, all);
+    DT_GUARD(dt__ranks_agree(job->world->trainers, status));
+    dt__ranks_gather(job->world->trainers, mine, of.bytes, all);
     if (bank) status = conclude(bank, &of, all, start, &better);
-    dt_ranks_bcast(job->world->trainers, &better, sizeof better, 0);
-    if (better && job->mode == DT_MODE_SYNC) dt_exchange_gather_weights(job->exchange);
+    dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
+    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->exchange);
     if (better && bank && !status) status = dt__best_found(bank);
-    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
+    DT_GUARD(dt__ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
 done:
     dt_free(all);

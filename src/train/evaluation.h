@@ -20,7 +20,7 @@ struct dt_evaluation {
 /* ---- measure.c ------------------------------------------------------------------------------ */
 
 /* Makes the network read only the rows of weights that were pulled; `inputs`: as for
- * dt_network_set_inputs. */
+ * dt__network_set_inputs. */
 void dt__measure_inputs(struct dt_measure *measure, const struct dt_touched *inputs);
 /* Lists the inputs that a chunk reads, whose rows are to be pulled. */
 dt_status dt__measure_list(struct dt_measure *measure, uint64_t chunk,

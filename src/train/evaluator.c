@@ -34,13 +34,13 @@ struct dt_evaluator {
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
 {
-    dt_world_send(evaluator->job->world, 0, TAG_MESSAGE, message, sizeof *message);
+    dt__world_send(evaluator->job->world, 0, TAG_MESSAGE, message, sizeof *message);
 }
 
 static void evaluator_listen(struct dt_evaluator *evaluator)
 {
-    dt_world_try_recv(evaluator->job->world, 0, TAG_ORDER, &evaluator->order,
-                      sizeof evaluator->order);
+    dt__world_try_recv(evaluator->job->world, 0, TAG_ORDER, &evaluator->order,
+                       sizeof evaluator->order);
 }
 
 /* The job's end makes what is under way useless, unless it is the last checkpoint. */
@@ -57,10 +57,10 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator,
     const struct dt_job *job = evaluator->job;
     if (model->params_count != job->model->params)
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
-    dt_metrics_reset(evaluator->metrics);
+    dt__metrics_reset(evaluator->metrics);
     for (uint64_t c = 0; c < evaluator->chunks && !evaluator_is_overtaken(evaluator); c++) {
-        dt_world_heartbeat(job->world, "evaluation", evaluator->step);
-        DT_TRY(dt_measure_add(evaluator->measure, model->params, c, evaluator->metrics));
+        dt__world_heartbeat(job->world, "evaluation", evaluator->step);
+        DT_TRY(dt__measure_add(evaluator->measure, model->params, c, evaluator->metrics));
         dt__slow_down(job);
         evaluator_listen(evaluator);
     }
@@ -77,31 +77,31 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     bool better;
     evaluator->evaluated = false;
     evaluator->step = step;
     evaluator_say(evaluator, &claim);
-    dt_world_heartbeat(job->world, "load", step);
-    dt_trace_phase(job->trace, DT_PHASE_LOAD, step);
+    dt__world_heartbeat(job->world, "load", step);
+    dt__trace_phase(job->trace, DT_PHASE_LOAD, step);
     dt_status status = dt__file_load(path.text, DT__WANT_MODEL, &model, NULL);
     if (status && evaluator->order.kind != FINISH) {
-        if (dt_path_exists(path.text)) dt_warn("evaluation: %s", dt_error_text());
+        if (dt__path_exists(path.text)) dt__warn("evaluation: %s", dt_error_text());
         return DT_OK;
     }
-    dt_trace_phase(job->trace, DT_PHASE_EVALUATE, step);
+    dt__trace_phase(job->trace, DT_PHASE_EVALUATE, step);
     if (!status) status = evaluator_measure(evaluator, &model);
-    dt_trace_phase(job->trace, DT_PHASE_SAVE, step);
+    dt__trace_phase(job->trace, DT_PHASE_SAVE, step);
     if (status || evaluator_is_overtaken(evaluator)) goto done;
     dt__evaluation_make(job, model.step, evaluator->metrics, start, &result.evaluation);
     DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &better));
     model.best = job->best;
     if (better && job->config->export.best)
-        DT_GUARD(dt_export_write(job->best_dir.text, &model, job->config->export.keep));
+        DT_GUARD(dt__export_write(job->best_dir.text, &model, job->config->export.keep));
     evaluator->evaluated = true;
     evaluator_say(evaluator, &result);
 done:
-    dt_checkpoint_free(&model);
+    dt__checkpoint_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
 
@@ -110,14 +110,14 @@ done:
 static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 {
     const struct dt_job *job = evaluator->job;
-    const double now = dt_clock_secs(), throttle = job->config->eval.throttle_secs;
+    const double now = dt__clock_secs(), throttle = job->config->eval.throttle_secs;
     if (evaluator->order.kind == FINISH) {
         *step = evaluator->order.step;
         return !evaluator->evaluated || *step != evaluator->step;
     }
     if (now < evaluator->look_at) return false;
     evaluator->look_at = now + LOOK_SECS;
-    if (!dt_checkpoint_newest(job->ckpt_dir.text, step) || *step == evaluator->step) return false;
+    if (!dt__checkpoint_newest(job->ckpt_dir.text, step) || *step == evaluator->step) return false;
     if (throttle > LOOK_SECS) evaluator->look_at = now + throttle;
     return true;
 }
@@ -125,22 +125,22 @@ static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
 {
     struct dt_evaluator *evaluator;
-    DT_TRY(dt_alloc(1, sizeof *evaluator, "evaluator", &evaluator));
+    DT_TRY(dt__alloc(1, sizeof *evaluator, "evaluator", &evaluator));
     *out = evaluator;
     evaluator->job = job;
     evaluator->step = UINT64_MAX;
-    DT_TRY(dt_metrics_create(job->model, &evaluator->metrics));
+    DT_TRY(dt__metrics_create(job->model, &evaluator->metrics));
     if (!job->eval) return DT_OK;
-    evaluator->chunks = dt_measure_chunks(job->config, job->eval);
-    return dt_measure_create(job->config, job->eval, job->model, 0, evaluator->chunks,
-                             &evaluator->measure);
+    evaluator->chunks = dt__measure_chunks(job->config, job->eval);
+    return dt__measure_create(job->config, job->eval, job->model, 0, evaluator->chunks,
+                              &evaluator->measure);
 }
 
 void dt__evaluator_close(struct dt_evaluator *evaluator)
 {
     if (!evaluator) return;
-    dt_measure_destroy(evaluator->measure);
-    dt_metrics_destroy(evaluator->metrics);
+    dt__measure_destroy(evaluator->measure);
+    dt__metrics_destroy(evaluator->metrics);
     dt_free(evaluator);
 }
 
@@ -148,24 +148,24 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
     const int niceness = getpriority(PRIO_PROCESS, 0); /* the program's; of this thread */
-    evaluator->look_at = dt_clock_secs() + job->config->eval.start_delay_secs;
+    evaluator->look_at = dt__clock_secs() + job->config->eval.start_delay_secs;
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
-        dt_debug("the evaluator cannot be made nice");
+        dt__debug("the evaluator cannot be made nice");
     while (evaluator->order.kind != DISMISS) {
         uint64_t step;
         if (evaluator_next(evaluator, &step)) {
             const dt_status status = evaluator_evaluate(evaluator, step);
-            if (status) dt_world_abort(job->world, status);
+            if (status) dt__world_abort(job->world, status);
         } else {
-            dt_trace_phase(job->trace, DT_PHASE_IDLE, evaluator->step);
-            dt_world_idle(job->world, "a checkpoint");
-            dt_sleep_secs(IDLE_SECS);
+            dt__trace_phase(job->trace, DT_PHASE_IDLE, evaluator->step);
+            dt__world_idle(job->world, "a checkpoint");
+            dt__sleep_secs(IDLE_SECS);
         }
         evaluator_listen(evaluator);
     }
     evaluator_say(evaluator, &(const struct dt_message){.kind = DT__LAST});
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, niceness))
-        dt_debug("the evaluator stays nice: only a privileged process may take that back");
+        dt__debug("the evaluator stays nice: only a privileged process may take that back");
     const struct order *order = &evaluator->order;
     return order->status ? dt_fail((dt_status)order->status, "%s", order->text) : DT_OK;
 }
@@ -181,12 +181,12 @@ int dt__link_asks(struct dt_bank *bank)
     int rank = bank->job->world->evaluator;
     char name[DT_CHECKPOINT_NAME];
     while (rank >= 0 && !link->waits &&
-           dt_world_try_recv(bank->job->world, rank, TAG_MESSAGE, &link->message,
-                             sizeof link->message)) {
+           dt__world_try_recv(bank->job->world, rank, TAG_MESSAGE, &link->message,
+                              sizeof link->message)) {
         link->waits = link->message.kind == DT__RESULT;
         if (link->message.kind == DT__CLAIM)
-            dt_writer_protect(bank->writer,
-                              dt_checkpoint_name(link->message.evaluation.step, name));
+            dt__writer_protect(bank->writer,
+                               dt__checkpoint_name(link->message.evaluation.step, name));
     }
     return link->waits ? DT_ASK_SYNC : DT_ASK_NONE;
 }
@@ -198,7 +198,7 @@ dt_status dt__link_collect(struct dt_bank *bank)
     while (dt__link_asks(bank) & DT_ASK_SYNC) {
         link->waits = false;
         link->evaluated = 1 + link->message.evaluation.step;
-        dt_writer_protect(bank->writer, NULL);
+        dt__writer_protect(bank->writer, NULL);
         DT_TRY(dt__record_evaluation(bank, &link->message.evaluation, &better));
     }
     return DT_OK;
@@ -212,25 +212,25 @@ static bool link_has_last(const struct dt_bank *bank)
 static void link_order(struct dt_bank *bank, struct order order)
 {
     struct dt_world *world = bank->job->world;
-    dt_world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
+    dt__world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
 /* Bank and workers only wait meanwhile: the watchdog names an evaluator that does not get on. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
     struct dt_bank *bank = job->bank;
-    const double end = dt_clock_secs() + most_secs;
+    const double end = dt__clock_secs() + most_secs;
     dt_status status = DT_OK;
     if (job->world->evaluator < 0) return DT_OK;
     if (bank) link_order(bank, (struct order){.kind = FINISH, .step = job->step});
     if (bank) status = dt__link_collect(bank);
-    while (bank && !status && !link_has_last(bank) && dt_clock_secs() < end) {
-        dt_world_idle(job->world, "the last evaluation");
-        dt_sleep_secs(PAUSE_SECS);
+    while (bank && !status && !link_has_last(bank) && dt__clock_secs() < end) {
+        dt__world_idle(job->world, "the last evaluation");
+        dt__sleep_secs(PAUSE_SECS);
         status = dt__link_collect(bank);
     }
-    if (bank) dt_world_heartbeat(job->world, "synchronization", job->step);
-    return dt_ranks_agree(job->world->trainers, status);
+    if (bank) dt__world_heartbeat(job->world, "synchronization", job->step);
+    return dt__ranks_agree(job->world->trainers, status);
 }
 
 void dt__link_dismiss(struct dt_bank *bank, dt_status status)
@@ -248,10 +248,10 @@ void dt__link_close(struct dt_bank *bank)
     struct dt_evaluator_link *link = &bank->link;
     while (link->dismissed && link->message.kind != DT__LAST) {
         struct dt_world *world = bank->job->world;
-        if (dt_world_try_recv(world, world->evaluator, TAG_MESSAGE, &link->message,
-                              sizeof link->message))
+        if (dt__world_try_recv(world, world->evaluator, TAG_MESSAGE, &link->message,
+                               sizeof link->message))
             continue;
-        dt_world_idle(world, "the evaluator");
-        dt_sleep_secs(PAUSE_SECS);
+        dt__world_idle(world, "the evaluator");
+        dt__sleep_secs(PAUSE_SECS);
     }
 }

@@ -27,8 +27,8 @@ static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema
     dt_status status = DT_OK;
     *out = NULL;
     if (!to->feature_names || !from->feature_names) return DT_OK;
-    DT_GUARD(dt_alloc((size_t)from->features, sizeof *input, "names", &input));
-    DT_GUARD(dt_alloc((size_t)to->features, sizeof *match, "inputs", &match));
+    DT_GUARD(dt__alloc((size_t)from->features, sizeof *input, "names", &input));
+    DT_GUARD(dt__alloc((size_t)to->features, sizeof *match, "inputs", &match));
     for (int i = 0; i < from->features; i++) {
         const char *text = from->feature_names[i];
         DT_GUARD(dt__dict_add(&names, text, strlen(text), &name));
@@ -135,7 +135,7 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
                          const uint32_t *match, const struct dt_checkpoint *file,
                          const struct dt_tensor *source, float *params)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     const size_t first = (size_t)schema->features - tensor->shape[0];
     const size_t first_before = (size_t)file->schema.features - source->shape[0];
     const size_t width = tensor->count / tensor->shape[0];
@@ -148,8 +148,8 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
                     from + (input - first_before) * width, tensor, r * width, width);
         copied++;
     }
-    dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
-            tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
+    dt__info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
+             tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
 }
 
 /* ---- outputs by their classes ---------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static dt_status match_classes(const struct dt_schema *to, const struct dt_schem
     bool found = true, same = to->classes == from->classes;
     *out = NULL;
     if (!to->classes || !from->classes) return DT_OK;
-    DT_TRY(dt_alloc((size_t)to->classes, sizeof *match, "classes", &match));
+    DT_TRY(dt__alloc((size_t)to->classes, sizeof *match, "classes", &match));
     dt_status status = dt__classes_init(&others, from, false);
     for (int c = 0; c < to->classes && found && !status; c++) {
         found = class_find(to, c, &others, &match[c]);
@@ -189,7 +189,8 @@ static dt_status match_classes(const struct dt_schema *to, const struct dt_schem
     return status;
 }
 
-/* A row of outputs, of other classes. Of two classes one output is the second's over the first's. */
+/* A row of outputs, of other classes. Of two classes one output is the second's over the first's.
+ * */
 static void outputs_convert(const float *from, size_t nfrom, const int32_t *match, float *to,
                             size_t nto)
 {
@@ -208,15 +209,15 @@ static dt_status convert_classes(const struct dt_schema *schema, struct dt_check
     const struct dt_model *from = *model;
     const size_t ends = from->layer[from->layers - 1].last ? 1 : 2;
     const int output = from->layer[from->layers - ends].index;
-    const size_t nfrom = (size_t)file->desc.nout, nto = (size_t)dt_schema_nout(schema);
+    const size_t nfrom = (size_t)file->desc.nout, nto = (size_t)dt__schema_nout(schema);
     struct dt_model *to = NULL;
     int32_t *match = NULL;
     float *params = NULL;
     dt_status status = match_classes(schema, &file->schema, &match);
     if (status || !match) return status;
     file->desc.nout = (int)nto;
-    DT_GUARD(dt_model_create(&file->desc, &to));
-    DT_GUARD(dt_alloc_backed(NULL, to->params, sizeof *params, "params", &params));
+    DT_GUARD(dt__model_create(&file->desc, &to));
+    DT_GUARD(dt__alloc_backed(NULL, to->params, sizeof *params, "params", &params));
     for (size_t i = 0; i < to->tensors; i++) {
         const struct dt_tensor *tensor = &to->tensor[i], *source = &from->tensor[i];
         const bool outputs = source->layer >= output && source->rank &&
@@ -227,18 +228,18 @@ static dt_status convert_classes(const struct dt_schema *schema, struct dt_check
             outputs_convert(values + r * nfrom, nfrom, match, params + tensor->offset + r * nto,
                             nto);
     }
-    dt_info("run.init: outputs by their classes: %d of %d", schema->classes, file->schema.classes);
-    dt_free_backed(file->params);
+    dt__info("run.init: outputs by their classes: %d of %d", schema->classes, file->schema.classes);
+    dt__free_backed(file->params);
     file->params = params;
     file->params_count = to->params;
     dt__names_free(file->schema.label_names, (size_t)file->schema.classes);
     file->schema.label_names = NULL; /* from here on they go by position */
     file->schema.classes = schema->classes;
-    dt_model_destroy(*model);
+    dt__model_destroy(*model);
     *model = to;
     to = NULL;
 done:
-    dt_model_destroy(to);
+    dt__model_destroy(to);
     dt_free(match);
     return status;
 }
@@ -276,7 +277,7 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
                            const struct dt_checkpoint *file, const uint32_t *match,
                            const char *path, float *params)
 {
-    const struct dt_schema *now = dt_source_schema(job->train), *before = &file->schema;
+    const struct dt_schema *now = dt__source_schema(job->train), *before = &file->schema;
     const struct dt_tensor *weight = input_layer(job->model);
     const size_t features = (size_t)now->features;
     const size_t width = weight ? weight[1].count : 0;
@@ -296,14 +297,14 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
         }
     }
     if (shifted && weight)
-        dt_info(
+        dt__info(
             "run.init: %s: %zu of %zu inputs are in other units: the first layer is converted%s",
             path, shifted, features,
             now->clip > 0 || before->clip > 0 ? " (data.clip cuts other values off)" : "");
     else if (shifted)
-        dt_warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
-                "data.normalize): the weights that read them are taken as they are",
-                path);
+        dt__warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
+                 "data.normalize): the weights that read them are taken as they are",
+                 path);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -324,13 +325,13 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
                               const struct dt_checkpoint *file, const char *path, size_t *out_taken)
 {
     const struct dt_model *to = job->model;
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     size_t taken = 0, tensors = to->tensors;
     const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
     uint32_t *match;
     DT_TRY(match_inputs(schema, &file->schema, &match));
     if ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0))
-        dt_warn(
+        dt__warn(
             "run.init: %s was trained on other columns, or in another order; weights behind the "
             "first layer are matched by position",
             path);
@@ -338,26 +339,27 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
     if (unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
-        dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
-                path);
+        dt__warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
+                 path);
     if (!classes_match(schema, &file->schema))
-        dt_warn("run.init: %s was trained on other classes, or in another order; weights of the "
-                "outputs are matched by position",
-                path);
+        dt__warn("run.init: %s was trained on other classes, or in another order; weights of the "
+                 "outputs are matched by position",
+                 path);
     if (!targets_match(schema, &file->schema))
-        dt_warn("run.init: %s was trained on other targets, %s: weights of the outputs are matched "
-                "by position",
-                path, file->schema.label_column);
+        dt__warn(
+            "run.init: %s was trained on other targets, %s: weights of the outputs are matched "
+            "by position",
+            path, file->schema.label_column);
     if (to->outputs.link != from->outputs.link)
-        dt_warn("run.init: %s has another train.loss, whose outputs mean something else: their "
-                "weights are taken as they are",
-                path);
+        dt__warn("run.init: %s has another train.loss, whose outputs mean something else: their "
+                 "weights are taken as they are",
+                 path);
     for (size_t i = 0; i < tensors; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
         if (source && stays_at_baseline(job, tensor, from, match != NULL)) {
-            dt_info("run.init: %s starts at the baseline: its layer does not fit", tensor->name);
+            dt__info("run.init: %s starts at the baseline: its layer does not fit", tensor->name);
             continue;
         }
         if (source && match && tensor->row_sparse)
@@ -366,8 +368,8 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
             copy_floats(to, schema, params, &file->schema, file->params + source->offset, tensor, 0,
                         tensor->count);
         else
-            dt_info("run.init: %s starts fresh: %s", tensor->name,
-                    named ? "it has another shape there" : "it is not there");
+            dt__info("run.init: %s starts fresh: %s", tensor->name,
+                     named ? "it has another shape there" : "it is not there");
         taken += source != NULL;
     }
     convert_inputs(job, from, file, match, path, params);
@@ -375,7 +377,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     if (taken == 0)
         return dt_fail(DT_EMISMATCH,
                        "run.init=%s: not one tensor has a name and shape of this model", path);
-    dt_info("run.init: %zu of %zu tensors from %s", taken, tensors, path);
+    dt__info("run.init: %zu of %zu tensors from %s", taken, tensors, path);
     *out_taken = taken;
     return DT_OK;
 }
@@ -390,26 +392,26 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     char *path = NULL, *text = NULL;
     size_t taken = 0;
     uint32_t crc = 0;
-    dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
+    dt__model_init(job->model, (uint64_t)job->config->run.seed, params);
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
     if (job->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
     dt__baseline_start(bank, params);
     if (!*from) return DT_OK;
-    dt_status status = dt_export_load(from, false, &file, &path);
-    if (!status) status = dt_model_create(&file.desc, &model);
+    dt_status status = dt__export_load(from, false, &file, &path);
+    if (!status) status = dt__model_create(&file.desc, &model);
     if (!status && model->params != file.params_count)
         status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
                          (unsigned long long)file.params_count);
-    if (!status) crc = dt_crc32c(0, file.params, file.params_count * sizeof(float));
-    if (!status) status = convert_classes(dt_source_schema(job->train), &file, &model);
+    if (!status) crc = dt__crc32c(0, file.params, file.params_count * sizeof(float));
+    if (!status) status = convert_classes(dt__source_schema(job->train), &file, &model);
     if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
     if (!status)
-        status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path, crc);
+        status = dt__format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path, crc);
     if (!status) dt__note_change(bank, 0, "run.init", text);
     dt_free(text);
-    dt_model_destroy(model);
-    dt_checkpoint_free(&file);
+    dt__model_destroy(model);
+    dt__checkpoint_free(&file);
     dt_free(path);
     return status;
 }

@@ -6,12 +6,12 @@
 
 bool dt__trains_on_table(const struct dt_job *job)
 {
-    return dt_data_trains_on_table(job->config) || dt_source_schema(job->train)->feature_names;
+    return dt__data_trains_on_table(job->config) || dt__source_schema(job->train)->feature_names;
 }
 
 uint64_t dt__epoch_steps(const struct dt_job *job)
 {
-    uint64_t steps = dt_plan_steps_per_epoch(job->plan);
+    uint64_t steps = dt__plan_steps_per_epoch(job->plan);
     return job->mode == DT_MODE_SYNC ? steps : steps * (uint64_t)job->replicas;
 }
 
@@ -25,9 +25,9 @@ uint64_t dt__last_step(const struct dt_job *job)
 
 uint64_t dt__samples_at(const struct dt_job *job, uint64_t step)
 {
-    uint64_t steps = dt_plan_steps_per_epoch(job->plan), samples = dt_plan_samples(job->plan);
+    uint64_t steps = dt__plan_steps_per_epoch(job->plan), samples = dt__plan_samples(job->plan);
     if (job->mode == DT_MODE_ASYNC) step /= (uint64_t)job->replicas;
-    uint64_t in_epoch = step % steps * dt_plan_batch(job->plan);
+    uint64_t in_epoch = step % steps * dt__plan_batch(job->plan);
     return step / steps * samples + (in_epoch < samples ? in_epoch : samples);
 }
 
@@ -154,8 +154,8 @@ uint64_t dt__span_end(const struct dt_job *job)
 
 const char *dt__exchange_name(const struct dt_job *job, char word[16])
 {
-    if (job->mode == DT_MODE_ASYNC) return dt_async_memory_name(job->async);
-    return dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_which(job->exchange), word);
+    if (job->mode == DT_MODE_ASYNC) return dt__async_memory_name(job->async);
+    return dt__config_word(DT_EXCHANGE_WORDS, dt__exchange_which(job->exchange), word);
 }
 
 double dt__weights_mb(const struct dt_job *job)
@@ -165,34 +165,35 @@ double dt__weights_mb(const struct dt_job *job)
 
 void dt__slow_down(const struct dt_job *job)
 {
-    if (job->config->test.slow_rank == job->world->rank) dt_sleep_secs(job->config->test.slow_secs);
+    if (job->config->test.slow_rank == job->world->rank)
+        dt__sleep_secs(job->config->test.slow_secs);
 }
 
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows)
 {
-    const uint64_t dense = (uint64_t)dt_source_schema(job->train)->dense;
-    return dense + dt_source_most_entries(source, rows);
+    const uint64_t dense = (uint64_t)dt__source_schema(job->train)->dense;
+    return dense + dt__source_most_entries(source, rows);
 }
 
 dt_status dt__list_row_ranges(struct dt_job *job)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
-    const uint64_t most = dt__most_inputs(job, job->train, dt_plan_max_share(job->plan));
+    const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_share(job->plan));
     const bool whole = dt__is_local(job) || job->trust; /* who measures tensors needs them whole */
     job->row_ranges = 0;
     if (schema->dense == schema->features || !count || whole) return DT_OK;
     DT_TRY(
         dt__keep(&job->kept, count, sizeof *job->row_range, "row-sparse tensors", &job->row_range));
     for (size_t i = 0; i < count; i++) {
-        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(job->model, i);
+        const struct dt_tensor *tensor = dt__model_row_sparse_tensor(job->model, i);
         const bool wide = tensor->offset == job->wide_begin;
         job->row_range[i] = (struct dt_row_range){
             .offset = tensor->offset,
             .rows = tensor->shape[0],
             .width = tensor->count / tensor->shape[0],
             .touched_alone = job->config->train.lazy ||
-                             dt_optimizer_is_sparse(wide ? &job->wide : &job->optimizer),
+                             dt__optimizer_is_sparse(wide ? &job->wide : &job->optimizer),
             .first = inputs - tensor->shape[0],
             .most = (size_t)most};
     }
@@ -203,20 +204,20 @@ dt_status dt__list_row_ranges(struct dt_job *job)
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched)
 {
     const bool sync = job->mode == DT_MODE_SYNC;
-    const bool wide = job->wide_end < SIZE_MAX && !dt_optimizer_is_sparse(&job->wide);
-    const bool whole = wide || !dt_optimizer_is_sparse(&job->optimizer);
+    const bool wide = job->wide_end < SIZE_MAX && !dt__optimizer_is_sparse(&job->wide);
+    const bool whole = wide || !dt__optimizer_is_sparse(&job->optimizer);
     dt_status status = DT_OK;
     if (!touched && !sync && job->config->train.lazy && whole)
         status = dt_fail(DT_EUSAGE,
                          "train.lazy=yes: expected train.mode=sync, or all ranks on one host with "
                          "room in /dev/shm: elsewhere gradients are whole");
     else if (!touched && sync && job->world->is_bank)
-        dt_info("sparse rows: with train.exchange=reduce the gradient travels whole, and every "
-                "step updates all weights; otherwise it is of the rows that a batch touches");
+        dt__info("sparse rows: with train.exchange=reduce the gradient travels whole, and every "
+                 "step updates all weights; otherwise it is of the rows that a batch touches");
     else if (!touched && job->world->is_bank)
-        dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
-                "(%.3g MB), and updates all weights; on one host it has the rows that a batch "
-                "touches alone",
-                dt__weights_mb(job));
-    return dt_ranks_agree(job->world->trainers, status);
+        dt__info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
+                 "(%.3g MB), and updates all weights; on one host it has the rows that a batch "
+                 "touches alone",
+                 dt__weights_mb(job));
+    return dt__ranks_agree(job->world->trainers, status);
 }

@@ -5,16 +5,16 @@
 #ifndef DT_TRAIN_JOB_H
 #define DT_TRAIN_JOB_H
 
-#include "dtrain/async.h"
-#include "dtrain/comm.h"
-#include "dtrain/config.h"
-#include "dtrain/data.h"
-#include "dtrain/model.h"
-#include "dtrain/report.h"
-#include "dtrain/state.h"
 #include "base/kept.h"
-#include "dtrain/train.h"
+#include "comm/async.h"
+#include "comm/comm.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "state/directory.h"
+#include "state/state.h"
+#include "train/train.h"
 
 /* The constants of one update, with what they were made from. */
 struct dt_constants {
@@ -61,7 +61,7 @@ struct dt_job {
     struct dt_bank *bank;     /* NULL: this rank is none */
     struct dt_worker *worker; /* likewise */
     struct dt__kept *kept;    /* memory of all that lasts until the run's end, whoever has it */
-    const struct dt_stepper *stepper; /* does the steps; NULL: an evaluator's, and before it opens */
+    const struct dt_stepper *stepper; /* does the steps; NULL: an evaluator, or not yet open */
     int mode;                         /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */
     int groups;               /* G, with local steps or a rounded wire */

@@ -16,9 +16,9 @@ void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metr
                          double start, struct dt_evaluation *out)
 {
     size_t cells = dt__confusion_cells(job);
-    *out = (struct dt_evaluation){.step = step, .secs = dt_clock_secs() - start};
-    dt_metrics_values(metrics, &out->values);
-    if (cells) memcpy(out->confusion, dt_metrics_confusion(metrics), cells * sizeof(uint64_t));
+    *out = (struct dt_evaluation){.step = step, .secs = dt__clock_secs() - start};
+    dt__metrics_values(metrics, &out->values);
+    if (cells) memcpy(out->confusion, dt__metrics_confusion(metrics), cells * sizeof(uint64_t));
 }
 
 bool dt__stops_early(const struct dt_job *job, const struct dt_best *best)
@@ -30,7 +30,7 @@ bool dt__stops_early(const struct dt_job *job, const struct dt_best *best)
 const char *dt__metric_name(const struct dt_job *job, const struct dt_config *config)
 {
     struct dt_metric_score metric = {.name = "metric"};
-    (void)dt_metric_pick(job->model, config->eval.metric, NULL, &metric);
+    (void)dt__metric_pick(job->model, config->eval.metric, NULL, &metric);
     return metric.name;
 }
 
@@ -42,7 +42,7 @@ static bool is_of(const struct dt_best *best, const char *metric)
 bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const struct dt_best *b)
 {
     struct dt_metric_score metric;
-    if (dt_metric_pick(job->model, job->config->eval.metric, NULL, &metric)) return false;
+    if (dt__metric_pick(job->model, job->config->eval.metric, NULL, &metric)) return false;
     if (!is_of(a, metric.name) || !isfinite(a->value) || a->era != b->era) return false;
     if (!is_of(b, metric.name)) return true;
     if (a->value == b->value) return a->loss < b->loss;
@@ -58,7 +58,7 @@ dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *e
     struct dt_best *best = &job->best;
     const struct dt_metric_values *values = &evaluation->values;
     struct dt_metric_score metric;
-    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
+    DT_TRY(dt__metric_pick(job->model, job->config->eval.metric, values, &metric));
     struct dt_best now = {.known = true,
                           .value = metric.value,
                           .loss = values->loss,

@@ -2,8 +2,8 @@
  *
  * Replicas are divided into G groups. Through a round each group steps on its own weights and
  * optimizer, by an exchange of its workers; at the round's end the groups' differences from the
- * bank's weights meet in the exchange of the job, in which each group is one replica. So bits depend
- * on groups, replicas and the length of rounds, and not on the rank that computes.
+ * bank's weights meet in the exchange of the job, in which each group is one replica. So bits
+ * depend on groups, replicas and the length of rounds, and not on the rank that computes.
  *
  * A round: each group's first step reads the bank's weights and writes its own, the others continue
  * from there. Then each group's first worker puts the difference, times its part of the round's
@@ -42,8 +42,8 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
     struct dt_exchange_spec spec = dt__step_spec(group);
     spec.first_worker = job->worker_of[first];
     spec.team = job->worker_of[end - 1] + 1 - spec.first_worker;
-    DT_TRY(dt_exchange_create(job->world, &spec, &group->exchange));
-    if (!dt__overlaps(job) || !dt_exchange_is_first(group->exchange)) return DT_OK;
+    DT_TRY(dt__exchange_create(job->world, &spec, &group->exchange));
+    if (!dt__overlaps(job) || !dt__exchange_is_first(group->exchange)) return DT_OK;
     DT_TRY(dt__keep(&job->kept, spec.params, sizeof(float), "weights of a round's begin",
                     &group->began));
     return dt__keep(&job->kept, spec.params, sizeof(float), "a group's difference",
@@ -57,13 +57,13 @@ static dt_status groups_open(struct dt_job *job)
     if (!status)
         status = dt__keep(&job->kept, (size_t)job->groups, sizeof *job->local->group, "groups",
                           &job->local->group);
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
     for (int g = 0; g < job->groups && !status; g++) {
         const int first = dt__group_begin(job, g), last = dt__group_begin(job, g + 1) - 1;
         if (worker < job->worker_of[first] || worker > job->worker_of[last]) continue;
         status = group_create(job, g, &job->local->group[job->local->count++]);
     }
-    return dt_ranks_agree(job->world->trainers, status);
+    return dt__ranks_agree(job->world->trainers, status);
 }
 
 /* A group is one replica of the job's exchange, whose gradients are differences of rounds. */
@@ -97,7 +97,7 @@ static void move_state(const struct dt_job *job, bool to_bank)
             float *at = job->bank                     ? *dt__group_vector(job->bank, g, i)
                         : job->world->worker == first ? dt__local_vector(job, g, i)
                                                       : NULL;
-            dt_ranks_move(job->world->trainers, rank, to_bank, at, at, job->model->params);
+            dt__ranks_move(job->world->trainers, rank, to_bank, at, at, job->model->params);
         }
     }
 }
@@ -116,8 +116,8 @@ static void group_begin(struct dt_group *group)
 {
     const struct dt_job *job = group->job;
     const size_t params = job->model->params, trained = job->model->trained;
-    const float *outer = dt_exchange_weights(job->exchange), *difference = group->difference;
-    float *weights = dt_exchange_vectors(group->exchange)[0];
+    const float *outer = dt__exchange_weights(job->exchange), *difference = group->difference;
+    float *weights = dt__exchange_vectors(group->exchange)[0];
     foresee(trained, (float)dt__own_rate(job), outer, difference, weights);
     foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
 }
@@ -128,17 +128,17 @@ static void groups_start(struct dt_job *job)
     uint64_t began = dt__round_begin(job, job->config, job->step);
     if (job->bank && job->pending) /* the round that they are of */
         began = dt__round_begin(job, &job->bank->before, job->step);
-    dt_ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
-    dt_ranks_bcast(job->world->trainers, &began, sizeof began, 0);
+    dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
+    dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
     move_state(job, false);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
-        float *weights = dt_exchange_vectors(group->exchange)[0];
+        float *weights = dt__exchange_vectors(group->exchange)[0];
         if (group->difference && group->leads) {
             group->part = dt__group_part(group, began, job->step);
             group_begin(group);
         }
-        dt_exchange_start(group->exchange);
+        dt__exchange_start(group->exchange);
         if (group->began) memcpy(group->began, weights, params * sizeof *weights);
     }
 }
@@ -147,7 +147,7 @@ static void groups_gather(struct dt_job *job)
 {
     struct dt_local *local = job->local;
     for (int i = 0; i < local->count; i++)
-        dt_exchange_gather(local->group[i].exchange);
+        dt__exchange_gather(local->group[i].exchange);
     move_state(job, true);
 }
 
@@ -170,22 +170,22 @@ static void give_differences(const struct dt_job *job, uint64_t end)
     for (int i = 0; i < job->local->count; i++) {
         const struct dt_group *group = &job->local->group[i];
         if (!group->leads) continue;
-        float *slot = dt_exchange_slot(job->exchange, group->index).grad;
+        float *slot = dt__exchange_slot(job->exchange, group->index).grad;
         for (size_t p = 0; group->difference && p < params; p++)
             slot[p] = (float)group->part * group->difference[p];
         if (!group->difference)
             write_difference(params, (float)dt__group_part(group, job->step, end),
-                             dt_exchange_weights(job->exchange),
-                             dt_exchange_weights(group->exchange), slot);
+                             dt__exchange_weights(job->exchange),
+                             dt__exchange_weights(group->exchange), slot);
     }
     for (int b = job->model->buckets - 1; b >= 0; b--)
-        dt_exchange_ready(job->exchange, b);
+        dt__exchange_ready(job->exchange, b);
 }
 
 static void await_weights(const struct dt_job *job)
 {
     for (int b = 0; b < job->model->buckets; b++)
-        dt_exchange_need(job->exchange, b);
+        dt__exchange_need(job->exchange, b);
 }
 
 /* The exchange of the round before is done, and all ranks know of it: nobody reads a group's
@@ -197,7 +197,7 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
-            float *weights = dt_exchange_vectors(group->exchange)[0];
+            float *weights = dt__exchange_vectors(group->exchange)[0];
             /* From where rounds begin by their length, which is all that a resume knows: of one
              * that began later, behind a run that had ended, with some steps too many. */
             group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
@@ -205,7 +205,7 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
             group_begin(group);
             memcpy(group->began, weights, params * sizeof *weights);
         }
-        dt_exchange_barrier(group->exchange);
+        dt__exchange_barrier(group->exchange);
     }
 }
 
@@ -217,14 +217,15 @@ static int groups_step(struct dt_job *job, uint64_t step)
     struct dt_local *local = job->local;
     struct dt_worker *worker = job->worker;
     int asked = DT_ASK_NONE;
-    const bool stop = dt_exchange_consult(job->exchange, dt__asks(job) & DT_ASK_STOP) & DT_ASK_STOP;
-    if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
-    const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
+    const bool stop =
+        dt__exchange_consult(job->exchange, dt__asks(job) & DT_ASK_STOP) & DT_ASK_STOP;
+    if (stop && local->stop_at <= 0) local->stop_at = dt__clock_secs();
+    const bool late = stop && dt__clock_secs() - local->stop_at > job->config->test.round_secs;
     const int ask = late ? DT_ASK_GIVE_UP : DT_ASK_NONE;
     for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {
         struct dt_group *group = &local->group[i];
         dt__step_gradients(group, worker, step);
-        asked |= dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
+        asked |= dt__exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
         group->start = NULL;
     }
     return asked;
@@ -238,21 +239,21 @@ static int local_step(struct dt_job *job, struct dt_span *span)
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
     (void)span;
-    dt_exchange_begin(job->exchange, job->step);
+    dt__exchange_begin(job->exchange, job->step);
     await_weights(job);
     for (int i = 0; i < local->count; i++)
-        local->group[i].start = overlaps ? NULL : dt_exchange_weights(job->exchange);
+        local->group[i].start = overlaps ? NULL : dt__exchange_weights(job->exchange);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         asked |= groups_step(job, step);
-        if (overlaps) dt_exchange_advance(job->exchange);
+        if (overlaps) dt__exchange_work(job->exchange);
         dt__slow_down(job);
     }
     for (int i = 0; i < local->count; i++)
-        dt_exchange_settle(local->group[i].exchange);
+        dt__exchange_settle(local->group[i].exchange);
     if (!overlaps) give_differences(job, end);
-    dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
-    asked = dt_exchange_end(job->exchange, asked | dt__asks(job));
+    dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
+    asked = dt__exchange_end(job->exchange, asked | dt__asks(job));
     if (asked & DT_ASK_VOID) return asked;
     if (overlaps) turn_groups(job, end);
     job->step = end;
@@ -265,14 +266,15 @@ static int catch_up(struct dt_job *job)
     uint64_t done;
     int asked;
     if (job->worker) {
-        const double start = dt_clock_secs();
-        dt_exchange_begin(job->exchange, job->step);
+        const double start = dt__clock_secs();
+        dt__exchange_begin(job->exchange, job->step);
         give_differences(job, job->step);
-        asked = dt_exchange_end(job->exchange, DT_ASK_NONE);
-        dt_exchange_settle(job->exchange);
-        dt__budget_add(job, job->worker, dt_clock_secs() - start);
+        asked = dt__exchange_end(job->exchange, DT_ASK_NONE);
+        dt__exchange_settle(job->exchange);
+        dt__budget_add(job, job->worker, dt__clock_secs() - start);
     } else {
-        asked = dt_exchange_serve(job->exchange, job->step, job->step + 1, dt__asks, job, &done);
+        asked =
+            dt__exchange_serve_span(job->exchange, job->step, job->step + 1, dt__asks, job, &done);
     }
     job->pending = false;
     if (job->bank) job->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
@@ -295,14 +297,14 @@ static dt_status local_open(struct dt_job *job, dt_fill_fn *fill)
 static void local_begin(struct dt_job *job, struct dt_span *span)
 {
     (void)span;
-    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
 }
 
 static int local_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
-        dt_exchange_settle(job->exchange);
-        dt__budget_add(job, job->worker, dt_clock_secs() - span->start);
+        dt__exchange_settle(job->exchange);
+        dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
     }
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= dt__overlaps(job) && job->step > span->begin;
@@ -314,15 +316,15 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
 
 static void local_gather(struct dt_job *job)
 {
-    dt_exchange_gather(job->exchange);
+    dt__exchange_gather(job->exchange);
     groups_gather(job);
 }
 
 static void local_close(struct dt_job *job)
 {
     for (int i = 0; job->local && i < job->local->count; i++)
-        dt_exchange_destroy(job->local->group[i].exchange);
-    dt_exchange_destroy(job->exchange);
+        dt__exchange_destroy(job->local->group[i].exchange);
+    dt__exchange_destroy(job->exchange);
     job->exchange = NULL;
 }
 

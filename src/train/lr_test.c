@@ -15,7 +15,7 @@ enum { REACH = 10 }; /* points over which the fall is measured: smoothing delays
 
 /* ---- what the losses say -------------------------------------------------------------------- */
 
-dt_status dt_lr_test_judge(struct dt_lr_test *test)
+dt_status dt__lr_test_judge(struct dt_lr_test *test)
 {
     double mean = 0; /* exponential; the curve is corrected for its start from zero */
     test->least = -1;
@@ -84,33 +84,33 @@ static void watch_record(void *arg, const char *json)
 static bool has_diverged(void *arg)
 {
     struct dt_lr_test *test = arg;
-    return test->points > 0 && !dt_lr_test_judge(test) && test->diverged;
+    return test->points > 0 && !dt__lr_test_judge(test) && test->diverged;
 }
 
-dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
-                     struct dt_lr_test *out)
+dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
+                      struct dt_lr_test *out)
 {
-    const struct dt_train_options options = {
+    const struct dt__train_options options = {
         .record = watch_record, .stop = has_diverged, .arg = out, .test = true};
     bool bank = world->is_bank;
     char *dir = NULL;
     *out = (struct dt_lr_test){0};
     dt_status status = DT_OK;
     struct dt_optimizer usual, linear;
-    dt_optimizer_init(&usual, config, false);
+    dt__optimizer_init(&usual, config, false);
     if (bank && usual.own_rates)
         status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and "
                                     "cannot rise from step to step as this test needs it");
     if (bank && !status) /* before the rate is set here */
-        status = dt_config_settle(config, dt_data_trains_on_table(config));
+        status = dt__config_settle(config, dt__data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
         status = dt_config_set(config, SETTINGS[i]);
-    if (bank && !status) status = dt_format(&dir, "run.dir=%s", scratch);
+    if (bank && !status) status = dt__format(&dir, "run.dir=%s", scratch);
     if (dir) status = dt_config_set(config, dir);
     dt_free(dir);
     /* The linear path's rate rises as well, unless its rule has its own rates. */
     const double lr = config->train.lr, wide = config->train.wide_lr;
-    dt_optimizer_init(&linear, config, true);
+    dt__optimizer_init(&linear, config, true);
     if (linear.own_rates)
         config->train.wide_lr = wide > 0 ? wide : lr;
     else if (lr > 0)
@@ -119,14 +119,14 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     config->train.decay_rate = HIGHEST / LOWEST;
     config->train.decay_steps = DT_LR_TEST_STEPS - 1;
     config->train.max_steps = DT_LR_TEST_STEPS;
-    DT_TRY(dt_ranks_agree(world->all, status));
+    DT_TRY(dt__ranks_agree(world->all, status));
     status = dt__train(world, config, &options);
     if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
-        status = dt_ranks_agree(world->all, dt_stop_check());
-    dt_world_rest(world, status == DT_STOPPED);
+        status = dt__ranks_agree(world->all, dt__stop_check());
+    dt__world_rest(world, status == DT_STOPPED);
     if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
         return status;
     /* without a point it is no rate's fault */
-    if (bank && (!status || out->points > 0)) status = dt_lr_test_judge(out);
-    return dt_ranks_agree(world->all, bank ? status : DT_OK);
+    if (bank && (!status || out->points > 0)) status = dt__lr_test_judge(out);
+    return dt__ranks_agree(world->all, bank ? status : DT_OK);
 }

@@ -8,43 +8,44 @@ struct dt_measure {
     struct dt_table *table;
     struct dt_network *network;
     float *logits; /* (DT_EVAL_CHUNK, nout) */
-    double *sums;  /* of dt_measure_add */
+    double *sums;  /* of dt__measure_add */
 };
 
-uint64_t dt_measure_chunks(const struct dt_config *config, const struct dt_source *source)
+uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_source *source)
 {
-    uint64_t all = (dt_source_rows(source) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
+    uint64_t all = (dt__source_rows(source) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
     uint64_t most = (uint64_t)config->eval.batches;
     return most && most < all ? most : all;
 }
 
-dt_status dt_measure_create(const struct dt_config *config, const struct dt_source *source,
-                            const struct dt_model *model, uint64_t first, uint64_t end,
-                            struct dt_measure **out)
+dt_status dt__measure_create(const struct dt_config *config, const struct dt_source *source,
+                             const struct dt_model *model, uint64_t first, uint64_t end,
+                             struct dt_measure **out)
 {
     struct dt_measure *measure = NULL;
     size_t nout = (size_t)model->desc.nout;
     dt_status status;
-    DT_GUARD(dt_alloc(1, sizeof *measure, "evaluation", &measure));
+    DT_GUARD(dt__alloc(1, sizeof *measure, "evaluation", &measure));
     measure->model = model;
-    measure->rows = dt_source_rows(source);
+    measure->rows = dt__source_rows(source);
     uint64_t end_row = end * DT_EVAL_CHUNK < measure->rows ? end * DT_EVAL_CHUNK : measure->rows;
-    DT_GUARD(dt_table_create(config, source, first * DT_EVAL_CHUNK, end_row, &measure->table));
-    DT_GUARD(dt_network_create(model, DT_EVAL_CHUNK, DT_PRECISION_F32, &measure->network));
-    DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof *measure->logits, "logits", &measure->logits));
-    DT_GUARD(dt_alloc(dt_metrics_sums(model), sizeof *measure->sums, "chunk sums", &measure->sums));
+    DT_GUARD(dt__table_create(config, source, first * DT_EVAL_CHUNK, end_row, &measure->table));
+    DT_GUARD(dt__network_create(model, DT_EVAL_CHUNK, DT_PRECISION_F32, &measure->network));
+    DT_GUARD(dt__alloc(nout, DT_EVAL_CHUNK * sizeof *measure->logits, "logits", &measure->logits));
+    DT_GUARD(
+        dt__alloc(dt__metrics_sums(model), sizeof *measure->sums, "chunk sums", &measure->sums));
     *out = measure;
     return DT_OK;
 done:
-    dt_measure_destroy(measure);
+    dt__measure_destroy(measure);
     return status;
 }
 
-void dt_measure_destroy(struct dt_measure *measure)
+void dt__measure_destroy(struct dt_measure *measure)
 {
     if (!measure) return;
-    dt_table_destroy(measure->table);
-    dt_network_destroy(measure->network);
+    dt__table_destroy(measure->table);
+    dt__network_destroy(measure->network);
     dt_free(measure->sums);
     dt_free(measure->logits);
     dt_free(measure);
@@ -53,8 +54,8 @@ void dt_measure_destroy(struct dt_measure *measure)
 static dt_status measure_read(struct dt_measure *measure, uint64_t chunk, struct dt_batch *out)
 {
     uint64_t begin = chunk * DT_EVAL_CHUNK, left = measure->rows - begin;
-    return dt_table_read(measure->table, begin, left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK,
-                         out);
+    return dt__table_read(measure->table, begin, left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK,
+                          out);
 }
 
 dt_status dt__measure_list(struct dt_measure *measure, uint64_t chunk,
@@ -62,27 +63,28 @@ dt_status dt__measure_list(struct dt_measure *measure, uint64_t chunk,
 {
     struct dt_batch batch;
     DT_TRY(measure_read(measure, chunk, &batch));
-    return dt_network_list_inputs(measure->network, &batch, inputs);
+    return dt__network_list_inputs(measure->network, &batch, inputs);
 }
 
 void dt__measure_inputs(struct dt_measure *measure, const struct dt_touched *inputs)
 {
-    dt_network_set_inputs(measure->network, inputs);
+    dt__network_set_inputs(measure->network, inputs);
 }
 
-dt_status dt_measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
-                           double *sums, uint64_t *confusion)
+dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
+                            double *sums, uint64_t *confusion)
 {
     struct dt_batch batch;
     DT_TRY(measure_read(measure, chunk, &batch));
-    DT_TRY(dt_network_forward(measure->network, params, &batch, measure->logits));
-    dt_metrics_chunk(measure->model, measure->logits, &batch, sums, confusion);
+    DT_TRY(dt__network_forward(measure->network, params, &batch, measure->logits));
+    dt__metrics_chunk(measure->model, measure->logits, &batch, sums, confusion);
     return DT_OK;
 }
 
-dt_status dt_measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
-                         struct dt_metrics *metrics)
+dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
+                          struct dt_metrics *metrics)
 {
-    DT_TRY(dt_measure_chunk(measure, params, chunk, measure->sums, dt_metrics_confusion(metrics)));
-    return dt_metrics_add(metrics, measure->sums);
+    DT_TRY(
+        dt__measure_chunk(measure, params, chunk, measure->sums, dt__metrics_confusion(metrics)));
+    return dt__metrics_add(metrics, measure->sums);
 }

@@ -2,18 +2,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "dtrain/history.h"
+#include "report/history.h"
 #include "train/advice.h"
 #include "train/replicas.h"
 
 static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 {
-    return (double)samples / (double)dt_plan_samples(bank->job->plan);
+    return (double)samples / (double)dt__plan_samples(bank->job->plan);
 }
 
 double dt__wall_secs(const struct dt_bank *bank)
 {
-    return dt_clock_secs() - bank->run_start;
+    return dt__clock_secs() - bank->run_start;
 }
 
 /* ---- what a run is -------------------------------------------------------------------------- */
@@ -28,12 +28,12 @@ static void print_evaluator(const struct dt_config *config)
 {
     if (!config->eval.dedicated) return;
     if (config->eval.steps > 0)
-        dt_warn("eval.steps has no effect with eval.dedicated: checkpoints are measured "
-                "(run.checkpoint_steps, run.checkpoint_secs)");
+        dt__warn("eval.steps has no effect with eval.dedicated: checkpoints are measured "
+                 "(run.checkpoint_steps, run.checkpoint_secs)");
     if (config->eval.patience > 0)
-        dt_warn("eval.patience: the evaluator measures checkpoints (run.checkpoint_steps=%lld, "
-                "run.checkpoint_secs=%g), so timing decides the step of an early stop",
-                (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
+        dt__warn("eval.patience: the evaluator measures checkpoints (run.checkpoint_steps=%lld, "
+                 "run.checkpoint_secs=%g), so timing decides the step of an early stop",
+                 (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
 /* Those of the keys that have another value than theirs are not read with this setting. */
@@ -41,8 +41,8 @@ static void warn_of_unused(const struct dt_config *config, const char *const *ke
                            const char *setting)
 {
     for (; *keys; keys++)
-        if (dt_config_is_changed(config, *keys))
-            dt_warn("%s has no effect with %s", *keys, setting);
+        if (dt__config_is_changed(config, *keys))
+            dt__warn("%s has no effect with %s", *keys, setting);
 }
 
 static void print_unused(const struct dt_config *config)
@@ -58,11 +58,11 @@ static void print_unused(const struct dt_config *config)
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
 {
     if (bank->change.text.length == 0) {
-        dt_json_begin(&bank->change);
-        dt_json_text(&bank->change, "kind", "change");
-        dt_json_int(&bank->change, "step", (int64_t)step);
+        dt__json_start(&bank->change);
+        dt__json_text(&bank->change, "kind", "change");
+        dt__json_int(&bank->change, "step", (int64_t)step);
     }
-    dt_json_text(&bank->change, key, text);
+    dt__json_text(&bank->change, key, text);
 }
 
 /* What groups do with local steps, what a rounded wire is, and what they cost. */
@@ -74,29 +74,29 @@ static void print_groups(const struct dt_bank *bank)
     const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
     char word[16];
     if (local && job->groups == 1)
-        dt_warn("train.local_steps gains nothing, and changes the result: all replicas are one "
-                "group, which exchanges with nobody (train.groups)");
+        dt__warn("train.local_steps gains nothing, and changes the result: all replicas are one "
+                 "group, which exchanges with nobody (train.groups)");
     else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
-        dt_info("all groups are on this host: train.local_steps and train.wire gain time only "
-                "between hosts");
+        dt__info("all groups are on this host: train.local_steps and train.wire gain time only "
+                 "between hosts");
     if (local && job->groups > 1)
-        dt_info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
-                "the optimizer states of the groups take %.4g MB on the workers, as much at the "
-                "bank, and as much in each checkpoint",
-                job->groups, (long long)config->train.local_steps,
-                config->train.local_after ? ", from train.local_after on" : "",
-                config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
+        dt__info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
+                 "the optimizer states of the groups take %.4g MB on the workers, as much at the "
+                 "bank, and as much in each checkpoint",
+                 job->groups, (long long)config->train.local_steps,
+                 config->train.local_after ? ", from train.local_after on" : "",
+                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
     if (local && config->train.overlap)
-        dt_info("overlap: groups exchange while the next round computes; their differences take "
-                "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",
-                2 * all, all);
-    dt_config_word(DT_WIRE_WORDS, config->train.wire, word);
+        dt__info("overlap: groups exchange while the next round computes; their differences take "
+                 "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",
+                 2 * all, all);
+    dt__config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
-        dt_info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
-                "errors take %.4g MB at the bank, and up to as much in each checkpoint",
-                job->groups, plural(job->groups), word, all + mb);
+        dt__info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
+                 "errors take %.4g MB at the bank, and up to as much in each checkpoint",
+                 job->groups, plural(job->groups), word, all + mb);
     else if (config->train.wire != DT_WIRE_F32)
-        dt_info("wire: nothing leaves this host: train.wire=%s has no effect", word);
+        dt__info("wire: nothing leaves this host: train.wire=%s has no effect", word);
 }
 
 /* What a large model takes. */
@@ -108,8 +108,8 @@ static void print_memory(const struct dt_bank *bank)
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
-                         dt_exchange_slot(job->exchange, 0).touched;
-    dt_info(
+                         dt__exchange_slot(job->exchange, 0).touched;
+    dt__info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large; a replica's gradient takes up to %.4g MB, of sparse rows less%s",
         mb, mb * (1 + states), several ? " and a part of it at each other host" : "", mb,
@@ -128,74 +128,77 @@ static void print_data(const struct dt_bank *bank)
     char classes[32] = "", baseline[DT__BASELINE_TEXT];
     dt__baseline_text(bank, baseline);
     if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
-    dt_info("%llu rows to learn from, %llu held out%s%s",
-            (unsigned long long)dt_source_rows(job->train),
-            (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, baseline);
+    dt__info("%llu rows to learn from, %llu held out%s%s",
+             (unsigned long long)dt__source_rows(job->train),
+             (unsigned long long)(job->eval ? dt__source_rows(job->eval) : 0), classes, baseline);
     if (!bank->resumed && job->model->classes > MANY_CLASSES &&
-        dt_data_trains_on_table(job->config) && !dt_source_schema(job->train)->label_names &&
-        !dt_config_is_given(job->config, "model.task"))
-        dt_warn("the labels are numbers, and each of them is a class: if they are amounts, set "
-                "model.task=regress");
+        dt__data_trains_on_table(job->config) && !dt__source_schema(job->train)->label_names &&
+        !dt__config_is_given(job->config, "model.task"))
+        dt__warn("the labels are numbers, and each of them is a class: if they are amounts, set "
+                 "model.task=regress");
 }
 
 /* Of a table, a rate or an optimizer alone turns the preset off; only CSV takes it by itself. */
 static void print_preset(const struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
-    const bool rate = dt_config_is_given(config, "train.lr");
-    const bool optimizer = dt_config_is_given(config, "train.optimizer");
+    const bool rate = dt__config_is_given(config, "train.lr");
+    const bool optimizer = dt__config_is_given(config, "train.optimizer");
     if (bank->resumed || config->run.preset != DT_PRESET_NONE || !dt__trains_on_table(bank->job) ||
-        dt_config_is_given(config, "run.preset"))
+        dt__config_is_given(config, "run.preset"))
         return;
-    if (rate != optimizer && dt_data_trains_on_table(config))
-        dt_info("%s is given, which turns the preset for tables off (normalisation, adamw, epochs, "
-                "...): run.preset=table keeps the rest of it",
-                rate ? "train.lr" : "train.optimizer");
+    if (rate != optimizer && dt__data_trains_on_table(config))
+        dt__info(
+            "%s is given, which turns the preset for tables off (normalisation, adamw, epochs, "
+            "...): run.preset=table keeps the rest of it",
+            rate ? "train.lr" : "train.optimizer");
     else if (!rate && !optimizer)
-        dt_info("the features have names, as a table's do: run.preset=table has settings that suit "
-                "most tables (normalisation, adamw, epochs, ...); only CSV takes them by itself");
+        dt__info(
+            "the features have names, as a table's do: run.preset=table has settings that suit "
+            "most tables (normalisation, adamw, epochs, ...); only CSV takes them by itself");
 }
 
 /* Rows a step; of workers that have other numbers of replicas, the least and the most. */
 static void print_batch(const struct dt_job *job)
 {
     const int busy = job->world->workers - dt__idle_workers(job);
-    const uint64_t batch = dt_plan_batch(job->plan);
+    const uint64_t batch = dt__plan_batch(job->plan);
     const int fewest = job->replicas / busy, most = (job->replicas - 1) / busy + 1;
     const double rows = (double)batch / job->replicas;
     char share[32];
     snprintf(share, sizeof share, most > fewest ? "%.3g to %.3g" : "%.3g", rows * fewest,
              rows * most);
-    dt_info("batch %llu (%s rows a worker), %llu steps%s an epoch", (unsigned long long)batch,
-            share, (unsigned long long)dt__epoch_steps(job),
-            job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
+    dt__info("batch %llu (%s rows a worker), %llu steps%s an epoch", (unsigned long long)batch,
+             share, (unsigned long long)dt__epoch_steps(job),
+             job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
     if (busy > 1 && rows * fewest < FEW_ROWS)
-        dt_warn("a worker has %s rows per step, too few for fast matrix products: a larger "
-                "train.batch, or fewer ranks, may be faster",
-                share);
+        dt__warn("a worker has %s rows per step, too few for fast matrix products: a larger "
+                 "train.batch, or fewer ranks, may be faster",
+                 share);
 }
 
 static void print_start(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     char word[16], mode[16], settings[DT_MPI_SETTINGS];
-    uint64_t batch = dt_plan_batch(job->plan);
+    uint64_t batch = dt__plan_batch(job->plan);
     const int ranks = job->world->size, hosts = job->world->hosts;
     const int workers = job->world->workers;
-    dt_info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
-            job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
-            ranks > 1 ? "" : " and worker in one", workers, plural(workers),
-            job->config->eval.dedicated ? ", evaluator" : "", job->replicas, plural(job->replicas));
-    dt_info("%s%s, kernel=%s, %lld thread%s a rank, mode=%s, exchange=%s", dt_world_mpi_version(),
-            dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
-            plural(job->config->run.threads), dt_config_word(DT_MODE_WORDS, job->mode, mode),
-            dt__exchange_name(job, word));
+    dt__info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
+             job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
+             ranks > 1 ? "" : " and worker in one", workers, plural(workers),
+             job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
+             plural(job->replicas));
+    dt__info("%s%s, kernel=%s, %lld thread%s a rank, mode=%s, exchange=%s", dt__world_mpi_version(),
+             dt__world_mpi_settings(settings), dt__blas_kernel(),
+             (long long)job->config->run.threads, plural(job->config->run.threads),
+             dt__config_word(DT_MODE_WORDS, job->mode, mode), dt__exchange_name(job, word));
     char *table = NULL;
-    if (dt_model_table(bank->job->model, &table)) table = NULL;
+    if (dt__model_table(bank->job->model, &table)) table = NULL;
     for (char *line = table, *end; line && *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end) *end++ = '\0';
-        dt_info("%s", line);
+        dt__info("%s", line);
     }
     dt_free(table);
     print_memory(bank);
@@ -203,19 +206,19 @@ static void print_start(struct dt_bank *bank)
     print_data(bank);
     print_batch(job);
     if (job->mode == DT_MODE_ASYNC && batch < (uint64_t)job->replicas)
-        dt_warn("train.mode=async: a gradient has at least one row: with %llu rows a batch and "
-                "run.replicas=%d an epoch is up to %.3g epochs; expected train.batch=%d or more",
-                (unsigned long long)batch, job->replicas, (double)job->replicas / (double)batch,
-                job->replicas);
-    dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
-            (unsigned long long)job->step, (unsigned long long)job->last_step);
+        dt__warn("train.mode=async: a gradient has at least one row: with %llu rows a batch and "
+                 "run.replicas=%d an epoch is up to %.3g epochs; expected train.batch=%d or more",
+                 (unsigned long long)batch, job->replicas, (double)job->replicas / (double)batch,
+                 job->replicas);
+    dt__info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
+             (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_evaluator(job->config);
     print_unused(job->config);
     print_groups(bank);
     int idle = dt__idle_workers(job);
     if (idle)
-        dt_warn("%d of %d workers have no replica and idle: run.replicas=%d", idle, workers,
-                job->replicas);
+        dt__warn("%d of %d workers have no replica and idle: run.replicas=%d", idle, workers,
+                 job->replicas);
 }
 
 dt_status dt__record_start(struct dt_bank *bank)
@@ -227,35 +230,35 @@ dt_status dt__record_start(struct dt_bank *bank)
     char word[16];
     const struct dt_text *change = &bank->change.text;
     print_start(bank);
-    DT_TRY(dt_config_crc(job->config, &crc));
+    DT_TRY(dt__config_crc(job->config, &crc));
     char hex[9];
     snprintf(hex, sizeof hex, "%08x", crc);
-    struct dt_json *record = dt_record_begin(report, "start");
-    dt_json_int(record, "step", (int64_t)job->step);
-    dt_json_text(record, "mode", dt_config_word(DT_MODE_WORDS, job->mode, word));
-    dt_json_text(record, "exchange", dt__exchange_name(job, word));
-    dt_json_int(record, "size", job->world->size);
-    dt_json_int(record, "workers", job->world->workers);
-    dt_json_int(record, "replicas", job->replicas);
-    if (dt__is_grouped(job)) dt_json_int(record, "groups", job->groups);
+    struct dt_json *record = dt__record_begin(report, "start");
+    dt__json_int(record, "step", (int64_t)job->step);
+    dt__json_text(record, "mode", dt__config_word(DT_MODE_WORDS, job->mode, word));
+    dt__json_text(record, "exchange", dt__exchange_name(job, word));
+    dt__json_int(record, "size", job->world->size);
+    dt__json_int(record, "workers", job->world->workers);
+    dt__json_int(record, "replicas", job->replicas);
+    if (dt__is_grouped(job)) dt__json_int(record, "groups", job->groups);
     if (config->train.local_steps > 1) {
-        dt_json_int(record, "local_steps", config->train.local_steps);
-        dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
+        dt__json_int(record, "local_steps", config->train.local_steps);
+        dt__json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     }
     if (dt__is_rounded(job))
-        dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
-    dt_json_int(record, "params", (int64_t)job->model->params);
-    dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
-    dt_json_int(record, "hosts", job->world->hosts);
-    if (job->eval) dt_json_text(record, "metric", dt__metric_name(job, config));
-    if (job->best.era) dt_json_int(record, "best_era", job->best.era);
-    dt_json_text(record, "config_crc32c", hex);
-    dt_json_int(record, "time_unix", dt_clock_unix());
-    dt_json_text(record, "kernel", dt_blas_kernel());
-    dt_json_int(record, "threads", job->config->run.threads);
-    dt_json_int(record, "samples_per_epoch", (int64_t)dt_plan_samples(job->plan));
-    DT_TRY(dt_record_end(report));
-    return change->length > 0 ? dt_record_line(report, change->data) : DT_OK;
+        dt__json_text(record, "wire", dt__config_word(DT_WIRE_WORDS, config->train.wire, word));
+    dt__json_int(record, "params", (int64_t)job->model->params);
+    dt__json_int(record, "batch", (int64_t)dt__plan_batch(job->plan));
+    dt__json_int(record, "hosts", job->world->hosts);
+    if (job->eval) dt__json_text(record, "metric", dt__metric_name(job, config));
+    if (job->best.era) dt__json_int(record, "best_era", job->best.era);
+    dt__json_text(record, "config_crc32c", hex);
+    dt__json_int(record, "time_unix", dt__clock_unix());
+    dt__json_text(record, "kernel", dt__blas_kernel());
+    dt__json_int(record, "threads", job->config->run.threads);
+    dt__json_int(record, "samples_per_epoch", (int64_t)dt__plan_samples(job->plan));
+    DT_TRY(dt__record_end(report));
+    return change->length > 0 ? dt__record_line(report, change->data) : DT_OK;
 }
 
 /* ---- training ------------------------------------------------------------------------------- */
@@ -273,7 +276,7 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
         .step = job->step,
         .last_step = job->last_step,
         .epoch = epoch_at(bank, state->samples),
-        .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
+        .lr = dt__schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
         .samples_per_sec = secs > 0 ? rows / secs : 0,
         .wall_secs = dt__wall_secs(bank)};
     for (int r = 0; r < job->replicas; r++)
@@ -291,12 +294,12 @@ static void record_progress(struct dt_json *record, const struct dt_bank *bank, 
                             double samples_per_sec)
 {
     const uint64_t samples = bank->state.samples;
-    dt_json_int(record, "step", (int64_t)bank->job->step);
-    dt_json_real(record, "epoch", epoch_at(bank, samples));
-    dt_json_int(record, "samples", (int64_t)samples);
-    dt_json_real(record, "loss", loss);
-    dt_json_real(record, "samples_per_sec", samples_per_sec);
-    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
+    dt__json_int(record, "step", (int64_t)bank->job->step);
+    dt__json_real(record, "epoch", epoch_at(bank, samples));
+    dt__json_int(record, "samples", (int64_t)samples);
+    dt__json_real(record, "loss", loss);
+    dt__json_real(record, "samples_per_sec", samples_per_sec);
+    dt__json_real(record, "wall_secs", dt__wall_secs(bank));
 }
 
 void dt__show_progress(struct dt_bank *bank)
@@ -306,19 +309,19 @@ void dt__show_progress(struct dt_bank *bank)
     const int size = job->world->size;
     /* Else the last record's line has told. */
     if (bank->state.loss_rows > 0)
-        dt_progress_show(bank->report, &progress, job->step == job->last_step);
-    if (!dt_run_status_due(bank->report)) return;
+        dt__progress_show(bank->report, &progress, job->step == job->last_step);
+    if (!dt__run_status_due(bank->report)) return;
     /* Once in two seconds: what `dtrain top` reads. */
-    double now = dt_clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
+    double now = dt__clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
     bank->viewed_at = now;
     for (int r = 0; r < size; r++) {
         struct dt_rank_status *rank = &bank->ranks[r];
         uint64_t before = rank->samples;
-        dt_world_rank_status(job->world, r, rank);
+        dt__world_rank_status(job->world, r, rank);
         if (secs > 0 && rank->samples)
             rank->samples_per_sec = (double)(rank->samples - before) / secs;
     }
-    dt_run_status_write(bank->report, &progress, size, bank->ranks);
+    dt__run_status_write(bank->report, &progress, size, bank->ranks);
 }
 
 void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
@@ -345,12 +348,12 @@ dt_status dt__record_train(struct dt_bank *bank)
     const struct dt_progress progress = progress_of(bank);
     bank->last_loss = progress.loss;
     dt__advise_loss(bank);
-    struct dt_json *record = dt_record_begin(bank->report, "train");
+    struct dt_json *record = dt__record_begin(bank->report, "train");
     record_progress(record, bank, progress.loss, progress.samples_per_sec);
-    dt_json_real(record, "lr", progress.lr);
+    dt__json_real(record, "lr", progress.lr);
     if (job->mode == DT_MODE_ASYNC) {
-        dt_json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
-        dt_json_int(record, "staleness_max", (int64_t)staleness->max);
+        dt__json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
+        dt__json_int(record, "staleness_max", (int64_t)staleness->max);
     }
     dt__show_progress(bank);
     *staleness = (struct dt_staleness){0};
@@ -358,7 +361,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     state->loss_rows = bank->log_rows_before = 0;
     for (int r = 0; r < job->replicas; r++)
         state->loss_sums[r] = 0;
-    return dt_record_end(bank->report);
+    return dt__record_end(bank->report);
 }
 
 /* ---- evaluation, checkpoints, end ----------------------------------------------------------- */
@@ -372,37 +375,37 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_metric_score metric;
     char beside[64] = "";
     DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
-    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &metric));
+    DT_TRY(dt__metric_pick(job->model, job->config->eval.metric, values, &metric));
     bank->metric_missing |= isnan(metric.value) && isfinite(values->loss);
-    struct dt_json *record = dt_record_begin(report, "eval");
-    dt_json_int(record, "step", (int64_t)evaluation->step);
-    dt_json_metrics(record, values);
+    struct dt_json *record = dt__record_begin(report, "eval");
+    dt__json_int(record, "step", (int64_t)evaluation->step);
+    dt__json_metrics(record, values);
     if (job->model->classes == 2) {
-        char *const *names = dt_source_schema(job->train)->label_names;
-        dt_json_text(record, "positive", names ? names[1] : "1");
+        char *const *names = dt__source_schema(job->train)->label_names;
+        dt__json_text(record, "positive", names ? names[1] : "1");
     }
     if (dt__confusion_cells(job))
-        dt_json_confusion(record, evaluation->confusion, job->model->classes);
-    dt_json_real(record, "secs", evaluation->secs);
-    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
-    DT_TRY(dt_record_end(report));
+        dt__json_confusion(record, evaluation->confusion, job->model->classes);
+    dt__json_real(record, "secs", evaluation->secs);
+    dt__json_real(record, "wall_secs", dt__wall_secs(bank));
+    DT_TRY(dt__record_end(report));
     metric = dt__metric_shown(job, values);
     if (strcmp(metric.name, "loss"))
         snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
-    if (!dt_log_is_terminal()) /* there the progress line tells of the best */
-        dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
-                values->loss, beside);
+    if (!dt__log_is_terminal()) /* there the progress line tells of the best */
+        dt__info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
+                 values->loss, beside);
     return DT_OK;
 }
 
 dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
 {
     struct dt_report *report = bank->report;
-    struct dt_json *record = dt_record_begin(report, "checkpoint");
-    dt_json_int(record, "step", (int64_t)saved->step);
-    dt_json_text(record, "file", saved->file);
-    dt_json_real(record, "secs", saved->secs);
-    return dt_record_end(report);
+    struct dt_json *record = dt__record_begin(report, "checkpoint");
+    dt__json_int(record, "step", (int64_t)saved->step);
+    dt__json_text(record, "file", saved->file);
+    dt__json_real(record, "secs", saved->secs);
+    return dt__record_end(report);
 }
 
 /* "compute 62 %, wait 3 %": of seconds that went into parts of these names; what rounds to nothing
@@ -432,15 +435,15 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record, cha
     double secs[2] = {0};
     while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
         bins--;
-    dt_json_int(record, "gradients_sent", before + (int64_t)counts->sent);
-    dt_json_int(record, "gradients_applied", before + (int64_t)counts->applied);
-    dt_json_int(record, "clock_gap_max", (int64_t)counts->gap_max);
-    dt_json_counts(record, "staleness_histogram", counts->staleness_histogram, bins);
-    dt_json_real(record, "bank_busy_secs", counts->busy_secs);
-    dt_json_counts(record, "worker_sent", counts->worker_sent, workers);
-    dt_json_counts(record, "worker_applied", counts->worker_applied, workers);
-    dt_json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
-    dt_json_counts(record, "slice_applied", counts->slice_applied, counts->slices);
+    dt__json_int(record, "gradients_sent", before + (int64_t)counts->sent);
+    dt__json_int(record, "gradients_applied", before + (int64_t)counts->applied);
+    dt__json_int(record, "clock_gap_max", (int64_t)counts->gap_max);
+    dt__json_counts(record, "staleness_histogram", counts->staleness_histogram, bins);
+    dt__json_real(record, "bank_busy_secs", counts->busy_secs);
+    dt__json_counts(record, "worker_sent", counts->worker_sent, workers);
+    dt__json_counts(record, "worker_applied", counts->worker_applied, workers);
+    dt__json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
+    dt__json_counts(record, "slice_applied", counts->slice_applied, counts->slices);
     for (size_t w = 0; w < workers; w++) {
         const double wait = (double)counts->worker_wait_ms[w] / 1000;
         secs[0] += fmax(0, train - wait);
@@ -456,16 +459,16 @@ static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record,
     const int workers = bank->job->world->workers, first = bank->job->world->worker_rank;
     double *own, secs[DT__BUDGET_PARTS] = {0};
     char field[32];
-    DT_TRY(dt_alloc((size_t)workers, sizeof *own, "times of the workers", &own));
+    DT_TRY(dt__alloc((size_t)workers, sizeof *own, "times of the workers", &own));
     for (int i = 0; i < DT__BUDGET_PARTS; i++) {
         for (int w = 0; w < workers; w++) {
             own[w] = bank->budgets[(first + w) * DT__BUDGET_PARTS + i];
             secs[i] += own[w];
         }
         snprintf(field, sizeof field, "%s_secs", PARTS[i]);
-        dt_json_real(record, field, secs[i] / workers);
+        dt__json_real(record, field, secs[i] / workers);
         snprintf(field, sizeof field, "worker_%s_secs", PARTS[i]);
-        dt_json_reals(record, field, own, (size_t)workers);
+        dt__json_reals(record, field, own, (size_t)workers);
     }
     dt_free(own);
     budget_print(PARTS, secs, DT__BUDGET_PARTS, text);
@@ -477,7 +480,7 @@ static bool has_best(const struct dt_job *job)
 {
     const struct dt__path path =
         dt__path("%s/%llu", job->best_dir.text, (unsigned long long)job->best.step);
-    return job->best.known && job->config->export.best && dt_path_exists(path.text);
+    return job->best.known && job->config->export.best && dt__path_exists(path.text);
 }
 
 /* What may help a model that is no better than the baseline. */
@@ -486,9 +489,9 @@ static void advice_print(const struct dt_bank *bank, const struct dt_comparison 
 {
     const struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     const bool units =
-        !schema->target_mean && dt_targets_of(config->model.task, config->train.loss)->units;
+        !schema->target_mean && dt__targets_of(config->model.task, config->train.loss)->units;
     if (!found->chosen)
         snprintf(text, 160, "; eval.metric=%s run.dir=NEW chooses the model by it", found->first);
     else if (!job->model->classes)
@@ -515,9 +518,9 @@ static void print_comparison(const struct dt_bank *bank)
     dt__baseline_compare(bank, &found);
     if (!found.first) return;
     advice_print(bank, &found, advice);
-    dt_warn("the chosen model is %s than the baseline, a constant: %s: look at the data (dtrain "
-            "inspect)%s",
-            found.worse ? "worse" : "not clearly better", found.text, advice);
+    dt__warn("the chosen model is %s than the baseline, a constant: %s: look at the data (dtrain "
+             "inspect)%s",
+             found.worse ? "worse" : "not clearly better", found.text, advice);
 }
 
 /* How good the model is, where it is, and what to do with it. */
@@ -530,41 +533,41 @@ static void print_result(const struct dt_bank *bank, const char *status)
     struct dt_metric_score base = {.name = metric};
     char beside[80] = "";
     if (bank->baseline.measured)
-        (void)dt_metric_pick(job->model, job->config->eval.metric, &bank->baseline.values, &base);
+        (void)dt__metric_pick(job->model, job->config->eval.metric, &bank->baseline.values, &base);
     if (bank->baseline.measured && !strcmp(best->metric, base.name))
         snprintf(beside, sizeof beside, "; the baseline has %s%.5g",
                  bank->baseline.sampled ? "about " : "", base.value);
     if (!strcmp(status, "early_stopped"))
-        dt_info("stopped early: %lld evaluation%s in a row brought no better %s%s",
-                (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
-                !best->since ? "; the one after the stop did"
-                : !strcmp(metric, "accuracy")
-                    ? "; of those that equal the best, the one of least loss is chosen"
-                    : "");
+        dt__info("stopped early: %lld evaluation%s in a row brought no better %s%s",
+                 (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
+                 !best->since ? "; the one after the stop did"
+                 : !strcmp(metric, "accuracy")
+                     ? "; of those that equal the best, the one of least loss is chosen"
+                     : "");
     if (best->known)
-        dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
-                (unsigned long long)best->step, beside);
+        dt__info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
+                 (unsigned long long)best->step, beside);
     else if (bank->metric_missing)
-        dt_warn("%s is no number on the rows held out, as if all were of one class: there is no "
-                "best model (eval.metric=loss judges any rows)",
-                metric);
+        dt__warn("%s is no number on the rows held out, as if all were of one class: there is no "
+                 "best model (eval.metric=loss judges any rows)",
+                 metric);
     else if (job->eval && strcmp(status, "stopped"))
-        dt_warn(
+        dt__warn(
             "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "
             "dtrain tune-lr finds it");
     else if (!job->eval)
-        dt_info("no rows were held out, so nothing says how good the model is on other rows; "
-                "data.eval_fraction=0.2 holds out a fifth");
+        dt__info("no rows were held out, so nothing says how good the model is on other rows; "
+                 "data.eval_fraction=0.2 holds out a fifth");
     if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))
-        dt_info("step %llu is saved: the same command goes on from there",
-                (unsigned long long)job->step);
+        dt__info("step %llu is saved: the same command goes on from there",
+                 (unsigned long long)job->step);
     else if (is_best || job->config->export.latest)
-        dt_info("the model is in %s/export/%s; next: dtrain predict %s %s, or dtrain report %s "
-                "PAGE.html",
-                dir, is_best ? "best" : "latest", dir,
-                dt_data_trains_on_table(job->config) ? "< ROWS" : "data.eval=FILES", dir);
+        dt__info("the model is in %s/export/%s; next: dtrain predict %s %s, or dtrain report %s "
+                 "PAGE.html",
+                 dir, is_best ? "best" : "latest", dir,
+                 dt__data_trains_on_table(job->config) ? "< ROWS" : "data.eval=FILES", dir);
 }
 
 /* The loss that the newest train record has, of an earlier start perhaps: a run may be killed
@@ -585,21 +588,21 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     const struct dt_checkpoint *state = &bank->state;
     char crc[9], budget[128] = "";
     snprintf(crc, sizeof crc, "%08x",
-             dt_crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
+             dt__crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
-    struct dt_json *record = dt_record_begin(bank->report, "final");
-    dt_json_text(record, "status", status);
+    struct dt_json *record = dt__record_begin(bank->report, "final");
+    dt__json_text(record, "status", status);
     record_progress(record, bank, newest_loss(bank), rate);
-    dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
-    dt_json_text(record, "params_crc32c", crc);
+    dt__json_real(record, "bank_cpu_secs", bank->cpu_secs);
+    dt__json_text(record, "params_crc32c", crc);
     if (job->mode == DT_MODE_SYNC) DT_TRY(record_sync(bank, record, budget));
     if (job->mode == DT_MODE_ASYNC) record_async(bank, record, budget);
-    DT_TRY(dt_record_end(bank->report));
-    dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
-            (unsigned long long)job->step, rate, crc);
-    if (*budget) dt_info("a worker's time: %s", budget);
+    DT_TRY(dt__record_end(bank->report));
+    dt__info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
+             (unsigned long long)job->step, rate, crc);
+    if (*budget) dt__info("a worker's time: %s", budget);
     if (!bank->options->test) print_result(bank, status);
     struct dt_report *report = bank->report;
     bank->report = NULL;
-    return dt_report_close(report);
+    return dt__report_close(report);
 }

@@ -46,7 +46,7 @@ dt_status dt__deal_replicas(struct dt_job *job)
             worker += dt__part_begin(groups, workers, worker + 1) <= g;
         }
         for (int m = 0, first, some; m < members; m++) {
-            dt_deal_replicas(members, m, count, &first, &some);
+            dt__replicas_assign(members, m, count, &first, &some);
             for (int r = first; r < first + some; r++)
                 job->worker_of[begin + r] = worker + m;
         }
@@ -79,7 +79,7 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
     uint64_t rows = 0;
     for (uint64_t step = begin; step < end; step++)
         for (int r = group->first; r < group->first + group->count; r++)
-            rows += dt_plan_share(job->plan, step, r).count;
+            rows += dt__plan_share(job->plan, step, r).count;
     return all ? (double)rows / (double)all : 0;
 }
 
@@ -89,7 +89,7 @@ float *dt__local_vector(const struct dt_job *job, int group, int index)
     while (at->index != group)
         at++;
     const bool state = index < job->optimizer.nstate;
-    return state ? dt_exchange_vectors(at->exchange)[1 + index] : at->difference;
+    return state ? dt__exchange_vectors(at->exchange)[1 + index] : at->difference;
 }
 
 float **dt__group_vector(struct dt_bank *bank, int group, int index)

@@ -15,10 +15,10 @@ static void warn_of_own(const struct dt_bank *bank)
 {
     const uint64_t step = bank->loaded.step;
     uint64_t own;
-    if (dt_checkpoint_newest(bank->job->ckpt_dir.text, &own) && own > step)
-        dt_warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
-                "checkpoints, up to step %llu (run.resume=auto goes on from those)",
-                bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
+    if (dt__checkpoint_newest(bank->job->ckpt_dir.text, &own) && own > step)
+        dt__warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
+                 "checkpoints, up to step %llu (run.resume=auto goes on from those)",
+                 bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
 }
 
 dt_status dt__resume_load(struct dt_bank *bank)
@@ -29,13 +29,13 @@ dt_status dt__resume_load(struct dt_bank *bank)
     uint64_t step;
     dt_status status = DT_OK;
     if (strcmp(resume, "never") == 0) {
-        if (dt_checkpoint_newest(dir, &step))
+        if (dt__checkpoint_newest(dir, &step))
             status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never",
                              dt__step_path(dir, step).text);
     } else if (strcmp(resume, "auto") == 0) {
-        status = dt_checkpoint_load_latest(dir, &bank->loaded, &path, &bank->resumed);
+        status = dt__checkpoint_load_newest(dir, &bank->loaded, &path, &bank->resumed);
     } else {
-        status = dt_checkpoint_load(resume, &bank->loaded);
+        status = dt__checkpoint_load(resume, &bank->loaded);
         bank->resumed = status == DT_OK;
         if (bank->resumed) warn_of_own(bank);
     }
@@ -43,25 +43,25 @@ dt_status dt__resume_load(struct dt_bank *bank)
     if (status || !bank->resumed) return status;
     /* The config may differ only where a resume may change things. */
     struct dt_config *before = &bank->before;
-    DT_TRY(dt_config_init(before));
+    DT_TRY(dt__config_init(before));
     DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
     if (before->model.output_bias == DT_OUTPUT_BIAS_AUTO) /* the run is older than the key */
         before->model.output_bias = DT_OUTPUT_BIAS_ZERO;
     if (*config->run.init && strcmp(config->run.init, before->run.init))
-        dt_warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
-                "begins a new one)",
-                config->run.init);
-    DT_TRY(dt_config_settle_resume(config, before));
-    if (!dt_config_widths_wait(config)) DT_TRY(dt_model_settle(config));
+        dt__warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
+                 "begins a new one)",
+                 config->run.init);
+    DT_TRY(dt__config_settle_resume(config, before));
+    if (!dt__config_widths_wait(config)) DT_TRY(dt__model_settle(config));
     if (!config->run.parts) config->run.parts = before->run.parts;
-    return dt_config_match(before, config);
+    return dt__config_match(before, config);
 }
 
 dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
 {
     const struct dt_checkpoint *loaded = &bank->loaded;
     const struct dt_job *job = bank->job;
-    const bool files = loaded->data_crc != dt_source_crc(job->train);
+    const bool files = loaded->data_crc != dt__source_crc(job->train);
     const bool values = loaded->content_crc && loaded->content_crc != content;
     if (!bank->resumed || (!files && !values)) return DT_OK;
     return dt_fail(DT_EMISMATCH,
@@ -79,10 +79,10 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
 {
     struct dt_bank *bank = arg;
     char *change;
-    DT_TRY(dt_format(&change, "%s -> %s", before, now));
+    DT_TRY(dt__format(&change, "%s -> %s", before, now));
     dt__note_change(bank, bank->loaded.step, key, change);
-    dt_info("the resume changes %s: %s", strcmp(key, "rate") ? key : "the rate of the next step",
-            change);
+    dt__info("the resume changes %s: %s", strcmp(key, "rate") ? key : "the rate of the next step",
+             change);
     dt_free(change);
     return DT_OK;
 }
@@ -99,9 +99,9 @@ static void note_round(struct dt_bank *bank)
         (whole && !awaited) || step >= bank->job->last_step)
         return;
     dt__note_change(bank, step, "round", "ended with the run");
-    dt_info("train.local_steps: the round that ended with the run at step %llu is one of its own: "
-            "a run that goes through has other bits",
-            (unsigned long long)step);
+    dt__info("train.local_steps: the round that ended with the run at step %llu is one of its own: "
+             "a run that goes through has other bits",
+             (unsigned long long)step);
 }
 
 /* What goes into the history: the bits depend on it. So they do on the rate of the next update,
@@ -110,14 +110,14 @@ static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
-    DT_TRY(dt_config_changes(&bank->before, now->config, add_change, bank));
+    DT_TRY(dt__config_changes(&bank->before, now->config, add_change, bank));
     note_round(bank);
     was.config = &bank->before;
     was.last_step = dt__last_step(&was);
-    dt_schedule_init(&was.schedule, was.config, was.last_step);
+    dt__schedule_init(&was.schedule, was.config, was.last_step);
     was.schedule.drops = now->schedule.drops = bank->loaded.best.drops;
-    dt_real_text(dt_schedule_lr(&was.schedule, now->step), from);
-    dt_real_text(dt_schedule_lr(&now->schedule, now->step), to);
+    dt__real_text(dt__schedule_lr(&was.schedule, now->step), from);
+    dt__real_text(dt__schedule_lr(&now->schedule, now->step), to);
     const bool differs = now->step < now->last_step && strcmp(from, to) != 0;
     return differs ? add_change(bank, "rate", from, to) : DT_OK;
 }
@@ -127,9 +127,9 @@ static dt_status write_history(struct dt_bank *bank)
 {
     const char *before = bank->loaded.history ? bank->loaded.history : "";
     if (bank->change.text.length == 0)
-        return *before ? dt_strdup(before, &bank->state.history) : DT_OK;
-    DT_TRY(dt_json_end(&bank->change));
-    return dt_format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
+        return *before ? dt__strdup(before, &bank->state.history) : DT_OK;
+    DT_TRY(dt__json_end(&bank->change));
+    return dt__format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
 }
 
 /* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
@@ -149,10 +149,11 @@ void dt__best_forget_if_other(struct dt_bank *bank)
         snprintf(of, sizeof of, " (%s %.5g, of step %llu)", best->metric, best->value,
                  (unsigned long long)best->step);
     if (*before->data.eval || before->data.eval_fraction > 0)
-        dt_info("other rows are held out than before, or eval.metric is another: the best model so "
-                "far%s does not count any more",
-                of);
-    *best = (struct dt_best){.seen = best->seen, .drops = best->drops, .era = dt_clock_unix()};
+        dt__info(
+            "other rows are held out than before, or eval.metric is another: the best model so "
+            "far%s does not count any more",
+            of);
+    *best = (struct dt_best){.seen = best->seen, .drops = best->drops, .era = dt__clock_unix()};
 }
 
 /* ---- the state at the start ----------------------------------------------------------------- */
@@ -168,10 +169,10 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .mode = job->mode,
                                     .seed = (uint64_t)job->config->run.seed,
                                     .replicas = job->replicas,
-                                    .kernel = (char *)(uintptr_t)dt_blas_kernel(),
-                                    .data_crc = dt_source_crc(job->train),
+                                    .kernel = (char *)(uintptr_t)dt__blas_kernel(),
+                                    .data_crc = dt__source_crc(job->train),
                                     .desc = job->model->desc,
-                                    .schema = *dt_source_schema(job->train),
+                                    .schema = *dt__source_schema(job->train),
                                     .params_count = job->model->params,
                                     .samples = loaded->samples,
                                     .wall_secs = loaded->wall_secs,
@@ -180,7 +181,7 @@ static dt_status fill_state(struct dt_bank *bank)
     bank->run_start -= loaded->wall_secs;
     bank->log_train_secs = loaded->train_secs;
     bank->log_rows_before = loaded->loss_rows;
-    DT_TRY(dt_source_content(job->train, &state->content_crc));
+    DT_TRY(dt__source_content(job->train, &state->content_crc));
     DT_TRY(dt__keep(&job->kept, replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt__keep(&job->kept, replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_config_print(job->config, &state->config));
@@ -191,7 +192,7 @@ static dt_status fill_state(struct dt_bank *bank)
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
     if (job->config->eval.dedicated || bank->before.eval.dedicated)
-        DT_TRY(dt_export_best(job->best_dir.text, &exported));
+        DT_TRY(dt__export_best(job->best_dir.text, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;
@@ -272,7 +273,7 @@ static dt_status make_groups(struct dt_bank *bank)
         for (int i = 0; i < kept; i++)
             *dt__group_vector(bank, g, i) =
                 vectors ? vectors + (size_t)(g * kept + i) * params : dt__local_vector(job, g, i);
-        if (rounded) state->group_state[g * states + own] = dt_exchange_error(job->exchange, g);
+        if (rounded) state->group_state[g * states + own] = dt__exchange_error(job->exchange, g);
     }
     return DT_OK;
 }
@@ -303,17 +304,17 @@ static dt_status apply_differences(struct dt_bank *bank)
     const size_t n = (size_t)from->params_count;
     const struct dt_update_info info = {.step = from->step};
     float *mean, *outer = find_state(from, -1, job->outer.state_name[0]);
-    DT_TRY(dt_alloc(2 * n, sizeof *mean, "differences", &mean));
+    DT_TRY(dt__alloc(2 * n, sizeof *mean, "differences", &mean));
     float *const weights = bank->state.params;
     float *const vectors[] = {weights, outer ? outer : mean + n};
     load_state(job, from, DT__DIFFERENCE, -1, mean);
     job->pending = true; /* tells dt__update_outer that there are differences */
     dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
-    dt_info("what the groups did in their last round, and were about to exchange, is applied "
-            "now: %s",
-            job->config->train.overlap ? "the next step is none of local steps"
-                                       : "train.overlap is off");
+    dt__info("what the groups did in their last round, and were about to exchange, is applied "
+             "now: %s",
+             job->config->train.overlap ? "the next step is none of local steps"
+                                        : "train.overlap is off");
     dt_free(mean);
     return DT_OK;
 }
@@ -353,14 +354,14 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
     const struct dt_checkpoint *state = &bank->state;
     struct dt_checkpoint *to = &bank->loaded;
     const size_t n = (size_t)state->params_count;
-    dt_checkpoint_free(to);
-    DT_TRY(dt_alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "weights", &to->params));
+    dt__checkpoint_free(to);
+    DT_TRY(dt__alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "weights", &to->params));
     memcpy(to->params, state->params, n * sizeof(float));
     to->params_count = n;
     for (int i = 0; i < state->nstate; i++) {
-        DT_TRY(dt_strdup(state->state_name[i], (char **)(uintptr_t)&to->state_name[i]));
-        DT_TRY(dt_alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "optimizer state",
-                               &to->state[i]));
+        DT_TRY(dt__strdup(state->state_name[i], (char **)(uintptr_t)&to->state_name[i]));
+        DT_TRY(dt__alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "optimizer state",
+                                &to->state[i]));
         memcpy(to->state[i], state->state[i], n * sizeof(float));
         to->nstate = i + 1;
     }
@@ -371,7 +372,7 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
     DT_TRY(load_vectors(bank));
-    dt_checkpoint_drop(&bank->loaded); /* they are copied */
+    dt__checkpoint_drop(&bank->loaded); /* they are copied */
     return DT_OK;
 }
 
@@ -380,9 +381,9 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
     const struct dt_checkpoint *state = &bank->state, *loaded = &bank->loaded;
     DT_TRY(fill_state(bank));
     if (bank->resumed && strcmp(loaded->kernel, state->kernel) != 0)
-        dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
-                "(run.kernel=%s keeps them)",
-                loaded->kernel, state->kernel, loaded->kernel);
+        dt__warn("the checkpoint was made with kernel %s, this run has %s: other bits "
+                 "(run.kernel=%s keeps them)",
+                 loaded->kernel, state->kernel, loaded->kernel);
     DT_TRY(dt__resume_check_data(bank, state->content_crc));
     DT_TRY(name_vectors(bank, vectors));
     if (bank->resumed && loaded->params_count != state->params_count)

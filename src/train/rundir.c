@@ -15,7 +15,7 @@ static const double RETRY_SECS = 10;
 
 static bool can_save(const struct dt_bank *bank)
 {
-    return dt_clock_secs() >= bank->retry_at && !dt_writer_busy(bank->writer);
+    return dt__clock_secs() >= bank->retry_at && !dt__writer_busy(bank->writer);
 }
 
 /* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one
@@ -25,7 +25,7 @@ bool dt__save_time_due(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const double secs = job->config->run.checkpoint_secs;
     const double round = bank->step_secs * (double)job->config->train.local_steps;
-    const bool due = secs > 0 && dt_clock_secs() - bank->saved_at >= secs;
+    const bool due = secs > 0 && dt__clock_secs() - bank->saved_at >= secs;
     return (due || (job->local && round > job->config->test.round_secs / 2)) && can_save(bank);
 }
 
@@ -40,18 +40,18 @@ dt_status dt__best_found(struct dt_bank *bank)
 {
     bank->best_unsaved = true;
     bank->state.best = bank->job->best;
-    return dt_writer_best(bank->writer, &bank->state);
+    return dt__writer_best(bank->writer, &bank->state);
 }
 
 /* The writer's thread gets on, or the watchdog sees that nobody does. */
 static void await_writer(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    while (dt_writer_busy(bank->writer)) {
-        dt_world_idle(job->world, "the checkpoint");
-        dt_sleep_secs(0.001);
+    while (dt__writer_busy(bank->writer)) {
+        dt__world_idle(job->world, "the checkpoint");
+        dt__sleep_secs(0.001);
     }
-    dt_world_heartbeat(job->world, "synchronization", job->step);
+    dt__world_heartbeat(job->world, "synchronization", job->step);
 }
 
 /* A save that failed is not the run's end: the older checkpoint stays good and the next save may
@@ -59,7 +59,7 @@ static void await_writer(struct dt_bank *bank)
 dt_status dt__saves_collect(struct dt_bank *bank, bool last)
 {
     struct dt_saved saved;
-    while (dt_writer_poll(bank->writer, false, &saved)) {
+    while (dt__writer_poll(bank->writer, false, &saved)) {
         if (saved.status && last) return saved.status;
         if (!saved.status) DT_TRY(dt__record_saved(bank, &saved));
         if (saved.exported && last)
@@ -67,14 +67,14 @@ dt_status dt__saves_collect(struct dt_bank *bank, bool last)
                            (unsigned long long)saved.export_step, saved.export_error);
         if (saved.exported) {
             bank->saved_step = DT__NOT_SAVED; /* the last save is to try again */
-            dt_warn("export of step %llu: %s; tried again with the next save",
-                    (unsigned long long)saved.export_step, saved.export_error);
+            dt__warn("export of step %llu: %s; tried again with the next save",
+                     (unsigned long long)saved.export_step, saved.export_error);
         }
         if (!saved.status) continue;
         bank->saved_step = DT__NOT_SAVED;
-        bank->retry_at = dt_clock_secs() + RETRY_SECS;
-        dt_warn("checkpoint of step %llu: %s; going on with the older one",
-                (unsigned long long)saved.step, dt_error_text());
+        bank->retry_at = dt__clock_secs() + RETRY_SECS;
+        dt__warn("checkpoint of step %llu: %s; going on with the older one",
+                 (unsigned long long)saved.step, dt_error_text());
     }
     return DT_OK;
 }
@@ -106,8 +106,8 @@ dt_status dt__save(struct dt_bank *bank, bool last)
         state->wall_secs = dt__wall_secs(bank);
         struct dt_checkpoint saved = *state;
         if (!pending) saved.group_difference = NULL;
-        DT_TRY(dt_writer_start(bank->writer, &saved));
-        bank->saved_at = dt_clock_secs();
+        DT_TRY(dt__writer_start(bank->writer, &saved));
+        bank->saved_at = dt__clock_secs();
         bank->saved_step = bank->job->step;
         bank->best_unsaved = false;
     }
@@ -131,11 +131,11 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
                                     dt__step_path(dir.text, step),
                                     dt__path("%s/../export/best/%llu/model.h5", dir.text, step)};
     for (int i = 0; i < places && !out->params; i++) {
-        if (!dt_path_exists(path[i].text)) continue;
+        if (!dt__path_exists(path[i].text)) continue;
         if (dt__file_load(path[i].text, DT__WANT_MODEL, out, NULL))
-            dt_warn("%s", dt_error_text());
+            dt__warn("%s", dt_error_text());
         else if (i > 0 && (out->best.step != best->step || out->best.value != best->value))
-            dt_checkpoint_free(out);
+            dt__checkpoint_free(out);
     }
 }
 
@@ -150,7 +150,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     struct dt_best exported;
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
-    DT_TRY(dt_export_best(job->best_dir.text, &exported));
+    DT_TRY(dt__export_best(job->best_dir.text, &exported));
     if (exported.known && exported.era == best.era &&
         (exported.step == best.step || dt__best_beats(job, &exported, &best)))
         return DT_OK;
@@ -162,11 +162,11 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     model.step = best.step;
     model.best = best;
     if (model.params)
-        status = dt_export_write(job->best_dir.text, &model, job->config->export.keep);
+        status = dt__export_write(job->best_dir.text, &model, job->config->export.keep);
     else
-        dt_warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
-                job->best_dir.text, (unsigned long long)best.step);
-    dt_checkpoint_free(&kept);
+        dt__warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
+                 job->best_dir.text, (unsigned long long)best.step);
+    dt__checkpoint_free(&kept);
     return status;
 }
 
@@ -179,14 +179,14 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
     model.best = (struct dt_best){0};
     const struct dt__path path =
         dt__path("%s/%llu", job->latest_dir.text, (unsigned long long)model.step);
-    if (job->config->export.latest && !dt_path_exists(path.text))
-        DT_TRY(dt_export_write(job->latest_dir.text, &model, job->config->export.keep));
+    if (job->config->export.latest && !dt__path_exists(path.text))
+        DT_TRY(dt__export_write(job->latest_dir.text, &model, job->config->export.keep));
     return job->config->export.best ? catch_up_best(bank) : DT_OK;
 }
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
-/* What a kill in the midst of such a file leaves behind; see dt_file_write. */
+/* What a kill in the midst of such a file leaves behind; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return !strncmp(name, "config.ini.tmp-", 15) || !strncmp(name, "trace.json.tmp-", 15);
@@ -197,10 +197,10 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     const char *dir = job->config->run.dir;
     bank->job = job;
     bank->lock = -1;
-    bank->run_start = dt_clock_secs();
-    bank->dir_made = !dt_path_exists(dir);
-    DT_TRY(dt_dir_make(job->ckpt_dir.text));
-    DT_TRY(dt_lock_take(dir, &bank->lock));
+    bank->run_start = dt__clock_secs();
+    bank->dir_made = !dt__path_exists(dir);
+    DT_TRY(dt__dir_make(job->ckpt_dir.text));
+    DT_TRY(dt__lock_take(dir, &bank->lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     DT_TRY(dt__resume_load(bank));
     job->step = bank->loaded.step; /* 0 of a new run */
@@ -223,25 +223,25 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
                                         .records = job->records.text};
     DT_TRY(dt__bank_start(bank, vectors));
     bank->dir_made = false;
-    DT_TRY(dt_file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
-                         strlen(bank->state.config), NULL, NULL));
-    DT_TRY(dt_report_open(dir, &bank->report));
-    if (config->report.tensorboard) DT_TRY(dt_report_tensorboard(bank->report, dir));
-    if (*prometheus) DT_TRY(dt_report_prometheus(bank->report, prometheus, dir));
-    dt_report_listen(bank->report, bank->options->record, bank->options->arg);
-    DT_TRY(dt_metrics_create(job->model, &bank->metrics));
+    DT_TRY(dt__file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
+                          strlen(bank->state.config), NULL, NULL));
+    DT_TRY(dt__report_open(dir, &bank->report));
+    if (config->report.tensorboard) DT_TRY(dt__report_tensorboard(bank->report, dir));
+    if (*prometheus) DT_TRY(dt__report_prometheus(bank->report, prometheus, dir));
+    dt__report_listen(bank->report, bank->options->record, bank->options->arg);
+    DT_TRY(dt__metrics_create(job->model, &bank->metrics));
     DT_TRY(dt__keep(&job->kept, (size_t)job->world->size, sizeof *bank->ranks, "status",
                     &bank->ranks));
     DT_TRY(dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
                     "times of the workers", &bank->budgets));
-    DT_TRY(dt_writer_create(&spec, &bank->writer));
+    DT_TRY(dt__writer_create(&spec, &bank->writer));
     DT_TRY(dt__exports_catch_up(bank));
     bank->last_loss = NAN;
-    bank->saved_at = dt_clock_secs();
+    bank->saved_at = dt__clock_secs();
     bool here = bank->resumed && strcmp(config->run.resume, "auto") == 0;
     if (bank->loaded.group_difference && !job->pending) here = false; /* these weights are others */
     bank->saved_step = here ? job->step : DT__NOT_SAVED;
-    dt_checkpoint_drop(&bank->loaded); /* they are copied */
+    dt__checkpoint_drop(&bank->loaded); /* they are copied */
     return DT_OK;
 }
 
@@ -249,16 +249,16 @@ void dt__bank_close(struct dt_bank *bank)
 {
     char error[DT_ERROR_MAX]; /* the run's, which is told behind this: not what fails here */
     snprintf(error, sizeof error, "%s", dt_error_text());
-    dt_writer_destroy(bank->writer);
-    if (bank->report) dt_report_close(bank->report);
+    dt__writer_destroy(bank->writer);
+    if (bank->report) dt__report_close(bank->report);
     (void)dt_fail(DT_EIO, "%s", error);
-    dt_metrics_destroy(bank->metrics);
-    dt_config_free(&bank->before);
+    dt__metrics_destroy(bank->metrics);
+    dt__config_free(&bank->before);
     dt__baseline_free(&bank->baseline);
-    dt_checkpoint_free(&bank->loaded);
+    dt__checkpoint_free(&bank->loaded);
     dt_free(bank->state.config);
     dt_free(bank->state.history);
-    dt_json_free(&bank->change);
+    dt__json_free(&bank->change);
     if (bank->dir_made && bank->lock >= 0) dt__run_unmake(bank->job->config->run.dir);
-    if (bank->job) dt_lock_drop(bank->lock);
+    if (bank->job) dt__lock_drop(bank->lock);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "dtrain/history.h"
+#include "report/history.h"
 #include "train/advice.h"
 #include "train/replicas.h"
 #include "train/split_layers.h"
@@ -20,11 +20,11 @@ static dt_status send_config(const struct dt_world *world, struct dt_config *con
 {
     void *values = NULL;
     size_t length = 0;
-    if (world->is_bank && !status) status = dt_config_pack(config, &values, &length);
-    DT_GUARD(dt_ranks_agree(world->all, status));
-    DT_GUARD(dt_ranks_bcast_blob(world->all, &values, &length, 0));
-    if (!world->is_bank) status = dt_config_unpack(config, values, length);
-    status = dt_ranks_agree(world->all, status);
+    if (world->is_bank && !status) status = dt__config_pack(config, &values, &length);
+    DT_GUARD(dt__ranks_agree(world->all, status));
+    DT_GUARD(dt__ranks_bcast_blob(world->all, &values, &length, 0));
+    if (!world->is_bank) status = dt__config_unpack(config, values, length);
+    status = dt__ranks_agree(world->all, status);
 done:
     dt_free(values);
     return status;
@@ -32,27 +32,28 @@ done:
 
 /* What a program gives must be given at every rank, or collectives and losses would be others.
  * Collective. */
-static dt_status options_agree(const struct dt_world *world, const struct dt_train_options *options)
+static dt_status options_agree(const struct dt_world *world,
+                               const struct dt__train_options *options)
 {
-    static const char *const names[] = {"train", "eval", "loss", "test"};
-    const bool mine[] = {options->train, options->eval, options->loss, options->test};
+    static const char *const names[] = {"train", "eval", "loss"};
+    const bool mine[] = {options->train, options->eval, options->loss};
     bool bank[sizeof mine];
     dt_status status = DT_OK;
     memcpy(bank, mine, sizeof bank);
-    dt_ranks_bcast(world->all, bank, sizeof bank, 0);
+    dt__ranks_bcast(world->all, bank, sizeof bank, 0);
     for (size_t i = 0; i < sizeof mine && !status; i++)
         if (mine[i] != bank[i])
             status = dt_fail(DT_EUSAGE,
                              "%s: rank %d has it, rank %d has not: expected the same on "
                              "every rank",
                              names[i], mine[i] ? world->rank : 0, mine[i] ? 0 : world->rank);
-    return dt_ranks_agree(world->all, status);
+    return dt__ranks_agree(world->all, status);
 }
 
 /* Rank 0's, checked. Rows in memory are named in it as (arrays), so that every rank knows of them;
  * a name that an earlier training left there is taken out. */
 static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
-                               const struct dt_train_options *options)
+                               const struct dt__train_options *options)
 {
     if (options->train) DT_TRY(dt_config_set(config, "data.train=(arrays)"));
     if (options->eval)
@@ -64,9 +65,9 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
         return dt_fail(DT_EUSAGE, "model.output_bias=baseline: the constant of least loss is not "
                                   "known of a program's own loss; expected zero or auto");
     if (options->loss) DT_TRY(dt_config_set(config, "model.output_bias=zero"));
-    DT_TRY(dt_config_settle(config, dt_data_trains_on_table(config)));
-    DT_TRY(dt_config_check(config, world->size));
-    return dt_model_settle(config);
+    DT_TRY(dt__config_settle(config, dt__data_trains_on_table(config)));
+    DT_TRY(dt__config_check(config, world->size));
+    return dt__model_settle(config);
 }
 
 /* ---- machines ------------------------------------------------------------------------------- */
@@ -74,8 +75,8 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
 /* Of the lowest rank that has something to say; it is no failure. Collective. */
 static void warn_together(const struct dt_job *job, dt_status mine)
 {
-    if (dt_ranks_agree(job->world->all, mine) && job->world->is_bank)
-        dt_warn("%s", dt_error_text());
+    if (dt__ranks_agree(job->world->all, mine) && job->world->is_bank)
+        dt__warn("%s", dt_error_text());
 }
 
 /* One kernel everywhere, for matrix products have other bits with another one; and a core for each
@@ -93,27 +94,27 @@ static dt_status settle_machines(const struct dt_job *job)
     char kernel[64] = ""; /* of the bank */
     dt_status status = DT_OK;
     const bool bf16 = config->run.precision == DT_PRECISION_BF16;
-    status = dt_bf16_settle(bf16 ? config->run.kernel : NULL, &native);
-    if (!status) status = dt_blas_settle(config->run.kernel);
-    DT_TRY(dt_ranks_agree(world->all, status));
+    status = dt__bf16_settle(bf16 ? config->run.kernel : NULL, &native);
+    if (!status) status = dt__blas_settle(config->run.kernel);
+    DT_TRY(dt__ranks_agree(world->all, status));
     if (!native)
         status = dt_fail(DT_EMISMATCH,
                          "run.precision=bf16: no fast products in bf16: the CPU has none, or this "
                          "process has computed in f32 before; operands are rounded and multiplied "
                          "in f32 (%s), slower than run.precision=f32",
-                         dt_blas_kernel());
+                         dt__blas_kernel());
     warn_together(job, status);
-    if (world->is_bank) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
-    dt_ranks_bcast(world->all, kernel, sizeof kernel, 0);
+    if (world->is_bank) strncpy(kernel, dt__blas_kernel(), sizeof kernel - 1);
+    dt__ranks_bcast(world->all, kernel, sizeof kernel, 0);
     status = DT_OK;
-    if (strcasecmp(kernel, dt_blas_kernel()) != 0)
+    if (strcasecmp(kernel, dt__blas_kernel()) != 0)
         status = dt_fail(DT_EMISMATCH,
                          "kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
-                         dt_blas_kernel(), kernel, world->host_name[0],
+                         dt__blas_kernel(), kernel, world->host_name[0],
                          strict ? "run.reproducible=yes cannot be kept"
                                 : "bits depend on which ranks compute what",
                          kernel);
-    if (strict) DT_TRY(dt_ranks_agree(world->all, status));
+    if (strict) DT_TRY(dt__ranks_agree(world->all, status));
     if (!strict) warn_together(job, status);
     status = DT_OK;
     if (workers * threads > cores)
@@ -137,20 +138,20 @@ static dt_status share_start(struct dt_job *job)
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
     if (bank && !status) status = dt__settle_groups(job);
     if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
-    DT_TRY(dt_ranks_agree(world->all, status));
-    if (bank) dt_lock_holder(dir, banks);
-    dt_ranks_bcast(world->all, banks, sizeof banks, 0);
-    dt_ranks_bcast(world->all, &job->step, sizeof job->step, 0);
-    dt_ranks_bcast(world->all, &job->replicas, sizeof job->replicas, 0);
-    dt_ranks_bcast(world->all, &job->groups, sizeof job->groups, 0);
+    DT_TRY(dt__ranks_agree(world->all, status));
+    if (bank) dt__lock_holder(dir, banks);
+    dt__ranks_bcast(world->all, banks, sizeof banks, 0);
+    dt__ranks_bcast(world->all, &job->step, sizeof job->step, 0);
+    dt__ranks_bcast(world->all, &job->replicas, sizeof job->replicas, 0);
+    dt__ranks_bcast(world->all, &job->groups, sizeof job->groups, 0);
     status = dt__deal_replicas(job);
     if (!status && world->role == DT_ROLE_EVALUATOR &&
-        (!*banks || strcmp(dt_lock_holder(dir, holder), banks) != 0))
+        (!*banks || strcmp(dt__lock_holder(dir, holder), banks) != 0))
         status = dt_fail(DT_EIO,
                          "run.dir=%s: the evaluator does not see the bank's directory here; put it "
                          "on a file system that %s shares with %s",
                          dir, world->host_name[world->rank], world->host_name[0]);
-    return dt_ranks_agree(world->all, status);
+    return dt__ranks_agree(world->all, status);
 }
 
 /* ---- data ----------------------------------------------------------------------------------- */
@@ -161,20 +162,20 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
 {
     dt_status status;
     if (arrays)
-        status = dt_source_from_arrays(job->config, arrays, known, out);
+        status = dt__source_from_arrays(job->config, arrays, known, out);
     else
         status = dt_fail(DT_EUSAGE,
                          "data.train or data.eval is %s, rows that a program had in its memory: "
                          "expected the program, or files",
                          ARRAYS);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
-    uint32_t mine[2] = {dt_source_crc(*out)}, bank[2];
-    status = dt_source_content(*out, &mine[1]);
+    DT_TRY(dt__ranks_agree(job->world->all, status));
+    uint32_t mine[2] = {dt__source_crc(*out)}, bank[2];
+    status = dt__source_content(*out, &mine[1]);
     memcpy(bank, mine, sizeof bank);
-    dt_ranks_bcast(job->world->all, bank, sizeof bank, 0);
+    dt__ranks_bcast(job->world->all, bank, sizeof bank, 0);
     if (!status && memcmp(mine, bank, sizeof bank))
         status = dt_fail(DT_EMISMATCH, "rows in memory are others than those of rank 0");
-    return dt_ranks_agree(job->world->all, status);
+    return dt__ranks_agree(job->world->all, status);
 }
 
 /* Whether a rank copies the file for those of its host that lack it: the first of them does, or,
@@ -196,36 +197,36 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
     bool *lacks;
     unsigned char *bytes = NULL;
     size_t piece = 0; /* bytes that are sent at once */
-    dt_status status = dt_alloc(ranks, sizeof *lacks, "ranks", &lacks);
-    DT_GUARD(dt_ranks_agree(world->all, status));
+    dt_status status = dt__alloc(ranks, sizeof *lacks, "ranks", &lacks);
+    DT_GUARD(dt__ranks_agree(world->all, status));
     for (bool each = false;; each = true) {
-        const bool mine = !dt_source_is_here(source);
-        struct dt_place place = dt_source_place(source);
-        dt_ranks_gather(world->all, &mine, sizeof mine, lacks);
-        dt_ranks_bcast(world->all, lacks, ranks * sizeof *lacks, 0);
+        const bool mine = !dt__source_is_here(source);
+        struct dt_place place = dt__source_place(source);
+        dt__ranks_gather(world->all, &mine, sizeof mine, lacks);
+        dt__ranks_bcast(world->all, lacks, ranks * sizeof *lacks, 0);
         if (!memchr(lacks, 1, ranks)) break;
         const bool copies = rank_copies(world, lacks, each, world->rank);
-        dt_ranks_bcast(world->all, &place, sizeof place, 0);
+        dt__ranks_bcast(world->all, &place, sizeof place, 0);
         const uint64_t all = place.bytes;
         if (!bytes) {
             piece = all < most ? (size_t)all : most;
-            status = dt_alloc(piece, 1, "typed rows", &bytes);
-            DT_GUARD(dt_ranks_agree(world->all, status));
+            status = dt__alloc(piece, 1, "typed rows", &bytes);
+            DT_GUARD(dt__ranks_agree(world->all, status));
         }
         for (uint64_t at = 0, length; at < all; at += length) {
             length = all - at < piece ? all - at : piece;
             if (world->is_bank && !status)
-                status = dt_source_copy_out(source, at, bytes, (size_t)length);
-            dt_ranks_bcast(world->all, bytes, (size_t)length, 0);
-            if (copies && !status) status = dt_source_copy_in(source, bytes, (size_t)length);
+                status = dt__source_copy_out(source, at, bytes, (size_t)length);
+            dt__ranks_bcast(world->all, bytes, (size_t)length, 0);
+            if (copies && !status) status = dt__source_copy_in(source, bytes, (size_t)length);
         }
-        DT_GUARD(dt_ranks_agree(world->all, status));
+        DT_GUARD(dt__ranks_agree(world->all, status));
         for (int r = 0; r < world->size; r++) {
             if (!rank_copies(world, lacks, each, r)) continue;
-            place = dt_source_place(source);
-            dt_ranks_bcast(world->all, &place, sizeof place, r);
+            place = dt__source_place(source);
+            dt__ranks_bcast(world->all, &place, sizeof place, r);
             if (mine && !copies && world->host_of[r] == world->host_of[world->rank])
-                dt_source_attach(source, &place);
+                dt__source_attach(source, &place);
         }
     }
 done:
@@ -243,12 +244,12 @@ static dt_status share_files(const struct dt_job *job, enum dt_part part,
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (bank) status = dt_source_survey(job->config, part, known, out);
-    if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
-    DT_GUARD(dt_ranks_agree(world->all, status));
-    DT_GUARD(dt_ranks_bcast_blob(world->all, &bytes, &length, 0));
-    if (!bank && length) status = dt_source_unpack(bytes, length, out);
-    DT_GUARD(dt_ranks_agree(world->all, status));
+    if (bank) status = dt__source_survey(job->config, part, known, out);
+    if (!status && bank && *out) status = dt__source_pack(*out, &bytes, &length);
+    DT_GUARD(dt__ranks_agree(world->all, status));
+    DT_GUARD(dt__ranks_bcast_blob(world->all, &bytes, &length, 0));
+    if (!bank && length) status = dt__source_unpack(bytes, length, out);
+    DT_GUARD(dt__ranks_agree(world->all, status));
     if (*out) status = share_rows(world, *out);
 done:
     dt_free(bytes);
@@ -256,19 +257,19 @@ done:
 }
 
 /* A held-out fraction was surveyed with the rest of the training data. */
-static dt_status share_data(struct dt_job *job, const struct dt_train_options *options)
+static dt_status share_data(struct dt_job *job, const struct dt__train_options *options)
 {
     const struct dt_bank *bank = job->bank;
     const struct dt_config *config = job->config;
     const struct dt_schema *known = bank && bank->resumed ? &bank->loaded.schema : NULL;
-    dt_world_heartbeat(job->world, "survey", job->step);
+    dt__world_heartbeat(job->world, "survey", job->step);
     DT_TRY(!strcmp(config->data.train, ARRAYS)
                ? share_arrays(job, options->train, NULL, &job->train)
                : share_files(job, DT_PART_TRAIN, known, &job->train));
     if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* rows that rest */
     if (config->data.eval_fraction > 0)
-        return dt_ranks_agree(job->world->all, dt_source_held_out(job->train, &job->eval));
-    known = dt_source_schema(job->train);
+        return dt__ranks_agree(job->world->all, dt__source_held_out(job->train, &job->eval));
+    known = dt__source_schema(job->train);
     return !strcmp(config->data.eval, ARRAYS) ? share_arrays(job, options->eval, known, &job->eval)
                                               : share_files(job, DT_PART_EVAL, known, &job->eval);
 }
@@ -279,19 +280,19 @@ static dt_status settle_by_data(struct dt_job *job)
 {
     const struct dt_bank *bank = job->bank;
     struct dt_config *config = job->config;
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    const bool network = dt_config_is_given(config, "model.layers");
+    const struct dt_schema *schema = dt__source_schema(job->train);
+    const bool network = dt__config_is_given(config, "model.layers");
     char *text = NULL;
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    DT_TRY(dt_config_settle_by_data(config, dt_source_rows(job->train), schema->features,
-                                    schema->dense < schema->features, job->eval != NULL));
+    DT_TRY(dt__config_settle_by_data(config, dt__source_rows(job->train), schema->features,
+                                     schema->dense < schema->features, job->eval != NULL));
     if (!network) {
         *config->model.layers = '\0'; /* of the usual widths */
-        DT_TRY(dt_model_settle(config));
+        DT_TRY(dt__model_settle(config));
     }
-    if (bank && bank->resumed) DT_TRY(dt_config_match(&bank->before, config));
-    DT_TRY(dt_config_preset_text(config, &text));
-    if (*text && job->world->is_bank) dt_info("run.preset=table sets %s", text);
+    if (bank && bank->resumed) DT_TRY(dt__config_match(&bank->before, config));
+    DT_TRY(dt__config_preset_text(config, &text));
+    if (*text && job->world->is_bank) dt__info("run.preset=table sets %s", text);
     dt_free(text);
     return DT_OK;
 }
@@ -302,11 +303,11 @@ static dt_status settle_by_data(struct dt_job *job)
 static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss)
 {
     const struct dt_config *config = job->config;
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     struct dt_model_desc desc = {
         .layers = config->model.layers,
         .shape = {1, 1, schema->features},
-        .nout = dt_schema_nout(schema),
+        .nout = dt__schema_nout(schema),
         .task = schema->task,
         .loss = config->train.loss,
         .huber_delta = config->train.huber_delta,
@@ -315,25 +316,25 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
     struct dt_metric_score metric;
     int each;
-    DT_TRY(dt_model_desc_each(&desc, &each));
+    DT_TRY(dt__model_desc_each(&desc, &each));
     desc.nout *= each;
     if (schema->shape[0]) memcpy(desc.shape, schema->shape, sizeof desc.shape);
     if (config->model.embedding && schema->dense < schema->features) {
         desc.dense = schema->dense;
-        desc.categories = dt_schema_categories(schema);
+        desc.categories = dt__schema_categories(schema);
     }
     if (job->world->is_bank) dt__advise_labels(job);
-    dt_blas_set_threads((int)config->run.threads);
-    DT_TRY(dt_model_create(&desc, &job->model));
-    if (loss) DT_TRY(dt_model_set_loss(job->model, loss));
-    DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
+    dt__blas_set_threads((int)config->run.threads);
+    DT_TRY(dt__model_create(&desc, &job->model));
+    if (loss) DT_TRY(dt__model_set_loss(job->model, loss));
+    DT_TRY(dt__model_set_units(job->model, schema->target_mean, schema->target_std));
     /* Whether the model has such a metric, before anything is written. */
-    DT_TRY(dt_metric_pick(job->model, config->eval.metric, NULL, &metric));
-    DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
-                          config->train.batch, &job->plan));
+    DT_TRY(dt__metric_pick(job->model, config->eval.metric, NULL, &metric));
+    DT_TRY(dt__plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
+                           config->train.batch, &job->plan));
     DT_TRY(dt__split_check(job));
     job->last_step = dt__last_step(job);
-    dt_schedule_init(&job->schedule, config, job->last_step);
+    dt__schedule_init(&job->schedule, config, job->last_step);
     DT_TRY(dt__optimizers_init(job));
     return dt__check_memory(job);
 }
@@ -350,14 +351,14 @@ static dt_status find_done(struct dt_bank *bank, bool *out_done)
     uint32_t content;
     *out_done =
         bank->resumed && (job->step > job->last_step ||
-                          (at_end && dt_history_has_ended(job->config->run.dir, job->step)));
+                          (at_end && dt__history_has_ended(job->config->run.dir, job->step)));
     if (!*out_done) return DT_OK;
-    DT_TRY(dt_source_content(job->train, &content));
+    DT_TRY(dt__source_content(job->train, &content));
     DT_TRY(dt__resume_check_data(bank, content));
-    dt_info("%s: the run %s at step %llu%s", job->config->run.dir,
-            job->step < job->last_step ? "has stopped early" : "is complete",
-            (unsigned long long)job->step,
-            job->step < job->last_step ? "; eval.patience=0 continues it" : "");
+    dt__info("%s: the run %s at step %llu%s", job->config->run.dir,
+             job->step < job->last_step ? "has stopped early" : "is complete",
+             (unsigned long long)job->step,
+             job->step < job->last_step ? "; eval.patience=0 continues it" : "");
     return dt__exports_catch_up(bank);
 }
 
@@ -368,21 +369,21 @@ static dt_status open_training(struct dt_run *run)
     struct dt_job *job = &run->job;
     dt_status status = DT_OK;
     if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
-    dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
+    DT_TRY(dt__ranks_agree(job->world->all, status));
+    dt__ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
     return DT_OK;
 }
 
 dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_config *config,
-                       const struct dt_train_options *options, bool *out_done)
+                       const struct dt__train_options *options, bool *out_done)
 {
     struct dt_job *job = &run->job;
     *run = (struct dt_run){.job = {.config = config, .world = world}};
     if (options) run->options = *options;
     *out_done = false;
     dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
-    dt_world_heartbeat(world, "start-up", 0); /* what was before is no stall */
+    dt__world_heartbeat(world, "start-up", 0); /* what was before is no stall */
     DT_TRY(send_config(world, config, status));
     DT_TRY(options_agree(world, &run->options));
     const char *dir = config->run.dir;
@@ -390,8 +391,8 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->latest_dir = dt__path("%s/export/latest", dir);
     job->best_dir = dt__path("%s/export/best", dir);
     job->records = dt__path("%s/metrics.jsonl", dir);
-    dt_world_set_roles(world, config->eval.dedicated);
-    dt_world_watch(world, config->run.stall_secs);
+    dt__world_set_roles(world, config->eval.dedicated);
+    dt__world_watch(world, config->run.stall_secs);
     job->bank = world->is_bank ? &run->bank : NULL;
     job->worker = world->is_worker ? &run->worker : NULL;
     run->bank.options = &run->options;
@@ -403,18 +404,18 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
-    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job)));
+    DT_TRY(dt__ranks_agree(world->all, settle_by_data(job)));
     /* Model and plan are everybody's, the rest is the role's. */
-    DT_TRY(dt_ranks_agree(world->all, create_model(job, run->options.loss)));
-    dt_world_heartbeat(world, "load", job->step);
+    DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
+    dt__world_heartbeat(world, "load", job->step);
     if (job->worker) status = dt__worker_open(job, job->worker);
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
-    DT_TRY(dt_ranks_agree(world->all, status));
+    DT_TRY(dt__ranks_agree(world->all, status));
     if (job->bank) dt__advise_start(job);
     if (job->bank) dt__best_forget_if_other(job->bank);
     if (job->bank) status = find_done(job->bank, out_done);
-    DT_TRY(dt_ranks_agree(world->all, status));
-    dt_ranks_bcast(world->all, out_done, sizeof *out_done, 0);
+    DT_TRY(dt__ranks_agree(world->all, status));
+    dt__ranks_bcast(world->all, out_done, sizeof *out_done, 0);
     return *out_done ? DT_OK : open_training(run);
 }
 
@@ -425,11 +426,11 @@ void dt__run_close(struct dt_run *run)
     dt__evaluator_close(run->evaluator);
     if (job->worker) dt__worker_close(job->worker);
     if (job->stepper) job->stepper->close(job);
-    dt_model_destroy(job->model);
-    dt_plan_destroy(job->plan);
-    dt_source_destroy(job->eval);
-    dt_source_destroy(job->train);
-    dt_trace_destroy(job->trace);
+    dt__model_destroy(job->model);
+    dt__plan_destroy(job->plan);
+    dt__source_destroy(job->eval);
+    dt__source_destroy(job->train);
+    dt__trace_destroy(job->trace);
     dt__kept_free(&job->kept);
     if (job->bank) dt__link_close(job->bank);
 }

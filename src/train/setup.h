@@ -7,7 +7,7 @@
 /* A run as one rank has it. */
 struct dt_run {
     struct dt_job job;
-    struct dt_train_options options;
+    struct dt__train_options options;
     /* Of its roles: */
     struct dt_bank bank;            /* as job.bank, if it is one */
     struct dt_worker worker;        /* likewise */
@@ -17,11 +17,11 @@ struct dt_run {
 /* Everything up to the first step. *out_done: the run was complete already.
  * Collective; fails on all ranks or on none. Close the run in either case. */
 dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_config *config,
-                       const struct dt_train_options *options, bool *out_done);
+                       const struct dt__train_options *options, bool *out_done);
 void dt__run_close(struct dt_run *run);
 
 /* dt_train, behind which the watchdog and a request to stop are as in it. */
 dt_status dt__train(struct dt_world *world, struct dt_config *config,
-                    const struct dt_train_options *options);
+                    const struct dt__train_options *options);
 
 #endif

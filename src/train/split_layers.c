@@ -1,9 +1,10 @@
-/* Split layers in training: see split_layers.h, and dtrain/split.h for what travels.
+/* Split layers in training: see split_layers.h, and comm/split.h for what travels.
  *
  * A step goes from one split layer to the next: each replica's network runs up to it, the layer's
  * product is made for all of their rows, and they go on. The weights of a part, and what the
  * optimizer keeps of them, are (nin, columns) and behind them the bias, in its owner's own memory;
  * the bank's vectors have the layer whole, and are filled for a checkpoint and an evaluation. */
+#include "comm/split.h"
 #include "train/split_layers.h"
 
 #include <math.h>
@@ -38,14 +39,14 @@ struct dt_split_run {
 
 dt_status dt__split_check(const struct dt_job *job)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_schema *schema = dt__source_schema(job->train);
     struct dt_split_layer layer;
     int first, end;
-    if (!dt_model_split(job->model, 0, &layer)) return DT_OK;
+    if (!dt__model_split(job->model, 0, &layer)) return DT_OK;
     if (schema->dense < schema->features && !layer.inputs)
         return dt_fail(DT_EUSAGE, "model.layers, model.split: the first layer takes sparse rows, "
                                   "and is not split; expected a whole one, or an embedding first");
-    for (int l = 0; dt_model_split(job->model, l, &layer); l++)
+    for (int l = 0; dt__model_split(job->model, l, &layer); l++)
         if (layer.nout < (size_t)job->config->run.parts)
             return dt_fail(DT_EUSAGE,
                            "run.parts=%lld: a split layer has %zu outputs; expected at most so "
@@ -81,7 +82,7 @@ static struct dt_layer_part *part_of(const struct dt_split_run *run, int layer, 
 static size_t part_columns(const struct dt_split_run *run, int layer, int part)
 {
     const size_t nout = run->layer[layer].nout, parts = (size_t)run->parts;
-    return dt_split_cut(nout, (size_t)part + 1, parts) - dt_split_cut(nout, (size_t)part, parts);
+    return dt__split_cut(nout, (size_t)part + 1, parts) - dt__split_cut(nout, (size_t)part, parts);
 }
 
 static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
@@ -92,13 +93,13 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     part->tensor = run->layer[layer].tensor;
     part->columns = part_columns(run, layer, number);
     part->weights = part->columns * run->layer[layer].nin;
-    const size_t floats = part->weights + part->columns, rows = (size_t)dt_plan_batch(job->plan);
+    const size_t floats = part->weights + part->columns, rows = (size_t)dt__plan_batch(job->plan);
     const bool softmax = run->layer[layer].softmax; /* whose products stay f32 */
     const int precision = softmax ? DT_PRECISION_F32 : (int)job->config->run.precision;
     const struct dt_split_part *before =
         number > run->first ? part_of(run, layer, run->first)->products : NULL;
-    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
-                                &part->products));
+    DT_TRY(dt__split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
+                                 &part->products));
     if (softmax)
         DT_TRY(dt__keep(&job->kept, rows * part->columns, sizeof(float), "a split layer's outputs",
                         &part->logits));
@@ -114,32 +115,33 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
     struct replica *replica = &job->split->replica[index];
-    const int rows = (int)dt_plan_max_share(job->plan);
-    const uint64_t most = dt_source_most_entries(job->train, (uint64_t)rows);
+    const int rows = (int)dt__plan_max_share(job->plan);
+    const uint64_t most = dt__source_most_entries(job->train, (uint64_t)rows);
     if (index == 0) {
         replica->network = worker->network;
         return DT_OK;
     }
-    DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
-                             &replica->network));
-    DT_TRY(dt_network_reserve(replica->network, (size_t)most));
-    dt_network_set_copies(replica->network, job->copies);
-    dt_network_set_inputs(replica->network, dt_exchange_inputs(job->exchange));
+    DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
+                              &replica->network));
+    DT_TRY(dt__network_reserve(replica->network, (size_t)most));
+    dt__network_set_copies(replica->network, job->copies);
+    dt__network_set_inputs(replica->network, dt__exchange_inputs(job->exchange));
     return DT_OK;
 }
 
 static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 {
     struct dt_split_run *run = job->split;
-    const size_t rows = (size_t)dt_plan_batch(job->plan), count = (size_t)worker->count;
+    const size_t rows = (size_t)dt__plan_batch(job->plan), count = (size_t)worker->count;
     size_t widest = 0;
-    dt_deal_replicas(job->world->workers, job->world->worker, run->parts, &run->first, &run->end);
+    dt__replicas_assign(job->world->workers, job->world->worker, run->parts, &run->first,
+                        &run->end);
     run->end += run->first;
     DT_TRY(dt__keep(&job->kept, (size_t)(run->layers * (run->end - run->first)), sizeof *run->part,
                     "split layers", &run->part));
     for (int l = 0; l < run->layers; l++)
         for (int p = run->first; p < run->end; p++) {
-            DT_TRY(open_part(job, l, p, dt_exchange_measured(job->exchange) != NULL));
+            DT_TRY(open_part(job, l, p, dt__exchange_measured(job->exchange) != NULL));
             if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
         }
     DT_TRY(
@@ -164,7 +166,7 @@ dt_status dt__split_open(struct dt_job *job)
     struct dt_split_run *run = NULL;
     /* workers of the bank's host evaluate with its vectors */
     if (job->world->size > 1 && dt__evaluates_in_place(job) &&
-        !dt_exchange_is_shared(job->exchange))
+        !dt__exchange_is_shared(job->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
@@ -177,7 +179,7 @@ dt_status dt__split_open(struct dt_job *job)
             dt__keep(&job->kept, (size_t)layers, sizeof *run->layer, "split layers", &run->layer);
     }
     for (int l = 0; l < layers && !status; l++) {
-        dt_model_split(job->model, l, &run->layer[l]);
+        dt__model_split(job->model, l, &run->layer[l]);
         const size_t columns = run->layer[l].nout / (size_t)parts + 1;
         if (rows_at_once(&run->layer[l]) * columns > most)
             most = rows_at_once(&run->layer[l]) * columns;
@@ -185,13 +187,13 @@ dt_status dt__split_open(struct dt_job *job)
     if (!status && job->bank)
         status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
     if (!status && job->worker) status = open_worker(job, job->worker);
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
     const struct dt_split_spec spec = {.parts = parts,
                                        .replicas = job->replicas,
                                        .layer = run->layer,
                                        .layers = layers,
-                                       .max_rows = (int)dt_plan_batch(job->plan)};
-    DT_TRY(dt_split_create(job->exchange, &spec, &run->split));
+                                       .max_rows = (int)dt__plan_batch(job->plan)};
+    DT_TRY(dt__split_create(job->exchange, &spec, &run->split));
     return DT_OK;
 }
 
@@ -199,11 +201,11 @@ void dt__split_close(struct dt_job *job)
 {
     struct dt_split_run *run = job->split;
     if (!run) return;
-    dt_split_destroy(run->split);
+    dt__split_destroy(run->split);
     for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
-        dt_split_part_destroy(run->part[i].products);
+        dt__split_part_destroy(run->part[i].products);
     for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
-        dt_network_destroy(run->replica[i].network);
+        dt__network_destroy(run->replica[i].network);
 }
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */
@@ -216,7 +218,7 @@ static void part_copy(const struct dt_job *job, int layer, int part, struct rows
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t columns = part_columns(run, layer, part);
     float *at = whole + job->model->tensor[l->tensor].offset +
-                dt_split_cut(l->nout, (size_t)part, (size_t)run->parts);
+                dt__split_cut(l->nout, (size_t)part, (size_t)run->parts);
     for (size_t r = rows.begin; r < rows.end; r++, floats += columns) {
         float *wide = at + r * l->nout;
         memcpy(to_whole ? wide : floats, to_whole ? floats : wide, columns * sizeof *wide);
@@ -228,17 +230,17 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
                       int vector)
 {
     struct dt_split_run *run = job->split;
-    const int owner = dt_split_owner(run->split, part);
+    const int owner = dt__split_owner(run->split, part);
     const int rank = job->world->worker_rank + owner;
     const size_t columns = part_columns(run, layer, part);
     const bool mine = job->worker && owner == job->world->worker;
     float *floats = run->staging, *whole = NULL;
     if (!mine && !job->bank) return;
     if (mine) floats = part_of(run, layer, part)->vector[vector] + rows.begin * columns;
-    if (job->bank) whole = dt_exchange_vectors(job->exchange)[vector];
+    if (job->bank) whole = dt__exchange_vectors(job->exchange)[vector];
     if (whole && !to_bank) part_copy(job, layer, part, rows, whole, floats, false);
-    dt_ranks_move(job->world->trainers, rank, to_bank, floats, floats,
-                  (rows.end - rows.begin) * columns);
+    dt__ranks_move(job->world->trainers, rank, to_bank, floats, floats,
+                   (rows.end - rows.begin) * columns);
     if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
 }
 
@@ -267,12 +269,12 @@ void dt__split_gather(struct dt_job *job, bool all)
     struct dt_split_run *run = job->split;
     if (!run) return;
     const int vectors = 1 + job->optimizer.nstate;
-    if (!all) dt_exchange_gather_weights(job->exchange);
+    if (!all) dt__exchange_gather_weights(job->exchange);
     move_parts(job, true, run->weights_at == job->step,
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
     if (all) run->states_at = job->step;
-    dt_ranks_barrier(job->world->trainers); /* who evaluates reads the bank's */
+    dt__ranks_barrier(job->world->trainers); /* who evaluates reads the bank's */
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -290,7 +292,7 @@ static void part_gradient(const struct dt_job *job, const struct dt_layer_part *
 static float *part_outputs(const struct dt_split_run *run, int layer, int number)
 {
     float *logits = part_of(run, layer, number)->logits;
-    return logits ? logits : dt_split_outputs(run->split, layer, number);
+    return logits ? logits : dt__split_outputs(run->split, layer, number);
 }
 
 /* One block of the inputs of parts [first, end), a subtree: updates their weights, and adds up the
@@ -300,20 +302,20 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
 {
     struct dt_split_run *run = job->split;
     const struct dt_split_layer *l = &run->layer[layer];
-    const size_t rows = (size_t)dt_split_rows(run->split), blocks = dt_split_blocks(l->nin);
-    const size_t row = dt_split_cut(l->nin, block, blocks);
-    const size_t depth = dt_split_cut(l->nin, block + 1, blocks) - row;
+    const size_t rows = (size_t)dt__split_rows(run->split), blocks = dt__split_blocks(l->nin);
+    const size_t row = dt__split_cut(l->nin, block, blocks);
+    const size_t depth = dt__split_cut(l->nin, block + 1, blocks) - row;
     if (end - first == 1) {
         struct dt_layer_part *part = part_of(run, layer, first);
         const size_t at = row * part->columns;
         float *grad = part->grad ? part->grad + at : run->tile;
-        DT_TRY(dt_split_part_backward(
-            part->products, block, (int)rows, dt_split_inputs(run->split, layer, block),
+        DT_TRY(dt__split_part_backward(
+            part->products, block, (int)rows, dt__split_inputs(run->split, layer, block),
             part->vector[0] + at, part_outputs(run, layer, first), grad, out));
         part_gradient(job, part, at, depth * part->columns, grad);
         return DT_OK;
     }
-    const int middle = dt_tree_split(first, end);
+    const int middle = dt__tree_split(first, end);
     DT_TRY(block_backward(job, layer, block, first, middle, out, level));
     DT_TRY(block_backward(job, layer, block, middle, end, out ? *level : NULL, level + 1));
     for (size_t i = 0; out && i < rows * depth; i++)
@@ -328,11 +330,11 @@ static void part_finish(struct dt_job *job, int layer, int number)
     struct dt_layer_part *part = part_of(run, layer, number);
     const struct dt_update_info info = {.step = job->step};
     float *bias = part->grad ? part->grad + part->weights : run->tile;
-    dt_split_part_bias(part->products, dt_split_rows(run->split), part_outputs(run, layer, number),
-                       bias);
+    dt__split_part_bias(part->products, dt__split_rows(run->split),
+                        part_outputs(run, layer, number), bias);
     part_gradient(job, part, part->weights, part->columns, bias);
     if (!part->grad) return;
-    double *measured = dt_exchange_measured(job->exchange);
+    double *measured = dt__exchange_measured(job->exchange);
     measured[dt__measures(job) + (size_t)(layer * run->parts + number)] =
         dt__norm2(part->grad, part->weights + part->columns);
     dt__measure_part(job, &info, part, part->grad, measured);
@@ -341,12 +343,12 @@ static void part_finish(struct dt_job *job, int layer, int number)
 static dt_status layer_backward(struct dt_job *job, int layer)
 {
     struct dt_split_run *run = job->split;
-    const size_t blocks = dt_split_blocks(run->layer[layer].nin);
+    const size_t blocks = dt__split_blocks(run->layer[layer].nin);
     int first, end;
-    for (int i = 0; dt_split_subtree(run->split, i, &first, &end); i++)
+    for (int i = 0; dt__split_subtree(run->split, i, &first, &end); i++)
         for (size_t b = 0; b < blocks; b++)
             DT_TRY(block_backward(job, layer, b, first, end,
-                                  run->layer[layer].inputs ? dt_split_sum(run->split, layer, i, b)
+                                  run->layer[layer].inputs ? dt__split_sum(run->split, layer, i, b)
                                                            : NULL,
                                   run->sums));
     for (int p = run->first; p < run->end; p++)
@@ -363,7 +365,7 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
         if (!replica->batch.rows || worker->failed) continue;
         const bool forward = !replica->stop.backward;
         dt__step_fail(worker, job->step,
-                      dt_network_continue(replica->network, &sum, &replica->stop));
+                      dt__network_continue(replica->network, &sum, &replica->stop));
         if (worker->failed || !forward || !replica->stop.backward) continue;
         sum += replica->loss;
         *loss += sum;
@@ -378,17 +380,17 @@ static void rows_move(const struct dt_split_run *run, const struct dt_worker *wo
 {
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t width = inputs ? l->nin : l->nout;
-    const size_t pieces = inputs ? dt_split_blocks(l->nin) : (size_t)run->parts;
+    const size_t pieces = inputs ? dt__split_blocks(l->nin) : (size_t)run->parts;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_network_stop *stop = &run->replica[i].stop;
         float *own = inputs ? (float *)(uintptr_t)stop->x : stop->backward ? stop->delta : stop->y;
-        const size_t row = (size_t)dt_split_row(run->split, worker->first + i);
+        const size_t row = (size_t)dt__split_row(run->split, worker->first + i);
         const size_t rows = (size_t)run->replica[i].batch.rows;
         for (size_t p = 0; p < pieces && rows; p++) {
-            const size_t begin = dt_split_cut(width, p, pieces);
-            const size_t n = dt_split_cut(width, p + 1, pieces) - begin;
-            float *piece = inputs ? dt_split_inputs(run->split, layer, p)
-                                  : dt_split_outputs(run->split, layer, (int)p);
+            const size_t begin = dt__split_cut(width, p, pieces);
+            const size_t n = dt__split_cut(width, p + 1, pieces) - begin;
+            float *piece = inputs ? dt__split_inputs(run->split, layer, p)
+                                  : dt__split_outputs(run->split, layer, (int)p);
             for (size_t r = 0; r < rows; r++) {
                 float *mine = own + r * width + begin, *theirs = piece + (row + r) * n;
                 memcpy(to_network ? mine : theirs, to_network ? theirs : mine, n * sizeof *mine);
@@ -403,7 +405,8 @@ static void give_labels(const struct dt_job *job, const struct dt_worker *worker
     const struct dt_split_run *run = job->split;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_batch *batch = &run->replica[i].batch;
-        int32_t *label = dt_split_labels(run->split) + dt_split_row(run->split, worker->first + i);
+        int32_t *label =
+            dt__split_labels(run->split) + dt__split_row(run->split, worker->first + i);
         if (batch->rows) memcpy(label, batch->label, (size_t)batch->rows * sizeof *label);
     }
 }
@@ -411,7 +414,7 @@ static void give_labels(const struct dt_job *job, const struct dt_worker *worker
 /* What a part says of a softmax; the next one's is behind it. */
 static struct dt_softmax_part *softmax_of(const struct dt_split_run *run, int layer, int part)
 {
-    return (struct dt_softmax_part *)(void *)dt_split_outputs(run->split, layer, part);
+    return (struct dt_softmax_part *)(void *)dt__split_outputs(run->split, layer, part);
 }
 
 /* The replicas' losses, and what parts make gradients of. */
@@ -420,9 +423,9 @@ static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer
     struct dt_split_run *run = job->split;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         struct dt_softmax_part *part =
-            softmax_of(run, layer, 0) + dt_split_row(run->split, worker->first + i);
-        run->replica[i].loss = dt_softmax_join(&run->replica[i].batch, run->parts,
-                                               (size_t)dt_plan_batch(job->plan), part);
+            softmax_of(run, layer, 0) + dt__split_row(run->split, worker->first + i);
+        run->replica[i].loss = dt__softmax_join(&run->replica[i].batch, run->parts,
+                                                (size_t)dt__plan_batch(job->plan), part);
     }
 }
 
@@ -430,14 +433,15 @@ static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer
 static void part_softmax(const struct dt_split_run *run, int layer, int number, bool backward)
 {
     const struct dt_layer_part *part = part_of(run, layer, number);
-    const int rows = dt_split_rows(run->split), columns = (int)part->columns;
-    const int32_t *label = dt_split_labels(run->split);
+    const int rows = dt__split_rows(run->split), columns = (int)part->columns;
+    const int32_t *label = dt__split_labels(run->split);
     struct dt_softmax_part *said = softmax_of(run, layer, number);
-    const int begin = (int)dt_split_cut(run->layer[layer].nout, (size_t)number, (size_t)run->parts);
+    const int begin =
+        (int)dt__split_cut(run->layer[layer].nout, (size_t)number, (size_t)run->parts);
     if (backward)
-        dt_softmax_part_gradient(rows, columns, begin, label, part->logits, said);
+        dt__softmax_part_gradient(rows, columns, begin, label, part->logits, said);
     else
-        dt_softmax_part(rows, columns, begin, label, part->logits, said);
+        dt__softmax_part(rows, columns, begin, label, part->logits, said);
 }
 
 static void layer_forward(struct dt_job *job, struct dt_worker *worker, int layer)
@@ -446,17 +450,17 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
     const bool softmax = run->layer[layer].softmax;
     rows_move(run, worker, layer, true, false);
     if (softmax) give_labels(job, worker);
-    dt_split_give_inputs(run->split, layer);
+    dt__split_give_inputs(run->split, layer);
     for (int p = run->first; p < run->end; p++) {
         struct dt_layer_part *part = part_of(run, layer, p);
         dt__step_fail(worker, job->step,
-                      dt_split_part_forward(part->products, dt_split_rows(run->split),
-                                            dt_split_inputs(run->split, layer, 0), part->vector[0],
-                                            part->vector[0] + part->weights,
-                                            part_outputs(run, layer, p)));
+                      dt__split_part_forward(part->products, dt__split_rows(run->split),
+                                             dt__split_inputs(run->split, layer, 0),
+                                             part->vector[0], part->vector[0] + part->weights,
+                                             part_outputs(run, layer, p)));
         if (softmax) part_softmax(run, layer, p, false);
     }
-    dt_split_return_outputs(run->split, layer);
+    dt__split_return_outputs(run->split, layer);
     if (softmax)
         join_softmax(job, worker, layer);
     else
@@ -470,10 +474,10 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     struct dt_split_run *run = job->split;
     int last = -1;
     for (int r = 0; r < job->replicas; r++)
-        run->rows[r] = (int)dt_plan_share(job->plan, job->step, r).count;
-    dt_split_begin(run->split, run->rows);
+        run->rows[r] = (int)dt__plan_share(job->plan, job->step, r).count;
+    dt__split_begin(run->split, run->rows);
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
-        const struct dt_share share = dt_plan_share(job->plan, job->step, worker->first + i);
+        const struct dt_share share = dt__plan_share(job->plan, job->step, worker->first + i);
         dt__step_fail(worker, job->step,
                       dt__read_rows(worker, worker->first + i, share, &run->replica[i].batch));
         if (!worker->failed && run->replica[i].batch.rows) last = i;
@@ -483,15 +487,15 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         struct replica *replica = &run->replica[i];
         const int number = worker->first + i;
-        replica->dropout = dt_rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT,
-                                       (uint64_t)number, job->step);
+        replica->dropout = dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT,
+                                        (uint64_t)number, job->step);
         replica->stop = (struct dt_network_stop){.split = 0};
         replica->batch.first_row = 0;
         dt__step_fail(worker, job->step,
-                      dt_network_begin(replica->network, dt_exchange_weights(job->exchange),
-                                       &replica->batch, &replica->dropout,
-                                       dt_exchange_slot(job->exchange, number),
-                                       i == last ? hooks : &run->forward_only));
+                      dt__network_begin(replica->network, dt__exchange_weights(job->exchange),
+                                        &replica->batch, &replica->dropout,
+                                        dt__exchange_slot(job->exchange, number),
+                                        i == last ? hooks : &run->forward_only));
     }
 }
 
@@ -508,15 +512,15 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
     for (int l = run->layers - 1; l >= 0; l--) {
         const bool softmax = run->layer[l].softmax;
         if (!softmax) rows_move(run, worker, l, false, false);
-        dt_split_give_deltas(run->split, l);
+        dt__split_give_deltas(run->split, l);
         for (int p = run->first; p < run->end && softmax; p++)
             part_softmax(run, l, p, true);
         dt__step_fail(worker, job->step, layer_backward(job, l));
-        if (run->layer[l].inputs) dt_split_return_sums(run->split, l);
+        if (run->layer[l].inputs) dt__split_return_sums(run->split, l);
         for (int i = 0; i < run->replicas && run->layer[l].inputs && !worker->failed; i++)
             if (run->replica[i].batch.rows)
-                dt_split_read_sums(run->split, l, dt_split_row(run->split, worker->first + i),
-                                   run->replica[i].batch.rows, run->replica[i].stop.dx);
+                dt__split_read_sums(run->split, l, dt__split_row(run->split, worker->first + i),
+                                    run->replica[i].batch.rows, run->replica[i].stop.dx);
         networks_continue(job, worker);
     }
 }
@@ -524,8 +528,8 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
 void dt__split_update(struct dt_job *job)
 {
     struct dt_split_run *run = job->split;
-    if (!run || !dt_exchange_measured(job->exchange)) return;
-    const struct dt_update_info info = dt_exchange_info(job->exchange);
+    if (!run || !dt__exchange_measured(job->exchange)) return;
+    const struct dt_update_info info = dt__exchange_info(job->exchange);
     for (int i = 0; i < run->layers * (run->end - run->first); i++) {
         const struct dt_layer_part *part = &run->part[i];
         const size_t bias = part->weights;

@@ -13,7 +13,7 @@ dt_status dt__split_check(const struct dt_job *job);
 dt_status dt__split_open(struct dt_job *job);
 void dt__split_close(struct dt_job *job);
 /* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or, behind
- * dt_exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and
+ * dt__exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and
  * workers. */
 void dt__split_scatter(struct dt_job *job);
 void dt__split_gather(struct dt_job *job, bool all);

@@ -29,7 +29,7 @@ static dt_status stepper_change(struct dt_job *job)
 {
     job->stepper->gather(job);
     const dt_status status = job->bank ? dt__bank_set_aside(job->bank) : DT_OK;
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
     job->stepper->close(job);
     job->stepper = stepper_of(job);
     return job->stepper->open(job, dt__bank_refill);
@@ -40,8 +40,8 @@ static int span(struct dt_job *job)
     const struct dt_stepper *stepper = job->stepper;
     struct dt_span span = {.begin = job->step,
                            .end = dt__span_end(job),
-                           .start = dt_clock_secs(),
-                           .cpu = dt_clock_cpu_secs()};
+                           .start = dt__clock_secs(),
+                           .cpu = dt__clock_cpu_secs()};
     int asked = DT_ASK_NONE;
     stepper->begin(job, &span);
     if (!job->worker) asked = stepper->serve(job, &span);

@@ -47,7 +47,7 @@ dt_status dt__steps_open(struct dt_job *job);
 /* Trains to the end. DT_STOPPED: stopped on request, state saved. */
 dt_status dt__steps_run(struct dt_job *job);
 
-/* ---- sync_point.c and evaluate.c --------------------------------------------------------------- */
+/* ---- sync_point.c and evaluate.c ------------------------------------------------------------- */
 
 /* dt_ask_fn: what signals ask for, at the bank also the program, clocks and the evaluator. job:
  * struct dt_job. Not collective. */

@@ -8,15 +8,15 @@
 
 bool dt__stop_asked(struct dt_bank *bank)
 {
-    const struct dt_train_options *options = bank->options;
+    const struct dt__train_options *options = bank->options;
     if (!bank->stop && options->stop) bank->stop = options->stop(options->arg);
-    return bank->stop || dt_stop_requested();
+    return bank->stop || dt__stop_requested();
 }
 
 int dt__asks(void *arg)
 {
     struct dt_bank *bank = ((const struct dt_job *)arg)->bank;
-    if (!bank) return dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
+    if (!bank) return dt__stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
     return (dt__stop_asked(bank) ? DT_ASK_STOP : 0) | dt__link_asks(bank) |
            (dt__save_time_due(bank) ? DT_ASK_SYNC : 0);
 }
@@ -29,8 +29,8 @@ static dt_status sum_losses(struct dt_job *job)
 {
     struct dt_worker *worker = job->worker;
     struct dt_bank *bank = job->bank;
-    dt_ranks_sum(job->world->trainers, worker ? worker->loss : NULL, job->replicas,
-                 bank ? bank->state.loss_sums : NULL);
+    dt__ranks_sum(job->world->trainers, worker ? worker->loss : NULL, job->replicas,
+                  bank ? bank->state.loss_sums : NULL);
     bool due = dt__log_due(job);
     if (worker && due) memset(worker->loss, 0, (size_t)job->replicas * sizeof *worker->loss);
     if (!bank) return DT_OK;
@@ -78,18 +78,19 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
 static dt_status save(struct dt_job *job, bool last)
 {
     job->stepper->gather(job);
-    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
+    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SAVE, job->step);
     const dt_status status = job->bank ? dt__save(job->bank, last) : DT_OK;
-    return dt_ranks_agree(job->world->trainers, status);
+    return dt__ranks_agree(job->world->trainers, status);
 }
 
 /* A drop may change nothing: train.min_lr. */
 static void drop_rate(struct dt_job *job, int64_t drops)
 {
-    const double before = dt_schedule_lr(&job->schedule, job->step);
+    const double before = dt__schedule_lr(&job->schedule, job->step);
     job->schedule.drops = drops;
-    if (job->world->is_bank && dt_schedule_lr(&job->schedule, job->step) < before)
-        dt_info("no better evaluation: the rate falls at step %llu", (unsigned long long)job->step);
+    if (job->world->is_bank && dt__schedule_lr(&job->schedule, job->step) < before)
+        dt__info("no better evaluation: the rate falls at step %llu",
+                 (unsigned long long)job->step);
 }
 
 /* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes
@@ -107,9 +108,9 @@ static dt_status finish(struct dt_job *job, bool stopped)
     static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
     DT_TRY(dt__link_await_last(job, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC)
-        dt_ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
-                        sizeof NO_BUDGET, bank ? bank->budgets : NULL);
-    DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
+        dt__ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
+                         sizeof NO_BUDGET, bank ? bank->budgets : NULL);
+    DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
     return stopped ? DT_STOPPED : DT_OK;
 }
 
@@ -119,31 +120,31 @@ dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end)
 {
     struct dt_bank *bank = job->bank;
     *out_end = false;
-    dt_world_heartbeat(job->world, "synchronization", job->step);
-    dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
+    dt__world_heartbeat(job->world, "synchronization", job->step);
+    dt__trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
-        return dt_ranks_agree(job->world->trainers, job->worker ? job->worker->failed : DT_OK);
+        return dt__ranks_agree(job->world->trainers, job->worker ? job->worker->failed : DT_OK);
     /* a round of local steps: the run ends where the newest checkpoint stands */
     if (asked & DT_ASK_GIVE_UP) {
-        DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
+        DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)
-            dt_info("stopped in a round of local steps, which will be done again from the newest "
-                    "checkpoint");
+            dt__info("stopped in a round of local steps, which will be done again from the newest "
+                     "checkpoint");
         return DT_STOPPED;
     }
     const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(job) : DT_OK;
     if (dt__eval_due(job)) {
-        dt_trace_phase(job->trace, DT_PHASE_EVALUATE, job->step);
+        dt__trace_phase(job->trace, DT_PHASE_EVALUATE, job->step);
         const dt_status evaluated = dt__evaluate(job);
-        dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
+        dt__trace_phase(job->trace, DT_PHASE_SYNC, job->step);
         if (evaluated != DT_STOPPED) DT_TRY(evaluated);
         if (evaluated == DT_STOPPED) asked |= DT_ASK_STOP;
     }
     struct decision decision = {0};
     if (bank) decision = decide(bank, asked, summed);
-    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
+    dt__ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
     if (decision.status)
-        return dt_ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
+        return dt__ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
     if (decision.save) DT_TRY(save(job, decision.next != GO_ON));
     drop_rate(job, decision.drops);
     job->best.stop = decision.stop;

@@ -3,7 +3,7 @@
  *
  *   plain_step              one step
  *     dt__step_gradients    each replica's gradient into its slot; buckets are ready on the way
- *     dt_exchange_end       sums, updates, weights (comm/exchange.h)
+ *     dt__exchange_end       sums, updates, weights (comm/exchange.h)
  *     dt__split_update      split layers whose update waits for the norm
  *
  * Workers compute; the exchange decides which rank sums and updates: the workers, each its slice,
@@ -22,7 +22,7 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
                                float *out)
 {
     const struct dt_job *job = ((const struct dt_group *)arg)->job;
-    return dt_network_tile(job->worker->network, matrix, factors, tile, out);
+    return dt__network_tile(job->worker->network, matrix, factors, tile, out);
 }
 
 /* Returns the inputs that a rank reads at once, at most: in a step, or of a chunk of evaluation. */
@@ -63,11 +63,11 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, d
     spec->matrices = job->matrices;
     for (int i = 0; i < job->matrices; i++)
         spec->copies += job->factored[i].copy_bytes;
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    DT_TRY(dt_exchange_create(job->world, spec, &job->exchange));
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
+    DT_TRY(dt__exchange_create(job->world, spec, &job->exchange));
     job->all.exchange = job->exchange;
-    job->copies = dt_exchange_copies(job->exchange);
-    return spec->row_ranges ? dt__check_touched(job, dt_exchange_slot(job->exchange, 0).touched)
+    job->copies = dt__exchange_copies(job->exchange);
+    return spec->row_ranges ? dt__check_touched(job, dt__exchange_slot(job->exchange, 0).touched)
                             : DT_OK;
 }
 
@@ -78,7 +78,7 @@ static void share_losses(struct dt_job *job)
     const size_t bytes = (size_t)job->replicas * sizeof(double);
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
     double *losses = job->bank ? job->bank->state.loss_sums : worker->loss;
-    dt_ranks_bcast(job->world->trainers, losses, bytes, 0);
+    dt__ranks_bcast(job->world->trainers, losses, bytes, 0);
     if (worker) memmove(worker->loss, losses, bytes);
     for (int r = 0; worker && r < job->replicas; r++)
         if (r < worker->first || r >= worker->first + worker->count) worker->loss[r] = 0;
@@ -88,14 +88,14 @@ dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill)
 {
     struct dt_worker *worker = job->worker;
     struct dt_bank *bank = job->bank;
-    float *const *vectors = dt_exchange_vectors(job->exchange);
-    DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
+    float *const *vectors = dt__exchange_vectors(job->exchange);
+    DT_TRY(dt__ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
     if (bank && job->copies)
-        dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
-    if (worker) dt_network_set_copies(worker->network, job->copies);
-    if (worker) dt_network_set_inputs(worker->network, dt_exchange_inputs(job->exchange));
+        dt__bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
+    if (worker) dt__network_set_copies(worker->network, job->copies);
+    if (worker) dt__network_set_inputs(worker->network, dt__exchange_inputs(job->exchange));
     share_losses(job);
-    dt_exchange_start(job->exchange);
+    dt__exchange_start(job->exchange);
     return DT_OK;
 }
 
@@ -104,8 +104,8 @@ int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
     uint64_t rounds = 0, done;
     for (uint64_t step = span->begin; step < span->end; step = dt__round_end(job, step))
         rounds++;
-    const int asked =
-        dt_exchange_serve(job->exchange, span->begin, span->begin + rounds, dt__asks, job, &done);
+    const int asked = dt__exchange_serve_span(job->exchange, span->begin, span->begin + rounds,
+                                              dt__asks, job, &done);
     for (done -= span->begin; done > 0; done--)
         job->step = dt__round_end(job, job->step);
     return asked;
@@ -114,11 +114,11 @@ int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
 void dt__span_account(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_bank *bank = job->bank;
-    const double secs = dt_clock_secs() - span->start;
+    const double secs = dt__clock_secs() - span->start;
     if (!bank) return;
     if (job->step > span->begin) bank->step_secs = secs / (double)(job->step - span->begin);
     bank->state.train_secs += secs;
-    bank->cpu_secs += dt_clock_cpu_secs() - span->cpu;
+    bank->cpu_secs += dt__clock_cpu_secs() - span->cpu;
 }
 
 /* ---- gradients ------------------------------------------------------------------------------ */
@@ -153,17 +153,17 @@ struct step_hooks {
 static void bucket_need(void *arg, int bucket)
 {
     const struct step_hooks *hooks = arg;
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_WAIT, hooks->step);
-    dt_exchange_need(hooks->group->exchange, bucket);
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
+    dt__trace_phase(hooks->group->job->trace, DT_PHASE_WAIT, hooks->step);
+    dt__exchange_need(hooks->group->exchange, bucket);
+    dt__trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
 }
 
 static void bucket_ready(void *arg, int bucket)
 {
     struct step_hooks *hooks = arg;
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_REDUCE, hooks->step);
-    dt_exchange_ready(hooks->group->exchange, bucket);
-    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
+    dt__trace_phase(hooks->group->job->trace, DT_PHASE_REDUCE, hooks->step);
+    dt__exchange_ready(hooks->group->exchange, bucket);
+    dt__trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
     hooks->unready = bucket;
 }
 
@@ -171,12 +171,12 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
 {
     const struct dt_job *job = group->job;
     const int begin = group->first, end = group->first + group->count;
-    const float *weights = group->start ? group->start : dt_exchange_weights(group->exchange);
+    const float *weights = group->start ? group->start : dt__exchange_weights(group->exchange);
     struct step_hooks state = {group, step, job->model->buckets};
     group->rows = 0;
     for (int r = begin; r < end && group->count < job->replicas; r++)
-        group->rows += dt_plan_share(job->plan, step, r).count;
-    dt_exchange_begin(group->exchange, step);
+        group->rows += dt__plan_share(job->plan, step, r).count;
+    dt__exchange_begin(group->exchange, step);
     const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
     if (job->split) dt__split_gradients(group->job, worker, &all);
     for (int i = 0; i < worker->count && !job->split; i++) {
@@ -185,7 +185,7 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
         if (replica < begin || replica >= end || worker->failed) continue;
         dt__replica_gradient(job, worker, replica, step, weights,
-                             dt_exchange_slot(group->exchange, replica - begin), &hooks);
+                             dt__exchange_slot(group->exchange, replica - begin), &hooks);
     }
     while (state.unready > 0)
         bucket_ready(&state, state.unready - 1);
@@ -195,9 +195,9 @@ void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double s
 {
     struct dt_exchange_times times = {0};
     double *spent = worker->budget;
-    dt_exchange_take_times(job->exchange, &times);
+    dt__exchange_take_times(job->exchange, &times);
     for (int i = 0; job->local && i < job->local->count; i++)
-        dt_exchange_take_times(job->local->group[i].exchange, &times);
+        dt__exchange_take_times(job->local->group[i].exchange, &times);
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;
@@ -206,7 +206,7 @@ void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double s
     spent[DT__COMPUTE] +=
         secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
     worker->data_secs = 0;
-    dt_world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
+    dt__world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
 }
 
 /* ---- the plain step -------------------------------------------------------------------------- */
@@ -231,11 +231,11 @@ static dt_status plain_open(struct dt_job *job, dt_fill_fn *fill)
 /* The rows of weights that the first step reads are pulled before it, by all ranks together. */
 static void plain_begin(struct dt_job *job, struct dt_span *span)
 {
-    if (job->bank) dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    span->needs = job->worker ? dt_exchange_needs(job->exchange) : NULL;
+    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+    span->needs = job->worker ? dt__exchange_needs(job->exchange) : NULL;
     if (span->begin == span->end) return;
     if (span->needs) dt__list_inputs(job, job->worker, job->step, span->needs);
-    dt_exchange_pull(job->exchange);
+    dt__exchange_pull(job->exchange);
 }
 
 static int plain_step(struct dt_job *job, struct dt_span *span)
@@ -246,8 +246,9 @@ static int plain_step(struct dt_job *job, struct dt_span *span)
     if (needs) *needs->count = 0;
     if (needs && job->step + 1 < span->end) dt__list_inputs(job, worker, job->step + 1, needs);
     dt__slow_down(job);
-    dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
-    const int asked = dt_exchange_end(job->exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
+    dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
+    const int asked =
+        dt__exchange_end(job->exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
     if (asked & DT_ASK_VOID) return asked;
     dt__split_update(job);
     dt__advise_wire(job, worker, span);
@@ -258,8 +259,8 @@ static int plain_step(struct dt_job *job, struct dt_span *span)
 static int plain_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
-        dt_exchange_settle(job->exchange);
-        dt__budget_add(job, job->worker, dt_clock_secs() - span->start);
+        dt__exchange_settle(job->exchange);
+        dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
     }
     dt__span_account(job, span);
     return asked;
@@ -267,14 +268,14 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
 
 static void plain_gather(struct dt_job *job)
 {
-    dt_exchange_gather(job->exchange);
+    dt__exchange_gather(job->exchange);
     dt__split_gather(job, true);
 }
 
 static void plain_close(struct dt_job *job)
 {
     dt__split_close(job);
-    dt_exchange_destroy(job->exchange);
+    dt__exchange_destroy(job->exchange);
     job->exchange = NULL;
 }
 

@@ -1,4 +1,4 @@
-/* What the steppers of sync training share: the exchange of the job, a step's gradients, accounts. */
+/* Parts that the steppers of sync training share: the job's exchange, gradients, accounts. */
 #ifndef DT_TRAIN_SYNC_STEP_H
 #define DT_TRAIN_SYNC_STEP_H
 

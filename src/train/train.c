@@ -16,7 +16,7 @@
  *   evaluator.c       the dedicated evaluator, and the bank's link to it
  *   records.c         what is recorded and shown; advice.c: what may be wrong, and would help
  *   lr_test.c         the learning-rate range test, a short run of its own */
-#include "dtrain/dtrain.h"
+#include "train/train.h"
 
 #include "base/internal.h"
 #include "train/setup.h"
@@ -29,7 +29,7 @@ static dt_status create_trace(struct dt_run *run)
     const char *role = run->evaluator ? "evaluator" : run->job.worker ? "worker" : "bank";
     char name[DT_TRACE_NAME];
     snprintf(name, sizeof name, "rank %d %s %s", world->rank, role, world->host_name[world->rank]);
-    return dt_ranks_agree(world->all, dt_trace_create(name, &run->job.trace));
+    return dt__ranks_agree(world->all, dt__trace_create(name, &run->job.trace));
 }
 
 /* The traces of all ranks into one file. One that cannot be written is a warning. Collective over
@@ -39,14 +39,14 @@ static dt_status write_traces(struct dt_job *job)
     const struct dt_world *world = job->world;
     const struct dt__path path = dt__path("%s/trace.json", job->config->run.dir);
     size_t length;
-    const void *mine = dt_trace_bytes(job->trace, &length);
+    const void *mine = dt__trace_bytes(job->trace, &length);
     void *all = NULL;
     dt_status status = DT_OK;
     if (world->is_bank)
         status = dt__keep(&job->kept, (size_t)world->size, length, "the ranks' traces", &all);
-    DT_TRY(dt_ranks_agree(world->all, status));
-    dt_ranks_gather(world->all, mine, length, all);
-    if (all && dt_trace_write(path.text, all, world->size)) dt_warn("%s", dt_error_text());
+    DT_TRY(dt__ranks_agree(world->all, status));
+    dt__ranks_gather(world->all, mine, length, all);
+    if (all && dt__trace_write(path.text, all, world->size)) dt__warn("%s", dt_error_text());
     return DT_OK;
 }
 
@@ -71,14 +71,15 @@ const char *dt_version(void)
 }
 
 dt_status dt__train(struct dt_world *world, struct dt_config *config,
-                    const struct dt_train_options *options)
+                    const struct dt__train_options *options)
 {
     struct dt_run run;
     bool done;
     fenv_t before;
     dt__floats_begin(&before);
     dt_status status = dt__run_open(&run, world, config, options, &done);
-    if (status == DT_STOPPED && world->is_bank) dt_info("stopped on request before the first step");
+    if (status == DT_STOPPED && world->is_bank)
+        dt__info("stopped on request before the first step");
     if (!status && !done) {
         /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of
          * a new run, or a checkpoint that was made elsewhere. */
@@ -86,7 +87,7 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
             status = dt__record_start(run.job.bank);
             if (!status) status = dt__save(run.job.bank, true);
         }
-        status = dt_ranks_agree(world->all, status);
+        status = dt__ranks_agree(world->all, status);
         if (!status) status = take_part(&run);
     }
     dt__run_close(&run);
@@ -94,11 +95,43 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     return status;
 }
 
+/* A program's options, as the run takes them, with what they point to. */
+struct given {
+    struct dt__train_options options;
+    struct dt_arrays train, eval;
+    struct dt_own_loss loss;
+};
+
+static dt_status arrays_read(struct dt_arrays *to, const struct dt_arrays *from,
+                             const struct dt_arrays **out)
+{
+    if (!from) return DT_OK;
+    *out = to;
+    return dt__options_read(to, sizeof *to, from, "dt_arrays");
+}
+
+static dt_status options_read(struct given *to, const struct dt_train_options *options)
+{
+    struct dt_train_options from = {0};
+    *to = (struct given){0};
+    if (options) DT_TRY(dt__options_read(&from, sizeof from, options, "dt_train_options"));
+    DT_TRY(arrays_read(&to->train, from.train, &to->options.train));
+    DT_TRY(arrays_read(&to->eval, from.eval, &to->options.eval));
+    to->loss = (struct dt_own_loss){from.loss, from.loss_arg};
+    if (from.loss) to->options.loss = &to->loss;
+    to->options.record = from.record;
+    to->options.stop = from.stop;
+    to->options.arg = from.arg;
+    return DT_OK;
+}
+
 dt_status dt_train(struct dt_world *world, struct dt_config *config,
                    const struct dt_train_options *options)
 {
-    const dt_status status = dt__train(world, config, options);
-    dt_world_rest(world, status == DT_STOPPED);
+    struct given given;
+    dt_status status = dt__ranks_agree(world->all, options_read(&given, options));
+    if (!status) status = dt__train(world, config, &given.options);
+    dt__world_rest(world, status == DT_STOPPED);
     /* and not what somebody has failed at on the way, of which nothing came */
     return status == DT_STOPPED ? dt_fail(status, "stopped on request") : status;
 }
@@ -106,12 +139,12 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
 dt_status dt_train_arrays(struct dt_world *world, const char *settings,
                           const struct dt_arrays *train, const struct dt_arrays *eval)
 {
-    const struct dt_train_options options = {.train = train, .eval = eval};
+    const struct dt_train_options options = {.size = sizeof options, .train = train, .eval = eval};
     struct dt_config config;
-    dt_status status = dt_config_init(&config);
+    dt_status status = dt__config_init(&config);
     if (!status) status = dt_config_read_text(&config, "settings", settings ? settings : "");
-    status = dt_ranks_agree(world->all, status);
+    status = dt__ranks_agree(world->all, status);
     if (!status) status = dt_train(world, &config, &options);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return status;
 }

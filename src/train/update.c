@@ -16,7 +16,7 @@ dt_status dt__optimizers_init(struct dt_job *job)
 {
     const struct dt_config *config = job->config;
     const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
-    dt_optimizer_init(&job->optimizer, config, false);
+    dt__optimizer_init(&job->optimizer, config, false);
     job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
                                        .momentum = config->train.outer_momentum,
                                        .nstate = config->train.outer_momentum > 0,
@@ -24,16 +24,16 @@ dt_status dt__optimizers_init(struct dt_job *job)
                                        .state_name = {"outer_momentum"}};
     job->wide_begin = job->wide_end = SIZE_MAX;
     if (config->model.output_bias == DT_OUTPUT_BIAS_BASELINE)
-        job->undecayed = dt_model_output_bias(job->model);
+        job->undecayed = dt__model_output_bias(job->model);
     for (size_t i = 0; own && i < job->model->tensors; i++) {
         const struct dt_tensor *tensor = &job->model->tensor[i];
         if (!tensor->wide) continue;
         job->wide_begin = tensor->offset;
         job->wide_end = tensor->offset + tensor->count;
-        dt_optimizer_init(&job->wide, config, true);
-        dt_optimizer_share(&job->optimizer, &job->wide);
+        dt__optimizer_init(&job->wide, config, true);
+        dt__optimizer_share(&job->optimizer, &job->wide);
     }
-    if (dt_optimizer_is_whole(&job->optimizer) || (own && dt_optimizer_is_whole(&job->wide)))
+    if (dt__optimizer_is_whole(&job->optimizer) || (own && dt__optimizer_is_whole(&job->wide)))
         DT_TRY(dt__keep(&job->kept, job->model->tensors, sizeof *job->trust, "trust ratios",
                         &job->trust));
     if (!own || job->wide_end < SIZE_MAX) return DT_OK;
@@ -153,7 +153,7 @@ static void trust_make(struct dt_job *job, const double *measures)
         for (size_t at = begin; at < end && tensor->role != DT_TENSOR_STATE; at++)
             norms[(at - begin) % NORMS] += measures[at];
         job->trust[i] =
-            tensor == job->undecayed ? 1 : dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
+            tensor == job->undecayed ? 1 : dt__optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
     }
 }
 
@@ -189,7 +189,7 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
     if (c->step == step && c->staleness == staleness && c->rows == rows && c->norm2 == norm2 &&
         c->drops == drops && c->measures == measures)
         return c;
-    const double schedule = dt_schedule_lr(&job->schedule, step);
+    const double schedule = dt__schedule_lr(&job->schedule, step);
     const double lr =
         job->config->train.staleness_lr ? schedule / (1 + (double)staleness) : schedule;
     const double scale = mean_scale(job, rows, norm2);
@@ -199,15 +199,15 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
                                .drops = drops,
                                .norm2 = norm2,
                                .measures = measures,
-                               .usual = dt_optimizer_factors(&job->optimizer, step, lr, scale),
+                               .usual = dt__optimizer_factors(&job->optimizer, step, lr, scale),
                                .share = (float)(1 / (double)rows)};
     if (job->undecayed) {
         struct dt_optimizer free = job->optimizer;
         free.weight_decay = free.l1 = 0;
-        c->free = dt_optimizer_factors(&free, step, lr, scale);
+        c->free = dt__optimizer_factors(&free, step, lr, scale);
     }
     if (job->wide_end < SIZE_MAX)
-        c->wide = dt_optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
+        c->wide = dt__optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
     if (measures) trust_make(job, measures);
     return c;
 }
@@ -218,8 +218,8 @@ static void tensor_range_measure(const struct tensor_range *range, float *sum, c
                                  double norms[NORMS])
 {
     float direction[DT_MEASURE_BLOCK];
-    dt_optimizer_direct(range->rule, &range->factors, range->n, sum, weights, direction,
-                        range->state);
+    dt__optimizer_direct(range->rule, &range->factors, range->n, sum, weights, direction,
+                         range->state);
     memcpy(sum, direction, range->n * sizeof *sum);
     norms[WEIGHTS] = dt__norm2(weights, range->n);
     norms[DIRECTIONS] = dt__norm2(direction, range->n);
@@ -228,8 +228,8 @@ static void tensor_range_measure(const struct tensor_range *range, float *sum, c
 static void tensor_range_update(const struct dt_job *job, struct tensor_range *range,
                                 const float *grad, const float *weights, float *out)
 {
-    if (dt_optimizer_is_whole(range->rule)) range->factors.rate *= job->trust[range->tensor];
-    dt_optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
+    if (dt__optimizer_is_whole(range->rule)) range->factors.rate *= job->trust[range->tensor];
+    dt__optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
 }
 
 /* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the
@@ -253,7 +253,7 @@ static const struct dt_constants *group_constants(const struct dt_group *group,
                                                   const struct dt_update_info *info)
 {
     const bool all = group->count == group->job->replicas;
-    const uint64_t rows = all ? dt_plan_step_rows(group->job->plan, info->step) : group->rows;
+    const uint64_t rows = all ? dt__plan_step_rows(group->job->plan, info->step) : group->rows;
     if (rows == 0) return NULL;
     return constants_of(group->job, info->step, 0, rows, info->norm2, info->measures);
 }
@@ -269,7 +269,7 @@ void dt__measure_sync(void *arg, const struct dt_update_info *info, size_t offse
     struct tensor_range range;
     for (size_t at = 0; at < trained; at += range.n) {
         range = tensor_range_at(job, constants, offset + at, trained - at, vectors + 1);
-        if (dt_optimizer_is_whole(range.rule))
+        if (dt__optimizer_is_whole(range.rule))
             tensor_range_measure(&range, sum + at, weights + at,
                                  measures + norms_at(offset + at, range.tensor));
     }
@@ -337,7 +337,7 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
         const size_t offset = matrix->offset + (tile.row + r) * matrix->columns + tile.column;
         dt__update_sync(arg, info, offset, run, grad + r * run, vectors, vectors[0] + offset);
     }
-    if (job->copies) dt_bf16_pack(matrix, tile, vectors[0], job->copies);
+    if (job->copies) dt__bf16_pack(matrix, tile, vectors[0], job->copies);
 }
 
 /* Updates rows of a range in place; weights and states are the whole vectors. */
@@ -347,8 +347,8 @@ static void update_rows(const struct dt_job *job, const struct dt_constants *con
 {
     const struct tensor_range tensor =
         tensor_range_at(job, constants, range->offset, range->rows * range->width, states);
-    dt_optimizer_apply_rows(tensor.rule, &tensor.factors, range->width, count, row, grad,
-                            weights + range->offset, tensor.state);
+    dt__optimizer_apply_rows(tensor.rule, &tensor.factors, range->width, count, row, grad,
+                             weights + range->offset, tensor.state);
 }
 
 void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
@@ -402,12 +402,12 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
     float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
     const bool last = !dt__overlaps(job) || job->step == job->last_step;
     const float ahead = last ? 0 : dt__ahead_rate(job->config);
-    const struct dt_factors factors = dt_optimizer_factors(&job->outer, info->step, lr, 1);
+    const struct dt_factors factors = dt__optimizer_factors(&job->outer, info->step, lr, 1);
     if (trained && momentum && (dt__overlaps(job) || job->pending))
         ahead_update(trained, (float)lr, (float)job->outer.momentum, !job->pending, ahead, grad,
                      weights, momentum, out);
     else if (trained)
-        dt_optimizer_apply(&job->outer, &factors, trained, grad, weights, out, &momentum);
+        dt__optimizer_apply(&job->outer, &factors, trained, grad, weights, out, &momentum);
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] - grad[i];
 }

@@ -46,50 +46,50 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     dt__worker_replicas(job, index, &worker->first, &worker->count);
     DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
     DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->draws, "draw counts", &worker->draws));
-    uint64_t share = dt_plan_max_share(job->plan);
+    uint64_t share = dt__plan_max_share(job->plan);
     const int rows = slice_rows(job, share);
-    DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
-                             &worker->network));
-    DT_TRY(dt_network_reserve(worker->network,
-                              (size_t)dt_source_most_entries(job->train, (uint64_t)rows)));
+    DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
+                              &worker->network));
+    DT_TRY(dt__network_reserve(worker->network,
+                               (size_t)dt__source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
     const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
     DT_TRY(dt__keep(&job->kept, (size_t)worker->readers, sizeof *worker->reader, "readers",
                     &worker->reader));
     for (int i = 0; i < worker->readers; i++)
-        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first + i, each,
-                                worker->readers, rows, draw, &worker->reader[i].loader));
+        DT_TRY(dt__loader_create(job->config, job->train, job->plan, worker->first + i, each,
+                                 worker->readers, rows, draw, &worker->reader[i].loader));
     if (!dt__evaluates_in_place(job)) return DT_OK;
-    uint64_t chunks = dt_measure_chunks(job->config, job->eval);
+    uint64_t chunks = dt__measure_chunks(job->config, job->eval);
     dt__chunks_of(job, index, chunks, &worker->chunk, &worker->chunk_end);
     if (worker->chunk == worker->chunk_end) return DT_OK;
-    return dt_measure_create(job->config, job->eval, job->model, worker->chunk, worker->chunk_end,
-                             &worker->measure);
+    return dt__measure_create(job->config, job->eval, job->model, worker->chunk, worker->chunk_end,
+                              &worker->measure);
 }
 
 void dt__worker_close(struct dt_worker *worker)
 {
-    dt_measure_destroy(worker->measure);
+    dt__measure_destroy(worker->measure);
     for (int i = 0; worker->reader && i < worker->readers; i++)
-        dt_loader_destroy(worker->reader[i].loader);
-    dt_network_destroy(worker->network);
+        dt__loader_destroy(worker->reader[i].loader);
+    dt__network_destroy(worker->network);
 }
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
 dt_status dt__list_factored(struct dt_job *job)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    const uint64_t rows = dt_plan_max_share(job->plan);
+    const struct dt_schema *schema = dt__source_schema(job->train);
+    const uint64_t rows = dt__plan_max_share(job->plan);
     const int precision = (int)job->config->run.precision;
     job->matrices = 0;
     if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
-    const int count = dt_model_factored(job->model, precision, (int)rows, NULL);
+    const int count = dt__model_factored(job->model, precision, (int)rows, NULL);
     DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *job->factored, "factored gradients",
                     &job->factored));
-    job->matrices = dt_model_factored(job->model, precision, (int)rows, job->factored);
+    job->matrices = dt__model_factored(job->model, precision, (int)rows, job->factored);
     return DT_OK;
 }
 
@@ -98,16 +98,16 @@ dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share r
 {
     struct dt_reader *reader = &worker->reader[worker->readers > 1 ? replica - worker->first : 0];
     const struct dt_share *last = &reader->share;
-    const double asked = dt_clock_secs();
+    const double asked = dt__clock_secs();
     if (reader->replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||
         last->count != rows.count || !rows.count) {
         reader->share = (struct dt_share){0};
-        DT_TRY(dt_loader_read(reader->loader, replica, rows.epoch, rows.begin, (int)rows.count,
-                              &reader->batch));
+        DT_TRY(dt__loader_read(reader->loader, replica, rows.epoch, rows.begin, (int)rows.count,
+                               &reader->batch));
         reader->share = rows;
         reader->replica = replica;
     }
-    worker->data_secs += dt_clock_secs() - asked;
+    worker->data_secs += dt__clock_secs() - asked;
     *out = reader->batch;
     return DT_OK;
 }
@@ -118,14 +118,14 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
     dt_status status = DT_OK;
     struct dt_batch batch;
     *inputs->count = 0;
-    dt_trace_phase(job->trace, DT_PHASE_DATA, step);
+    dt__trace_phase(job->trace, DT_PHASE_DATA, step);
     for (int r = worker->first; r < worker->first + worker->count; r++) {
-        const struct dt_share share = dt_plan_share(job->plan, step, r);
+        const struct dt_share share = dt__plan_share(job->plan, step, r);
         for (uint64_t done = 0, rows; done < share.count && !status; done += rows) {
             rows = (uint64_t)slice_rows(job, share.count - done);
             const struct dt_share slice = {share.epoch, share.begin + done, rows};
             status = dt__read_rows(worker, r, slice, &batch);
-            if (!status) status = dt_network_list_inputs(worker->network, &batch, inputs);
+            if (!status) status = dt__network_list_inputs(worker->network, &batch, inputs);
         }
     }
     dt__step_fail(worker, step, status);
@@ -153,11 +153,11 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
 {
-    struct dt_share share = dt_plan_share(job->plan, draw, replica);
+    struct dt_share share = dt__plan_share(job->plan, draw, replica);
     const struct dt_network_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
                                                   hooks ? hooks->arg : NULL};
     const struct dt_rng dropout =
-        dt_rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
+        dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
     do { /* slices of the share, through the network: the hooks with the last one only */
         const uint64_t left = share.count - done;
@@ -166,20 +166,20 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         const struct dt_share slice = {share.epoch, share.begin + done, (uint64_t)rows};
         struct dt_batch batch;
         double loss = 0;
-        dt_trace_phase(job->trace, DT_PHASE_DATA, draw);
+        dt__trace_phase(job->trace, DT_PHASE_DATA, draw);
         dt_status status = dt__read_rows(worker, replica, slice, &batch);
         if (!status) {
-            dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
+            dt__trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
             batch.first_row = done;
-            status = dt_network_gradient(worker->network, weights, &batch, &dropout, done > 0, slot,
-                                         &loss, last ? hooks : &forward_only);
+            status = dt__network_gradient(worker->network, weights, &batch, &dropout, done > 0,
+                                          slot, &loss, last ? hooks : &forward_only);
         }
         if (!status) worker->loss[replica] += loss;
         if (!status) status = dt__loss_check(job, replica, loss);
         dt__step_fail(worker, draw, status);
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
-        dt_work_progress(); /* a share may take longer than run.stall_secs */
+        dt__work_progress(); /* a share may take longer than run.stall_secs */
     } while (done < share.count && !worker->failed);
     return worker->failed == DT_OK;
 }
@@ -190,8 +190,8 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
 {
     int next = -1;
     for (int r = worker->first; r < worker->first + worker->count; r++) {
-        if (dt_plan_replica_rows(job->plan, r) == 0) continue;
-        while (dt_plan_share(job->plan, worker->draws[r], r).count == 0)
+        if (dt__plan_replica_rows(job->plan, r) == 0) continue;
+        while (dt__plan_share(job->plan, worker->draws[r], r).count == 0)
             worker->draws[r]++;
         if (next < 0 || worker->draws[r] < worker->draws[next]) next = r;
     }
@@ -202,7 +202,7 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
 static void bucket_passed(void *arg, int bucket)
 {
     (void)bucket;
-    if (arg) dt_async_progress(arg);
+    if (arg) dt__async_progress(arg);
 }
 
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
@@ -218,7 +218,7 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
         *touched[i].count = 0; /* they may be of an earlier gradient */
     return (struct dt_note){.replica = replica,
                             .draw = draw,
-                            .rows = dt_plan_share(job->plan, draw, replica).count,
+                            .rows = dt__plan_share(job->plan, draw, replica).count,
                             .loss = worker->loss[replica],
                             .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
 }

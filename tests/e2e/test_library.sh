@@ -57,6 +57,49 @@ arrays "$tmp/stopped" || { cat "$tmp/err"; fail 'train_arrays, again'; }
 check_eq 'bits over the stop' "$(crc "$tmp/stopped")" "$(crc "$tmp/arrays")"
 check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/null | json class)" 0
 
+# From a configuration file, without a word of MPI.
+build cc train_file.c
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_file-cc" "$recipes/penguins.ini" run.dir="$tmp/file" train.epochs=2 \
+    data.train="$recipes/data/penguins.csv" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'train_file'; }
+grep -q 'trained by 3 ranks' "$tmp/out" || { cat "$tmp/out"; fail 'train_file says nothing'; }
+grep -q '^epochs = 2$' "$tmp/out" || { cat "$tmp/out"; fail 'the settings of train_file'; }
+build cc history.c
+check_eq 'status of a run' "$("$tmp/history-cc" "$tmp/arrays" | head -1 | cut -d, -f1)" completed
+check_eq 'its best' "$("$tmp/history-cc" "$tmp/arrays" | sed -n 's/^best: \([0-9.]*\) .*/\1/p')" \
+    "$(sed -n 's/.*"kind":"eval".*"accuracy":\([0-9.]*\).*/\1/p' "$tmp/arrays/metrics.jsonl" | sort -g | tail -1)"
+if command -v c++ >/dev/null && command -v curl >/dev/null; then
+    build c++ serve.cpp
+    mkfifo "$tmp/end"
+    "$tmp/serve-c++" "$tmp/run" <"$tmp/end" >"$tmp/out" 2>&1 &
+    exec 9>"$tmp/end"
+    settle grep -q 'at port' "$tmp/out" || { exec 9>&-; cat "$tmp/out"; fail 'serve.cpp'; }
+    curl -s -d "{\"instances\": [[$row]]}" "http://127.0.0.1:$(sed 's/.* //' "$tmp/out")/v1/models/default:predict" >"$tmp/answer"
+    grep -q "\"$want\"" "$tmp/answer" || { cat "$tmp/answer"; fail 'an answer of serve.cpp'; }
+    exec 9>&-
+    wait $! || fail 'the end of serve.cpp'
+fi
+# The first program of library.md.
+if [ -r "$root/scripts/doc/library.md" ]; then
+    awk '/^```c$/ {on = 1; next} /^```/ {if (on) exit} on' "$root/scripts/doc/library.md" >"$tmp/first.c"
+    build cc first.c "$tmp"
+    (cd "$tmp" && ./first-cc) >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'the first program of library.md'; }
+    check_ge 'its probability' "$(sed -n 's/^class 1 with probability //p' "$tmp/out")" 0.8
+fi
+
+# A program compiled when option structs had a member less, and more, runs with this library.
+older() {
+    mkdir -p "$tmp/$1/dtrain"
+    cp "$tmp/prefix/include/dtrain/"*.h "$tmp/$1/dtrain"
+    sed -i "$2" "$tmp/$1/dtrain/$3"
+    "${MPICC:-mpicc}" -I"$tmp/$1" "$examples/train_arrays.c" $flags -lm -o "$tmp/$1/program" >"$tmp/out" 2>&1 ||
+        { cat "$tmp/out"; fail "a header of $1"; }
+    mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/$1/program" "$tmp/$1/run" >"$tmp/out" 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail "a program of $1"; }
+    check_eq "bits of a program of $1" "$(crc "$tmp/$1/run")" "$(crc "$tmp/arrays")"
+}
+older older '/const float \*weight; /d; s/NULL, NULL, NULL, NULL  /NULL, NULL, NULL  /' data.h
+older newer 's|^    void \*arg; /\* of record and stop \*/|&\n    void *later;|; s/NULL, NULL  /NULL, NULL, NULL  /' train.h
+
 # A program with work, signals and floating-point traps of its own.
 build "${MPICC:-mpicc}" host.c "$root/tests/e2e"
 mpirun -q --timeout "$limit" --oversubscribe -np 3 "$tmp/host-${MPICC:-mpicc}" "$tmp/host" >"$tmp/out" 2>&1 ||

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dtrain/data.h"
+#include "data/data.h"
 
 #define JOIN(a, b) a##b
 #define FORMAT_OF(name) JOIN(DT_FORMAT_, name)
@@ -33,18 +33,18 @@ static void make_file(const uint8_t *bytes, size_t length, const char *key,
 
 static void read_rows(const struct dt_config *config, const struct dt_source *source)
 {
-    uint64_t rows = dt_source_rows(source);
+    uint64_t rows = dt__source_rows(source);
     struct dt_table *table = NULL;
     struct dt_batch batch;
     bool text = config->data.format == DT_FORMAT_CSV || config->data.format == DT_FORMAT_LIBSVM;
-    dt_status status = dt_table_create(config, source, 0, rows, &table);
+    dt_status status = dt__table_create(config, source, 0, rows, &table);
     for (uint64_t row = 0; !status && row < rows && row < 1000; row++) {
-        status = dt_table_read(table, row, 1, &batch);
+        status = dt__table_read(table, row, 1, &batch);
         for (int f = 0; !status && f < batch.ndense; f++)
             insist(batch.x[f] - batch.x[f] == 0);
     }
     insist(!text || !status || status == DT_EMEMORY);
-    dt_table_destroy(table);
+    dt__table_destroy(table);
 }
 
 static void check(const struct dt_config *config, const struct dt_source *source)
@@ -52,11 +52,11 @@ static void check(const struct dt_config *config, const struct dt_source *source
     struct dt_source *copy;
     void *packed;
     size_t length;
-    insist(!dt_source_pack(source, &packed, &length));
-    insist(!dt_source_unpack(packed, length, &copy));
-    insist(dt_source_crc(source) == dt_source_crc(copy));
+    insist(!dt__source_pack(source, &packed, &length));
+    insist(!dt__source_unpack(packed, length, &copy));
+    insist(dt__source_crc(source) == dt__source_crc(copy));
     read_rows(config, copy);
-    dt_source_destroy(copy);
+    dt__source_destroy(copy);
     dt_free(packed);
 }
 
@@ -80,20 +80,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct dt_config config;
     struct dt_source *source;
     if (!length) return 0;
-    insist(!dt_config_init(&config));
+    insist(!dt__config_init(&config));
     set_options(*bytes++, &config);
     char x[PATH_MAX_LENGTH], y[PATH_MAX_LENGTH] = "";
     size_t half = FORMAT_OF(FORMAT) == DT_FORMAT_IDX ? --length / 2 : --length;
     make_file(bytes, half, "data.train", x, &config);
     if (half < length) make_file(bytes + half, length - half, "data.train_labels", y, &config);
-    dt_status status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+    dt_status status = dt__source_survey(&config, DT_PART_TRAIN, NULL, &source);
     if (status)
         insist(*dt_error_text());
     else
         check(&config, source);
-    if (!status) dt_source_destroy(source);
+    if (!status) dt__source_destroy(source);
     unlink(x);
     unlink(y);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return 0;
 }

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dtrain/predict.h"
 #include "hdf5/guard.h"
+#include "predict/predict.h"
 #include "state/saved_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -85,15 +85,17 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- a model that loads goes on to predict --------------------------------------------------- */
 
-dt_status __wrap_dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path);
-dt_status __wrap_dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path)
+dt_status __wrap_dt__export_load(const char *path, bool best, struct dt_checkpoint *out,
+                                 char **out_path);
+dt_status __wrap_dt__export_load(const char *path, bool best, struct dt_checkpoint *out,
+                                 char **out_path)
 {
     struct dt__h5_file *file;
     (void)best;
     DT_TRY(dt__h5_open(path, &file));
     dt_status status = dt__file_get(file, DT__WANT_MODEL, NULL, out);
     dt__h5_close(file);
-    return status ? status : dt_strdup(path, out_path);
+    return status ? status : dt__strdup(path, out_path);
 }
 
 /* A row of a value of each column: of numbers 1, of categories the one that begins with the rarest text; odd: none. */
@@ -124,16 +126,17 @@ static void predict_text(struct dt_predictor *predictor, char *text)
     float *out;
     const size_t width = predictor->width;
     FILE *in = fmemopen(text, strlen(text), "r");
-    if (!in || dt_inputs_reserve(&inputs, predictor, ROWS) || dt_alloc(ROWS * width, sizeof *out, "answers", &out))
+    if (!in || dt__inputs_reserve(&inputs, predictor, ROWS) ||
+        dt__alloc(ROWS * width, sizeof *out, "answers", &out))
         abort();
-    if (!dt_rows_open(in, "fuzz", &predictor->file.schema, NULL, &rows)) {
+    if (!dt__rows_open(in, "fuzz", &predictor->file.schema, NULL, &rows)) {
         for (bool end = false; !end && count < ROWS;)
-            count += !dt_inputs_read(&inputs, count, predictor, rows, &line, &end) && !end;
-        (void)dt_predictor_inputs(predictor, &inputs, count, out, NULL);
-        dt_rows_close(rows);
+            count += !dt__inputs_read(&inputs, count, predictor, rows, &line, &end) && !end;
+        (void)dt__predictor_inputs(predictor, &inputs, count, out, NULL);
+        dt__rows_close(rows);
     }
     fclose(in);
-    dt_inputs_free(&inputs);
+    dt__inputs_free(&inputs);
     dt_free(out);
 }
 
@@ -165,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_checkpoint checkpoint;
     table = data, table_size = size;
     if (dt__h5_open(zeros(), &file)) return 0;
-    if (!dt__file_get(file, DT__WANT_ALL, NULL, &checkpoint)) dt_checkpoint_free(&checkpoint);
+    if (!dt__file_get(file, DT__WANT_ALL, NULL, &checkpoint)) dt__checkpoint_free(&checkpoint);
     dt__h5_close(file);
     predict();
     return 0;

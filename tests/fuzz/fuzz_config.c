@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrain/config.h"
+#include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
@@ -23,27 +23,27 @@ static void round_trip(const struct dt_config *config)
 {
     struct dt_config back;
     char *text = print(config);
-    insist(!dt_config_init(&back));
+    insist(!dt__config_init(&back));
     insist(!dt_config_read_text(&back, "printed", text));
     char *again = print(&back);
     insist(!strcmp(text, again));
-    insist(!dt_config_match(config, &back));
+    insist(!dt__config_match(config, &back));
     dt_free(text);
     dt_free(again);
-    dt_config_free(&back);
+    dt__config_free(&back);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct dt_config config;
     char *text = calloc(length + 1, 1);
-    insist(text && !dt_config_init(&config));
+    insist(text && !dt__config_init(&config));
     if (length > 0) memcpy(text, bytes, length);
     if (!dt_config_read_text(&config, "file", text))
         round_trip(&config);
     else
         insist(!strncmp(dt_error_text(), "file:", 5));
-    dt_config_free(&config);
+    dt__config_free(&config);
     free(text);
     return 0;
 }

@@ -23,18 +23,17 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int nu
     return NULL;
 }
 
-dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                            size_t rows)
+dt_status dt__inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                             size_t rows)
 {
     const size_t entries = predictor->entries;
-    insist(!dt_alloc(rows * predictor->numbers, sizeof(float), "rows",
-                     &inputs->x));
-    insist(!dt_alloc(rows * entries, sizeof(uint32_t), "rows", &inputs->index));
-    insist(!dt_alloc(rows * entries, sizeof(float), "rows", &inputs->value));
+    insist(!dt__alloc(rows * predictor->numbers, sizeof(float), "rows", &inputs->x));
+    insist(!dt__alloc(rows * entries, sizeof(uint32_t), "rows", &inputs->index));
+    insist(!dt__alloc(rows * entries, sizeof(float), "rows", &inputs->value));
     return DT_OK;
 }
 
-void dt_inputs_free(struct dt_inputs *inputs)
+void dt__inputs_free(struct dt_inputs *inputs)
 {
     dt_free(inputs->x);
     dt_free(inputs->index);
@@ -72,7 +71,7 @@ static bool is_json(const char *text, size_t length)
     struct dt__json json;
     dt__json_begin(&json, text, length, &scratch);
     const dt_status status = dt__json_finish(&json);
-    dt_text_free(&scratch);
+    dt__text_free(&scratch);
     return !status;
 }
 
@@ -90,13 +89,13 @@ static void read_request(const char *body, size_t length, const struct dt__versi
     insist(good || (status && strstr(dt_error_text(), "not JSON: ")));
     if (!status) {
         insist(request.rows > 0 && request.rows <= 10);
-        insist(!dt_inputs_reserve(&inputs, predictor, request.rows));
+        insist(!dt__inputs_reserve(&inputs, predictor, request.rows));
         insist(!dt__request_inputs(&request, 0, request.rows, predictor, &inputs, 0));
         for (size_t i = 0; i < request.rows * predictor->entries; i++)
             insist(inputs.index[i] < (uint32_t)schema->features);
         if (!schema->columns && request.protocol == DT__INSTANCES) compare_rows(&request, &inputs, json);
     }
-    dt_inputs_free(&inputs);
+    dt__inputs_free(&inputs);
     dt__request_free(&request);
     json_decref(json);
 }
@@ -104,7 +103,8 @@ static void read_request(const char *body, size_t length, const struct dt__versi
 static void read_requests(const char *body, size_t length, const struct dt_schema *schema)
 {
     const size_t features = (size_t)schema->features, classes = (size_t)schema->classes;
-    const size_t entries = schema->dense < schema->features ? (size_t)dt_schema_categories(schema) : 0;
+    const size_t entries =
+        schema->dense < schema->features ? (size_t)dt__schema_categories(schema) : 0;
     struct dt_predictor predictor = {.file = {.schema = *schema}, .classes = schema->classes, .width = classes,
                                      .features = features, .entries = entries, .chunk = 4,
                                      .numbers = entries ? (size_t)schema->dense : features};
@@ -128,7 +128,7 @@ static void read_all(struct dt_rows *rows, size_t most, size_t features)
     for (size_t i = 0; !end; i++) {
         float x[2 * FEATURES] = {0};
         insist(i <= most + 2);
-        if (dt_rows_next(rows, x, &line, &end)) insist(*dt_error_text());
+        if (dt__rows_next(rows, x, &line, &end)) insist(*dt_error_text());
         for (size_t f = 0; f < features; f++)
             insist(x[f] - x[f] == 0);
         insist(end || line >= last);
@@ -149,18 +149,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (length < 2) return 0;
     uint8_t choice = *bytes++;
     length--;
-    insist(!dt_config_init(&config));
+    insist(!dt__config_init(&config));
     if (choice & 1) schema.feature_names = names;
     if (choice & 4) schema.columns = columns, schema.ncolumns = 2, schema.features = schema.dense = 6;
     if (choice & 8) schema.dense = choice & 4 ? 2 : FEATURES;
     FILE *in = fmemopen((void *)(uintptr_t)bytes, length, "r");
     insist(in != NULL);
-    if (!dt_rows_open(in, "fuzz", &schema, choice & 2 ? &config : NULL, &rows)) {
+    if (!dt__rows_open(in, "fuzz", &schema, choice & 2 ? &config : NULL, &rows)) {
         read_all(rows, length, (size_t)schema.features);
-        dt_rows_close(rows);
+        dt__rows_close(rows);
     }
     fclose(in);
     if (choice & 16) read_requests((const char *)bytes, length, &schema);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 
 /* The fixed tree's sums, by hand. */
 static float tree_sum(int replicas, float *const *g, size_t i)
@@ -46,8 +46,8 @@ static double serial_norm(size_t params, const float *sum)
 
 static void dawdle(const struct dt_world *world, uint64_t step)
 {
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)world->rank, 0);
-    if (dt_rng_uniform(&rng, step) < 0.3) dt_sleep_secs(2e-3);
+    struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, (uint64_t)world->rank, 0);
+    if (dt__rng_uniform(&rng, step) < 0.3) dt__sleep_secs(2e-3);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrain/async.h"
+#include "comm/async.h"
 #include "mpi/expect.h"
 
 enum { MOST_WORKERS = 64, STALENESS = 5 };
@@ -45,7 +45,7 @@ static void expect_weights(const struct dt_async *async, const float *weights, c
     float number = 0;
     for (size_t i = 0; i < params; i++) {
         while (i == end)
-            end = dt_async_slice_end(async, ++slice);
+            end = dt__async_slice_end(async, ++slice);
         number = weights[end - 1];
         bool right = weights[i] == number;
         if (has_rows && i < range_end(0))
@@ -92,32 +92,33 @@ static struct dt_world *staggered;
 
 static void expect_waits(struct dt_async *async)
 {
-    const double until = dt_clock_secs() + 60;
+    const double until = dt__clock_secs() + 60;
     struct dt_rank_status status;
     for (int r = staggered->worker_rank; r < staggered->size; r++) {
         do {
-            dt_async_progress(async);
-            dt_world_rank_status(staggered, r, &status);
-        } while (r != staggered->rank && !(status.wait[0] && status.idle_secs > 0.2) && dt_clock_secs() < until);
+            dt__async_progress(async);
+            dt__world_rank_status(staggered, r, &status);
+        } while (r != staggered->rank && !(status.wait[0] && status.idle_secs > 0.2) &&
+                 dt__clock_secs() < until);
         EXPECT(r == staggered->rank || status.wait[0], "rank %d, %s, is not seen to wait", r, status.phase);
     }
 }
 
 static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t most)
 {
-    for (uint64_t n = 0; n < most && dt_async_begin(async); n++) {
-        const float *weights = dt_async_read(async);
+    for (uint64_t n = 0; n < most && dt__async_begin(async); n++) {
+        const float *weights = dt__async_read(async);
         expect_weights(async, weights, "as read");
-        const struct dt_touched *touched = dt_async_touched(async);
+        const struct dt_touched *touched = dt__async_touched(async);
         EXPECT(!touched == !has_rows, "touched rows");
-        write_gradient(touched, worker, sent, dt_async_grad(async));
+        write_gradient(touched, worker, sent, dt__async_grad(async));
         if (sent % 8 == 0) expect_weights(async, weights, "later");
-        if (staggered && n < 10 && worker == 0) dt_sleep_secs(0.02);
+        if (staggered && n < 10 && worker == 0) dt__sleep_secs(0.02);
         if (staggered && n == 2 && worker + 1 == staggered->workers) expect_waits(async);
-        dt_async_progress(async);
+        dt__async_progress(async);
         struct dt_note note = {
             .replica = worker, .draw = sent++, .rows = (uint64_t)(weights[params - 1])};
-        dt_async_send(async, &note);
+        dt__async_send(async, &note);
     }
     return sent;
 }
@@ -181,10 +182,10 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
 /* At the end of a span the weights must rest. */
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
-    const float *weights = dt_async_weights(async);
+    const float *weights = dt__async_weights(async);
     expect_weights(async, weights, "at rest");
     EXPECT(weights[params - 1] == (float)step, "at rest, step %d", (int)step);
-    EXPECT(!memcmp(weights, dt_async_states(async)[0], params * sizeof *weights), "a row is lost");
+    EXPECT(!memcmp(weights, dt__async_states(async)[0], params * sizeof *weights), "a row is lost");
     for (size_t i = 0; i < params && !has_rows; i++)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
 }
@@ -194,15 +195,15 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 {
     static uint64_t next[MOST_WORKERS];
     struct dt_applied applied[3];
-    while (!dt_async_over(async)) {
-        int n = dt_async_serve(async, 3, applied);
+    while (!dt__async_over(async)) {
+        int n = dt__async_serve(async, 3, applied);
         for (int i = 0; i < n; i++) {
             const struct dt_note *note = &applied[i].note;
             EXPECT(note->draw == next[applied[i].worker]++, "draw %d", (int)note->draw);
             EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
         }
         step += (uint64_t)n;
-        if (step >= close_at) dt_async_close(async);
+        if (step >= close_at) dt__async_close(async);
     }
     return step;
 }
@@ -218,7 +219,7 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
                              gradients / 4 * 3, gradients};
     uint64_t step = 0, sent = 0;
     for (int span = 0; span < 8; span++) {
-        dt_async_open(async, step, end[span], span == 0);
+        dt__async_start(async, step, end[span], span == 0);
         bool close = span == 1;
         staggered = span == 6 ? world : NULL;
         if (bank)
@@ -226,21 +227,20 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         else
             sent = work(async, world->worker, sent, UINT64_MAX);
         if (bank) EXPECT(step == end[span] || close, "span %d", span);
-        dt_async_end(async);
-        dt_async_gather(async);
+        dt__async_end(async);
+        dt__async_gather(async);
         if (bank) expect_rest(async, step);
-        dt_ranks_bcast(world->trainers, &step, sizeof step, 0);
-        if (!bank) expect_weights(async, dt_async_read(async), "at rest");
+        dt__ranks_bcast(world->trainers, &step, sizeof step, 0);
+        if (!bank) expect_weights(async, dt__async_read(async), "at rest");
         if (!bank)
-            EXPECT(dt_async_read(async)[params - 1] == (float)step,
-                   "not the newest weights");
+            EXPECT(dt__async_read(async)[params - 1] == (float)step, "not the newest weights");
     }
     return sent;
 }
 
 static void expect_counts(struct dt_async *async, uint64_t gradients)
 {
-    const struct dt_async_counts *counts = dt_async_count(async);
+    const struct dt_async_counts *counts = dt__async_count(async);
     if (!counts) return;
     uint64_t histogram = 0;
     for (int i = 0; i < DT_STALENESS_BINS; i++)
@@ -251,7 +251,7 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
         EXPECT(counts->slice_applied[i] == gradients, "slice %d applied %d", (int)i,
                (int)counts->slice_applied[i]);
     EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
-    printf("%s: %d gradients of %zu floats%s, clock gap %d\n", dt_async_memory_name(async),
+    printf("%s: %d gradients of %zu floats%s, clock gap %d\n", dt__async_memory_name(async),
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
@@ -260,23 +260,23 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
 static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late, uint64_t *step,
                             uint64_t sent)
 {
-    dt_async_open(async, *step, *step + 1000, false);
+    dt__async_start(async, *step, *step + 1000, false);
     if (world->is_bank) {
-        if (late) dt_sleep_secs(0.05);
+        if (late) dt__sleep_secs(0.05);
         uint64_t end = *step;
         for (struct dt_applied applied; end == *step;)
-            end += (uint64_t)dt_async_serve(async, 1, &applied);
-        dt_async_close(async);
-        while (!dt_async_over(async)) {
+            end += (uint64_t)dt__async_serve(async, 1, &applied);
+        dt__async_close(async);
+        while (!dt__async_over(async)) {
             struct dt_applied applied;
-            end += (uint64_t)dt_async_serve(async, 1, &applied);
+            end += (uint64_t)dt__async_serve(async, 1, &applied);
         }
         *step = end;
     } else {
         sent = work(async, world->worker, sent, 1);
     }
-    dt_async_end(async);
-    dt_ranks_bcast(world->trainers, step, sizeof *step, 0);
+    dt__async_end(async);
+    dt__ranks_bcast(world->trainers, step, sizeof *step, 0);
     return sent;
 }
 
@@ -308,8 +308,8 @@ int main(int argc, char **argv)
                                  .owners = getenv("OWNERS") ? (int)strtol(getenv("OWNERS"), NULL, 10) : 0,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
     struct dt_async *async;
-    double start = dt_clock_secs();
-    dt_status status = dt_async_create(world, &spec, &async);
+    double start = dt__clock_secs();
+    dt_status status = dt__async_create(world, &spec, &async);
     EXPECT(!status, "%s", dt_error_text());
     if (!status) {
         uint64_t sent = run(world, async, gradients);
@@ -317,10 +317,10 @@ int main(int argc, char **argv)
         sent = leave_early(world, async, false, &gradients, sent);
         leave_early(world, async, true, &gradients, sent);
         expect_counts(async, gradients);
-        dt_async_destroy(async);
+        dt__async_destroy(async);
     }
-    if (world->is_bank) printf("%.2f s\n", dt_clock_secs() - start);
-    dt_status all = dt_ranks_agree(world->trainers, failures ? DT_EBUG : DT_OK);
+    if (world->is_bank) printf("%.2f s\n", dt__clock_secs() - start);
+    dt_status all = dt__ranks_agree(world->trainers, failures ? DT_EBUG : DT_OK);
     if (world->is_bank) printf("%s\n", all ? "FAILED" : "passed");
     dt_world_destroy(world);
     return all ? 1 : 0;

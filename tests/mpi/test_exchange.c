@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "comm/comm.h"
 #include "comm/exchange.h"
 #include "comm/world.h"
-#include "dtrain/comm.h"
 #include "mpi/expect.h"
 #include "mpi/serial.h"
 
@@ -267,11 +267,11 @@ static bool long_steps;
 /* Weights are made only where some gradient is not 0. */
 static void compute_on(struct dt_exchange *x, float first, float last)
 {
-    const float *weights = dt_exchange_weights(x);
-    const double start = dt_clock_secs();
-    while ((weights[0] == first || weights[PARAMS - 1] == last) && dt_clock_secs() - start < 60) {
-        dt_exchange_advance(x);
-        dt_sleep_secs(1e-4);
+    const float *weights = dt__exchange_weights(x);
+    const double start = dt__clock_secs();
+    while ((weights[0] == first || weights[PARAMS - 1] == last) && dt__clock_secs() - start < 60) {
+        dt__exchange_work(x);
+        dt__sleep_secs(1e-4);
     }
     EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
 }
@@ -280,9 +280,9 @@ static void compute_on(struct dt_exchange *x, float first, float last)
 static void expect_rest(const struct dt_exchange *x)
 {
     static float before[PARAMS];
-    const float *weights = dt_exchange_weights(x);
+    const float *weights = dt__exchange_weights(x);
     memcpy(before, weights, sizeof before);
-    dt_sleep_secs(2e-3);
+    dt__sleep_secs(2e-3);
     EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
 }
 
@@ -290,7 +290,7 @@ static void expect_rest(const struct dt_exchange *x)
 static void expect_awake(struct dt_world *world)
 {
     struct dt_rank_status own;
-    dt_world_rank_status(world, world->rank, &own);
+    dt__world_rank_status(world, world->rank, &own);
     EXPECT(!own.wait[0], "behind a step a rank is seen to wait for %s", own.wait);
 }
 
@@ -298,26 +298,27 @@ static int worker_step(struct dt_world *world, struct dt_exchange *x, const stru
                        int step)
 {
     int first, count;
-    dt_deal_replicas(world->workers, world->worker, trial->replicas, &first, &count);
-    dt_exchange_begin(x, (uint64_t)step);
+    dt__replicas_assign(world->workers, world->worker, trial->replicas, &first, &count);
+    dt__exchange_begin(x, (uint64_t)step);
     for (int b = 0; b < BUCKETS; b++)
-        dt_exchange_need(x, b);
-    expect_copies(dt_exchange_weights(x), step);
+        dt__exchange_need(x, b);
+    expect_copies(dt__exchange_weights(x), step);
     for (int r = first; r < first + count; r++) {
-        const struct dt_slot slot = dt_exchange_slot(x, r);
-        make_gradient((uint64_t)step, r, dt_exchange_weights(x), slot.grad);
+        const struct dt_slot slot = dt__exchange_slot(x, r);
+        make_gradient((uint64_t)step, r, dt__exchange_weights(x), slot.grad);
         if (slot.factors) give_factors(slot.grad, slot.factors);
     }
     if (!count) expect_rest(x);
     dawdle(world, (uint64_t)step);
-    const float before = dt_exchange_weights(x)[0], behind = dt_exchange_weights(x)[PARAMS - 1];
+    const float before = dt__exchange_weights(x)[0], behind = dt__exchange_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--) {
-        dt_exchange_ready(x, b);
+        dt__exchange_ready(x, b);
         if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* sums without their norm yet */
     }
     if (long_steps) compute_on(x, before, behind);
     bool last = world->worker == world->workers - 1;
-    const int asked = dt_exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
+    const int asked =
+        dt__exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
     expect_awake(world);
     return asked;
 }
@@ -327,12 +328,12 @@ static int run_span(struct dt_world *world, struct dt_exchange *x, const struct 
 {
     int asked = DT_ASK_NONE;
     if (!world->is_worker)
-        return dt_exchange_serve(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
+        return dt__exchange_serve_span(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
     while (*step < until && !asked) {
         asked = worker_step(world, x, trial, (int)*step);
         if (!(asked & DT_ASK_ERROR)) ++*step;
     }
-    dt_exchange_settle(x);
+    dt__exchange_settle(x);
     return asked;
 }
 
@@ -373,11 +374,11 @@ static float **serial_once(const struct trial *trial, int steps, float rate)
 /* Weights, optimizer state, and rounding errors. */
 static void compare(const struct trial *trial, struct dt_exchange *x, int steps, float rate)
 {
-    float **expected = serial_once(trial, steps, rate), *const *vectors = dt_exchange_vectors(x);
+    float **expected = serial_once(trial, steps, rate), *const *vectors = dt__exchange_vectors(x);
     double limit = trial->kind == DT_EXCHANGE_REDUCE ? 2e-5 : 0;
     for (int v = 0; v < 3 + rounding.groups; v++) {
         if (v > 1 && !rounding.wire) break;
-        double off = distance(expected[v], v < 3 ? vectors[v] : dt_exchange_error(x, v - 3));
+        double off = distance(expected[v], v < 3 ? vectors[v] : dt__exchange_error(x, v - 3));
         EXPECT(off <= limit, "kind %d, R = %d, norm %d, wire %d of %d, vector %d: off by %g",
                trial->kind, trial->replicas, trial->norm, rounding.wire, rounding.groups, v, off);
     }
@@ -411,21 +412,21 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     float rate = 0.01f;
     struct dt_exchange_spec spec = spec_of(trial, &rate);
     struct dt_exchange *x;
-    dt_status status = dt_exchange_create(world, &spec, &x);
+    dt_status status = dt__exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    copies = dt_exchange_copies(x);
+    copies = dt__exchange_copies(x);
     for (int v = 0; v < spec.vectors && world->is_bank; v++)
-        memset(dt_exchange_vectors(x)[v], 0, PARAMS * sizeof(float));
+        memset(dt__exchange_vectors(x)[v], 0, PARAMS * sizeof(float));
     for (int g = 0; g < spec.groups && spec.wire && world->is_bank; g++)
-        memset(dt_exchange_error(x, g), 0, PARAMS * sizeof(float));
-    dt_exchange_start(x);
+        memset(dt__exchange_error(x, g), 0, PARAMS * sizeof(float));
+    dt__exchange_start(x);
     uint64_t step = 0;
     int asked = DT_ASK_NONE;
     while (step < STEPS && !asked) {
         uint64_t until = step + SPAN < STEPS ? step + SPAN : STEPS;
         asked = run_span(world, x, trial, &step, until);
-        if (step >= STEPS || asked) dt_exchange_gather(x);
-        dt_ranks_barrier(world->trainers);
+        if (step >= STEPS || asked) dt__exchange_gather(x);
+        dt__ranks_barrier(world->trainers);
     }
     EXPECT(asked == (trial->stop_step < 0 ? DT_ASK_NONE : trial->stop_ask), "asked %d", asked);
     int expected =
@@ -433,7 +434,7 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     EXPECT(step == (uint64_t)expected, "ended at step %d", (int)step);
     if (world->is_bank && !(asked & DT_ASK_ERROR))
         compare(trial, x, (int)step, rate);
-    dt_exchange_destroy(x);
+    dt__exchange_destroy(x);
 }
 
 /* A team's first rank writes between two barriers what all read behind the second. */
@@ -445,18 +446,18 @@ static void try_barrier(struct dt_world *world)
     struct dt_exchange *x;
     if (!world->is_worker) return;
     spec.team = world->workers;
-    dt_status status = dt_exchange_create(world, &spec, &x);
+    dt_status status = dt__exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    EXPECT(dt_exchange_is_first(x) == (world->worker == 0), "another one is first");
+    EXPECT(dt__exchange_is_first(x) == (world->worker == 0), "another one is first");
     for (int i = 1; i <= 200; i++) {
-        dt_exchange_barrier(x);
+        dt__exchange_barrier(x);
         if (i % 20 == 0) dawdle(world, (uint64_t)i);
-        if (dt_exchange_is_first(x)) dt_exchange_vectors(x)[0][PARAMS - 1] = (float)i;
-        dt_exchange_barrier(x);
-        float seen = dt_exchange_weights(x)[PARAMS - 1];
+        if (dt__exchange_is_first(x)) dt__exchange_vectors(x)[0][PARAMS - 1] = (float)i;
+        dt__exchange_barrier(x);
+        float seen = dt__exchange_weights(x)[PARAMS - 1];
         EXPECT(seen == (float)i, "%g behind barrier %d", (double)seen, i);
     }
-    dt_exchange_destroy(x);
+    dt__exchange_destroy(x);
 }
 
 /* Far from the end of its span the job does as the bank asks. */
@@ -468,13 +469,13 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
     struct dt_exchange *x;
     uint64_t step = 0;
     const uint64_t far = 100000;
-    EXPECT(!dt_exchange_create(world, &spec, &x), "%s", dt_error_text());
-    copies = dt_exchange_copies(x);
-    dt_exchange_start(x);
+    EXPECT(!dt__exchange_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt__exchange_copies(x);
+    dt__exchange_start(x);
     int asked = run_span(world, x, &trial, &step, far);
     EXPECT(asked == DT_ASK_SYNC, "asked %d", asked);
     EXPECT(step < far, "step %d", (int)step);
-    dt_exchange_destroy(x);
+    dt__exchange_destroy(x);
 }
 
 /* What a worker asks for, it is given once: the span behind it goes on to its end. */
@@ -485,15 +486,15 @@ static void try_ask_once(struct dt_world *world, int kind, bool alone)
     struct dt_exchange_spec spec = spec_of(&trial, &rate);
     struct dt_exchange *x;
     uint64_t step = 0;
-    EXPECT(!dt_exchange_create(world, &spec, &x), "%s", dt_error_text());
-    copies = dt_exchange_copies(x);
-    dt_exchange_start(x);
+    EXPECT(!dt__exchange_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt__exchange_copies(x);
+    dt__exchange_start(x);
     int asked = run_span(world, x, &trial, &step, STEPS);
     EXPECT(asked == DT_ASK_SYNC && step == 3, "asked %d at step %d", asked, (int)step);
-    dt_ranks_barrier(world->trainers);
+    dt__ranks_barrier(world->trainers);
     asked = run_span(world, x, &trial, &step, STEPS);
     EXPECT(asked == DT_ASK_NONE && step == STEPS, "asked %d at step %d", asked, (int)step);
-    dt_exchange_destroy(x);
+    dt__exchange_destroy(x);
 }
 
 /* Each wire, on one host, on two to which ranks go in turn, and with each rank alone. */
@@ -560,7 +561,7 @@ int main(void)
 {
     struct dt_world *world;
     if (dt_world_create(&world)) return 1;
-    dt_world_watch(world, 60);
+    dt__world_watch(world, 60);
     const int replicas[] = {1, 2, 3, 5, 6, 7};
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED; kind++)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dtrain/comm.h"
+#include "comm/comm.h"
 #include "mpi/expect.h"
 
 enum { PIECE = 16 << 20 };
@@ -35,7 +35,7 @@ static void gather_large(struct dt_world *world)
     const size_t pieces = ((size_t)2 << 30) / PIECE + 1, length = ((size_t)2 << 30) + 5;
     char *from = map_again(pieces), *to = map_again(pieces);
     memset(from, 7, PIECE);
-    dt_ranks_gather(world->trainers, from, length, to);
+    dt__ranks_gather(world->trainers, from, length, to);
     EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE), "large pieces");
     munmap(from, pieces * PIECE);
     munmap(to, pieces * PIECE);
@@ -47,7 +47,7 @@ static void gather_small(struct dt_world *world, size_t length)
     unsigned char *mine = calloc(length, 1), *all = rank ? NULL : malloc((size_t)size * length);
     for (size_t i = 0; i < length; i++)
         mine[i] = (unsigned char)(i * 7 + (size_t)rank);
-    dt_ranks_gather(world->trainers, mine, length, all);
+    dt__ranks_gather(world->trainers, mine, length, all);
     for (size_t i = 0; all && i < (size_t)size * length; i++)
         EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length), "byte %zu", i);
     free(mine);
@@ -74,7 +74,7 @@ static void move_floats(struct dt_world *world, size_t n, int kind, bool to_firs
         memset(first, 0, sizeof first);
         if (to_first ? has_own : has_first) fill(to_first ? own : first, kind, rank);
         fill(want, kind, rank);
-        dt_ranks_move(world->trainers, rank, to_first, own, first, n);
+        dt__ranks_move(world->trainers, rank, to_first, own, first, n);
         if (!(to_first ? has_first : has_own)) continue;
         const float *got = to_first ? first : own;
         EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind, rank, to_first);
@@ -86,7 +86,7 @@ int main(void)
 {
     struct dt_world *world;
     if (dt_world_create(&world)) return 1;
-    dt_world_set_roles(world, false);
+    dt__world_set_roles(world, false);
     gather_small(world, 1);
     gather_small(world, 100003);
     if (world->size == 1) gather_large(world);

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/comm.h"
 #include "comm/world.h"
-#include "dtrain/comm.h"
 #include "mpi/serial.h"
 
 enum {
@@ -125,7 +125,7 @@ static void apply_floats(const struct rule *rule, double norm2, size_t n, const 
 /* The first worker is late with the last update: a bank on its host must wait for it. */
 static void be_late(const struct rule *rule, const struct dt_update_info *info, size_t offset)
 {
-    if (rule->first && info->step == STEPS - 1 && offset == THIRD) dt_sleep_secs(20e-3);
+    if (rule->first && info->step == STEPS - 1 && offset == THIRD) dt__sleep_secs(20e-3);
 }
 
 static void apply(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
@@ -230,11 +230,11 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 /* The inputs whose rows this worker will read in a step; step STEPS: none. */
 static void list_needs(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step)
 {
-    const struct dt_touched *needs = dt_exchange_needs(x);
+    const struct dt_touched *needs = dt__exchange_needs(x);
     int first, count;
     if (!needs) return;
     *needs->count = 0;
-    dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
+    dt__replicas_assign(world->workers, world->worker, replicas, &first, &count);
     for (uint32_t input = 0; input < INPUTS && step < STEPS && count; input++) {
         bool needed = input < ALWAYS;
         for (int k = 0; k < count * RANGES; k++) {
@@ -249,8 +249,8 @@ static void list_needs(struct dt_world *world, struct dt_exchange *x, int replic
 /* The weights at their places; NAN where they are not known. */
 static void view_weights(const struct dt_exchange *x, float *view)
 {
-    const struct dt_touched *inputs = dt_exchange_inputs(x);
-    memcpy(view, dt_exchange_weights(x), PARAMS * sizeof *view);
+    const struct dt_touched *inputs = dt__exchange_inputs(x);
+    memcpy(view, dt__exchange_weights(x), PARAMS * sizeof *view);
     for (int in = 0; in < RANGES && inputs; in++) {
         const struct dt_row_range *r = &range[in];
         for (size_t i = 0; i < r->rows * r->width; i++)
@@ -258,7 +258,7 @@ static void view_weights(const struct dt_exchange *x, float *view)
         for (uint32_t k = 0; k < *inputs->count; k++)
             if (inputs->row[k] >= r->first && inputs->row[k] < r->first + r->rows)
                 memcpy(view + r->offset + (inputs->row[k] - r->first) * r->width,
-                       dt_exchange_weights(x) + r->offset + (k - r->first) * r->width,
+                       dt__exchange_weights(x) + r->offset + (k - r->first) * r->width,
                        r->width * sizeof *view);
     }
 }
@@ -267,19 +267,19 @@ static void step_once(struct dt_world *world, struct dt_exchange *x, int replica
 {
     int first, count;
     float *view = malloc(PARAMS * sizeof *view);
-    dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
-    dt_exchange_begin(x, step);
+    dt__replicas_assign(world->workers, world->worker, replicas, &first, &count);
+    dt__exchange_begin(x, step);
     for (int b = 0; b < BUCKETS; b++)
-        dt_exchange_need(x, b);
+        dt__exchange_need(x, b);
     view_weights(x, view);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, view, dt_exchange_slot(x, r).touched, dt_exchange_slot(x, r).grad);
+        make_gradient(step, r, view, dt__exchange_slot(x, r).touched, dt__exchange_slot(x, r).grad);
     free(view);
     dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
-        dt_exchange_ready(x, b);
+        dt__exchange_ready(x, b);
     list_needs(world, x, replicas, step + 1 < until ? step + 1 : STEPS);
-    dt_exchange_end(x, DT_ASK_NONE);
+    dt__exchange_end(x, DT_ASK_NONE);
 }
 
 static int bank_ask_nothing(void *arg)
@@ -310,31 +310,31 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
     struct dt_exchange *x;
     for (int i = 0; i < RANGES; i++)
         range[i].touched_alone = rule->touched_alone;
-    if (dt_exchange_create(world, &spec, &x)) return 1;
-    int failed = !dt_exchange_slot(x, 0).touched;
-    if (world->is_bank) fill(dt_exchange_vectors(x)[0], dt_exchange_vectors(x)[1]);
-    if (world->is_bank && rounds) memset(dt_exchange_vectors(x)[2], 0, PARAMS * sizeof(float));
+    if (dt__exchange_create(world, &spec, &x)) return 1;
+    int failed = !dt__exchange_slot(x, 0).touched;
+    if (world->is_bank) fill(dt__exchange_vectors(x)[0], dt__exchange_vectors(x)[1]);
+    if (world->is_bank && rounds) memset(dt__exchange_vectors(x)[2], 0, PARAMS * sizeof(float));
     for (int g = 0; g < groups && world->is_bank && rounds; g++)
-        memset(dt_exchange_error(x, g), 0, PARAMS * sizeof(float));
-    dt_exchange_start(x);
+        memset(dt__exchange_error(x, g), 0, PARAMS * sizeof(float));
+    dt__exchange_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {
         until = step + SPAN < STEPS ? step + SPAN : STEPS;
         if (world->is_worker) list_needs(world, x, replicas, step);
-        dt_exchange_pull(x);
+        dt__exchange_pull(x);
         if (world->is_worker) {
             for (uint64_t s = step; s < until; s++)
                 step_once(world, x, replicas, s, until);
-            dt_exchange_settle(x);
+            dt__exchange_settle(x);
         } else {
-            dt_exchange_serve(x, step, until, bank_ask_nothing, NULL, &step);
+            dt__exchange_serve_span(x, step, until, bank_ask_nothing, NULL, &step);
         }
         /* What the bank has now it may save: nobody waits for the others first. */
-        dt_exchange_gather(x);
+        dt__exchange_gather(x);
         for (int v = 0; v < 2 && world->is_bank; v++)
-            memcpy(out + v * PARAMS, dt_exchange_vectors(x)[v], PARAMS * sizeof(float));
-        dt_ranks_barrier(world->trainers);
+            memcpy(out + v * PARAMS, dt__exchange_vectors(x)[v], PARAMS * sizeof(float));
+        dt__ranks_barrier(world->trainers);
     }
-    dt_exchange_destroy(x);
+    dt__exchange_destroy(x);
     return failed;
 }
 
@@ -376,7 +376,7 @@ int main(void)
     struct dt_world *world;
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;
-    dt_world_watch(world, 60);
+    dt__world_watch(world, 60);
     for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (int i = 0; i < CASES; i++)
             for (int way = 0; way < WAYS; way++) {

@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dtrain/dtrain.h"
+#include "model/model.h"
+#include "train/train.h"
 #include "mpi/expect.h"
 
 enum { ROWS = 300 };
@@ -53,7 +54,7 @@ static void expect_refusal_on_hosts(const char *dir)
     in_turn = true;
     EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
     in_turn = false;
-    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
+    EXPECT(dt__config_init(&config) == DT_OK, "%s", dt_error_text());
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
         EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
     snprintf(assignment, sizeof assignment, "data.train=%s", path);
@@ -62,7 +63,7 @@ static void expect_refusal_on_hosts(const char *dir)
     EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
     EXPECT(dt_train(world, &config, NULL) == DT_EUSAGE, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "train.lazy=yes: expected"), "%s", dt_error_text());
-    dt_config_free(&config);
+    dt__config_free(&config);
     dt_world_destroy(world);
 }
 
@@ -71,16 +72,17 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
 {
     static const char *const SETTINGS[] = {"model.hidden=4", "train.epochs=2", "train.batch=50",
                                            "eval.steps=-1"};
-    struct dt_train_options options = {.train = rows, .record = note_crc, .arg = out};
+    struct dt_train_options options = {
+        .size = sizeof(struct dt_train_options), .train = rows, .record = note_crc, .arg = out};
     struct dt_config config;
     char assignment[200];
-    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
+    EXPECT(dt__config_init(&config) == DT_OK, "%s", dt_error_text());
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
         EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
     snprintf(assignment, sizeof assignment, "run.dir=%s", dir);
     EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
     dt_status status = dt_train(world, &config, &options);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return status;
 }
 
@@ -99,41 +101,52 @@ static void expect_long_step(struct dt_world *world, const char *dir)
     enum { MANY = 2 * 5 * 4096 }; /* of two workers */
     static float x[MANY];
     long losses = 0;
-    const struct dt_own_loss loss = {slow_loss, &losses};
-    const struct dt_arrays rows = {.rows = MANY, .features = 1, .targets = 1, .x = x, .target = x};
-    const struct dt_train_options options = {.train = &rows, .loss = &loss};
+    const struct dt_arrays rows = {.size = sizeof(struct dt_arrays),
+                                   .rows = MANY,
+                                   .features = 1,
+                                   .targets = 1,
+                                   .x = x,
+                                   .target = x};
+    const struct dt_train_options options = {.size = sizeof(struct dt_train_options),
+                                             .train = &rows,
+                                             .loss = slow_loss,
+                                             .loss_arg = &losses};
     static const char *const SETTINGS[] = {"model.task=regress", "model.kind=linear", "train.batch=0",
                                            "train.max_steps=1", "run.stall_secs=1.5"};
     struct dt_config config;
     char assignment[200];
     for (int i = 0; i < MANY; i++)
         x[i] = (float)(i % 7);
-    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
+    EXPECT(dt__config_init(&config) == DT_OK, "%s", dt_error_text());
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
         EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
     snprintf(assignment, sizeof assignment, "run.dir=%s", dir);
     EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
     EXPECT(dt_train(world, &config, &options) == DT_OK, "%s", dt_error_text());
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 
-/* What one rank alone gives. Of `test` and held-out rows the next agreement would be another one at that rank. */
+/* What one rank alone gives. */
 static void expect_same_options(struct dt_world *world, const char *dir, const struct dt_arrays *rows)
 {
-    static const struct dt_own_loss loss = {slow_loss, NULL};
-    const struct dt_train_options given[] = {
-        {.train = rows, .test = true}, {.train = rows, .loss = &loss}, {.train = rows}};
+    static long losses;
+    struct dt_train_options given[] = {{.train = rows, .eval = rows},
+                                       {.train = rows, .loss = slow_loss, .loss_arg = &losses},
+                                       {.train = rows}};
     char settings[200], message[60];
     struct dt_config config;
-    snprintf(settings, sizeof settings, "run.dir=%s\nmodel.hidden=4\ndata.eval_fraction=0.2", dir);
+    for (int i = 0; i < 3; i++)
+        given[i].size = sizeof given[i];
+    snprintf(settings, sizeof settings, "run.dir=%s\nmodel.hidden=4", dir);
     for (int i = 0; i < 4; i++) {
         const int odd = i % 2 * 2; /* the rank */
-        EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
+               "%s", dt_error_text());
         EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s", dt_error_text());
-        snprintf(message, sizeof message, "%s: rank %d has it, rank %d has not", i / 2 ? "loss" : "test", odd,
-                 odd ? 0 : 1);
+        snprintf(message, sizeof message, "%s: rank %d has it, rank %d has not",
+                 i / 2 ? "loss" : "eval", odd, odd ? 0 : 1);
         EXPECT(strstr(dt_error_text(), message), "%s", dt_error_text());
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
 }
 
@@ -162,18 +175,20 @@ static void expect_stop_in_round(const char *dir, const struct dt_arrays *rows)
 {
     static const char *const SETTINGS = "train.local_steps=1000\ntrain.groups=2\nrun.replicas=2\ntrain.epochs=1000\n"
                                         "test.round_secs=0.5\ntest.slow_rank=0\ntest.slow_secs=0.05\n";
-    const struct dt_train_options options = {.train = rows, .stop = stop_at_once};
+    const struct dt_train_options options = {
+        .size = sizeof(struct dt_train_options), .train = rows, .stop = stop_at_once};
     const MPI_Comm comm = MPI_COMM_SELF;
     struct dt_world *world;
     struct dt_config config;
     char settings[400];
-    const double start = dt_clock_secs();
+    const double start = dt__clock_secs();
     snprintf(settings, sizeof settings, "run.dir=%s\n%s", dir, SETTINGS);
     EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
-    EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+    EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s",
+           dt_error_text());
     EXPECT(dt_train(world, &config, &options) == DT_STOPPED, "%s", dt_error_text());
-    EXPECT(dt_clock_secs() - start < 20, "a stop took %g s", dt_clock_secs() - start);
-    dt_config_free(&config);
+    EXPECT(dt__clock_secs() - start < 20, "a stop took %g s", dt__clock_secs() - start);
+    dt__config_free(&config);
     dt_world_destroy(world);
 }
 
@@ -185,19 +200,23 @@ static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const
                              *const ENDS = "eval.start_delay_secs=1000\ntrain.epochs=1\n";
     int evaluations = 0;
     for (int i = 0; i < 2; i++) {
-        struct dt_train_options options = {.train = rows, .record = count_evaluations, .arg = &evaluations};
+        struct dt_train_options options = {.size = sizeof(struct dt_train_options),
+                                           .train = rows,
+                                           .record = count_evaluations,
+                                           .arg = &evaluations};
         struct dt_config config;
         char settings[400];
         snprintf(settings, sizeof settings,
                  "run.dir=%s\nrun.preset=none\neval.dedicated=yes\ndata.eval_fraction=0.2\ntrain.optimizer=sgd\n%s",
                  dir[i], i ? ENDS : FAILS);
-        EXPECT(!dt_config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
+               "%s", dt_error_text());
         evaluations = 0;
         saves_late = world->rank == 2 && i == 0;
         const dt_status status = dt_train(world, &config, &options);
         EXPECT(status == (i ? DT_OK : DT_ENUMERIC), "%s", dt_error_text());
         EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "an error without its words: %s", dt_error_text());
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
     EXPECT(evaluations == (world->rank == 0), "%d evaluations", evaluations);
 }
@@ -222,7 +241,8 @@ int main(int argc, char **argv)
         x[i] = (float)(i % 17) - 8;
         label[i] = i % 17 > 8;
     }
-    struct dt_arrays rows = {.rows = ROWS, .features = 1, .x = x, .label = label};
+    struct dt_arrays rows = {
+        .size = sizeof(struct dt_arrays), .rows = ROWS, .features = 1, .x = x, .label = label};
     dt_log_set_level(DT_LOG_WARN);
     EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
     for (int i = 0; i < 2; i++)

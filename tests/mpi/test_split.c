@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrain/comm.h"
-#include "dtrain/split.h"
+#include "comm/comm.h"
+#include "comm/split.h"
 #include "mpi/expect.h"
 
 enum { REPLICAS = 4, PARTS = 5, LAYERS = 3, MOST_ROWS = 23 };
@@ -21,7 +21,7 @@ static float value(int step, int layer, size_t row, size_t column)
 static size_t part_begin(int layer, int part)
 {
     if (layers[layer].softmax) return (size_t)part * sizeof(struct dt_softmax_part) / sizeof(float);
-    return dt_split_cut(layers[layer].nout, (size_t)part, PARTS);
+    return dt__split_cut(layers[layer].nout, (size_t)part, PARTS);
 }
 
 /* What part p has of the gradient by an input: floats whose sum depends on the order. */
@@ -59,23 +59,23 @@ static void piece_rows(float *piece, int first, int end, size_t width, int step,
 
 static void pass_inputs(struct dt_split *split, int step, int l, int first, int end)
 {
-    const size_t blocks = dt_split_blocks(layers[l].nin);
+    const size_t blocks = dt__split_blocks(layers[l].nin);
     for (int write = 1; write >= 0; write--) {
         for (size_t b = 0; b < blocks; b++) {
-            const size_t begin = dt_split_cut(layers[l].nin, b, blocks);
-            piece_rows(dt_split_inputs(split, l, b), write ? first : 0,
-                       write ? end : dt_split_rows(split),
-                       dt_split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
+            const size_t begin = dt__split_cut(layers[l].nin, b, blocks);
+            piece_rows(dt__split_inputs(split, l, b), write ? first : 0,
+                       write ? end : dt__split_rows(split),
+                       dt__split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
         }
         for (int r = write ? first : 0;
-             r < (write ? end : dt_split_rows(split)) && layers[l].softmax; r++) {
-            int32_t *label = dt_split_labels(split) + r;
+             r < (write ? end : dt__split_rows(split)) && layers[l].softmax; r++) {
+            int32_t *label = dt__split_labels(split) + r;
             if (write)
                 *label = 100 * step + r;
             else
                 EXPECT(*label == 100 * step + r, "step %d, label of row %d", step, r);
         }
-        if (write) dt_split_give_inputs(split, l);
+        if (write) dt__split_give_inputs(split, l);
     }
 }
 
@@ -87,23 +87,23 @@ static void pass_outputs(struct dt_split *split, const struct dt_world *world, i
         for (int p = 0; p < PARTS; p++) {
             const size_t begin = part_begin(l, p), width = part_begin(l, p + 1) - begin;
             const bool all = home == (write != 0);
-            if (all && dt_split_owner(split, p) != world->worker) continue;
-            piece_rows(dt_split_outputs(split, l, p), all ? 0 : first,
-                       all ? dt_split_rows(split) : end, width, step + home, l, begin, write);
+            if (all && dt__split_owner(split, p) != world->worker) continue;
+            piece_rows(dt__split_outputs(split, l, p), all ? 0 : first,
+                       all ? dt__split_rows(split) : end, width, step + home, l, begin, write);
         }
-        if (write) (home ? dt_split_return_outputs : dt_split_give_deltas)(split, l);
+        if (write) (home ? dt__split_return_outputs : dt__split_give_deltas)(split, l);
     }
 }
 
 static void pass_sums(struct dt_split *split, int l, int first, int end)
 {
-    const size_t nin = layers[l].nin, blocks = dt_split_blocks(nin);
+    const size_t nin = layers[l].nin, blocks = dt__split_blocks(nin);
     int begin, behind;
-    for (int i = 0; dt_split_subtree(split, i, &begin, &behind); i++)
+    for (int i = 0; dt__split_subtree(split, i, &begin, &behind); i++)
         for (size_t b = 0; b < blocks; b++) {
-            const size_t at = dt_split_cut(nin, b, blocks);
-            const size_t width = dt_split_cut(nin, b + 1, blocks) - at;
-            for (size_t r = 0; r < (size_t)dt_split_rows(split); r++)
+            const size_t at = dt__split_cut(nin, b, blocks);
+            const size_t width = dt__split_cut(nin, b + 1, blocks) - at;
+            for (size_t r = 0; r < (size_t)dt__split_rows(split); r++)
                 for (size_t c = 0; c < width; c++) {
                     float part[PARTS];
                     for (int p = 0; p < PARTS; p++)
@@ -113,13 +113,13 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
                     if (behind - begin >= 2) sum = part[begin] + part[begin + 1];
                     if (behind - begin >= 4) sum = sum + (part[2] + part[3]);
                     if (behind - begin == 5) sum = sum + part[4];
-                    dt_split_sum(split, l, i, b)[r * width + c] = sum;
+                    dt__split_sum(split, l, i, b)[r * width + c] = sum;
                 }
         }
-    dt_split_return_sums(split, l);
+    dt__split_return_sums(split, l);
     float *rows = malloc((size_t)(end - first + 1) * nin * sizeof *rows);
     if (!rows) abort();
-    dt_split_read_sums(split, l, first, end - first, rows);
+    dt__split_read_sums(split, l, first, end - first, rows);
     for (size_t r = 0; r < (size_t)(end - first); r++)
         for (size_t c = 0; c < nin; c++) {
             const size_t row = (size_t)first + r;
@@ -147,14 +147,14 @@ static void test_exchange(struct dt_world *world, int kind)
     struct dt_exchange *exchange;
     struct dt_split *split;
     int replica, replicas;
-    EXPECT(!dt_exchange_create(world, &spec, &exchange), "%s", dt_error_text());
-    EXPECT(!dt_split_create(exchange, &split_spec, &split), "%s", dt_error_text());
+    EXPECT(!dt__exchange_create(world, &spec, &exchange), "%s", dt_error_text());
+    EXPECT(!dt__split_create(exchange, &split_spec, &split), "%s", dt_error_text());
     for (int step = 0; step < 30 && world->is_worker; step++) {
-        dt_deal_replicas(world->workers, world->worker, REPLICAS, &replica, &replicas);
-        dt_exchange_begin(exchange, (uint64_t)step);
-        dt_split_begin(split, rows[step % 3]);
-        const int first = dt_split_row(split, replica);
-        const int end = dt_split_row(split, replica + replicas);
+        dt__replicas_assign(world->workers, world->worker, REPLICAS, &replica, &replicas);
+        dt__exchange_begin(exchange, (uint64_t)step);
+        dt__split_begin(split, rows[step % 3]);
+        const int first = dt__split_row(split, replica);
+        const int end = dt__split_row(split, replica + replicas);
         for (int l = 0; l < LAYERS; l++) {
             pass_inputs(split, step, l, first, end);
             pass_outputs(split, world, step, l, first, end, true);
@@ -163,22 +163,22 @@ static void test_exchange(struct dt_world *world, int kind)
             pass_outputs(split, world, step, l, first, end, false);
             if (layers[l].inputs) pass_sums(split, l, first, end);
         }
-        if (replicas) memset(dt_exchange_slot(exchange, replica).grad, 0, 8 * sizeof(float));
-        dt_exchange_ready(exchange, 0);
-        dt_exchange_end(exchange, DT_ASK_NONE);
+        if (replicas) memset(dt__exchange_slot(exchange, replica).grad, 0, 8 * sizeof(float));
+        dt__exchange_ready(exchange, 0);
+        dt__exchange_end(exchange, DT_ASK_NONE);
     }
     uint64_t step;
-    if (world->is_worker) dt_exchange_settle(exchange);
-    if (!world->is_worker) dt_exchange_serve(exchange, 0, 30, ask_nothing, NULL, &step);
-    dt_split_destroy(split);
-    dt_exchange_destroy(exchange);
+    if (world->is_worker) dt__exchange_settle(exchange);
+    if (!world->is_worker) dt__exchange_serve_span(exchange, 0, 30, ask_nothing, NULL, &step);
+    dt__split_destroy(split);
+    dt__exchange_destroy(exchange);
 }
 
 int main(void)
 {
     struct dt_world *world;
     if (dt_world_create(&world)) return 1;
-    dt_world_set_roles(world, false);
+    dt__world_set_roles(world, false);
     test_exchange(world, DT_EXCHANGE_NODE);
     test_exchange(world, DT_EXCHANGE_REDUCE); /* each rank is a node */
     const int rank = world->rank;

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "dtrain/async.h"
-#include "dtrain/comm.h"
+#include "comm/async.h"
+#include "comm/comm.h"
 #include "mpi/expect.h"
 
 static int rank, size;
@@ -60,7 +60,7 @@ int __real_sched_getaffinity(pid_t pid, size_t bytes, void *set);
 int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set);
 int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set)
 {
-    if (hang_secs > 0) dt_sleep_secs(hang_secs);
+    if (hang_secs > 0) dt__sleep_secs(hang_secs);
     return __real_sched_getaffinity(pid, bytes, set);
 }
 
@@ -70,7 +70,7 @@ int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
-    if (is_late && pthread_equal(pthread_self(), late_thread)) dt_sleep_secs(0.25);
+    if (is_late && pthread_equal(pthread_self(), late_thread)) dt__sleep_secs(0.25);
     return __real_clock_gettime(clock, out);
 }
 
@@ -109,12 +109,12 @@ static struct dt_exchange_spec exchange_spec(int kind)
 static dt_status start_node(struct started *started)
 {
     struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_NODE);
-    return dt_exchange_create(started->world, &spec, &started->exchange);
+    return dt__exchange_create(started->world, &spec, &started->exchange);
 }
 static dt_status start_reduce(struct started *started)
 {
     struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_REDUCE);
-    return dt_exchange_create(started->world, &spec, &started->exchange);
+    return dt__exchange_create(started->world, &spec, &started->exchange);
 }
 
 static const bool active[] = {true, true, true, true};
@@ -122,7 +122,7 @@ static dt_status start_async(struct started *started, int memory)
 {
     struct dt_async_spec spec = {
         .params = 5000, .states = 1, .staleness = -1, .active = active, .memory = memory};
-    return dt_async_create(started->world, &spec, &started->async);
+    return dt__async_create(started->world, &spec, &started->async);
 }
 static dt_status start_shared(struct started *started)
 {
@@ -163,14 +163,14 @@ static void refuse_specs(struct dt_world *world)
     struct dt_exchange *exchange;
     struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_REDUCE);
     spec.vectors = DT_EXCHANGE_VECTORS + 1;
-    EXPECT(dt_exchange_create(world, &spec, &exchange) == DT_EUSAGE, "vectors");
+    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE, "vectors");
     spec = exchange_spec(DT_EXCHANGE_REDUCE);
     spec.replicas = DT_EXCHANGE_REPLICAS + 1;
-    EXPECT(dt_exchange_create(world, &spec, &exchange) == DT_EUSAGE, "replicas");
+    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE, "replicas");
     struct dt_async *async;
     struct dt_async_spec async_spec = {
         .params = 10, .states = DT_ASYNC_STATES + 1, .staleness = -1, .active = active};
-    EXPECT(dt_async_create(world, &async_spec, &async) == DT_EUSAGE, "states");
+    EXPECT(dt__async_create(world, &async_spec, &async) == DT_EUSAGE, "states");
 }
 
 /* ---- a gather beyond 2 GiB ------------------------------------------------------------------ */
@@ -196,11 +196,11 @@ static void gather(struct dt_world *world)
     const bool tiny = DT__MPI_CHUNK < 1 << 20;
     const size_t length = tiny ? 10 * (size_t)DT__MPI_CHUNK + 7 : ((size_t)1 << 32) + 12345;
     fake_send = true;
-    if (rank) dt_ranks_gather(world->trainers, &length, length, NULL);
+    if (rank) dt__ranks_gather(world->trainers, &length, length, NULL);
     EXPECT(gathered == (rank ? length : 0), "%zu bytes of %zu", gathered, length);
     fake_send = false;
     uint64_t mine[3] = {(uint64_t)rank, 7, 11}, all[3 * 64] = {0};
-    dt_ranks_gather(world->trainers, mine, sizeof mine, rank ? NULL : all);
+    dt__ranks_gather(world->trainers, mine, sizeof mine, rank ? NULL : all);
     for (int r = 0; r < size && rank == 0; r++)
         EXPECT(all[3 * r] == (uint64_t)r && all[3 * r + 2] == 11, "row %d", r);
 }
@@ -220,10 +220,10 @@ static void lost(int victim, int sig)
     struct dt_world *world;
     const MPI_Comm comm = MPI_COMM_WORLD;
     if (dt_world_attach(&comm, 60, &world)) return;
-    dt_world_watch(world, sig == SIGSTOP ? 2 : 60);
+    dt__world_watch(world, sig == SIGSTOP ? 2 : 60);
     if (rank == victim) kill(getpid(), sig);
-    dt_world_heartbeat(world, "gradient", 17);
-    dt_ranks_barrier(world->trainers);
+    dt__world_heartbeat(world, "gradient", 17);
+    dt__ranks_barrier(world->trainers);
 }
 
 static void show_late(void)
@@ -257,16 +257,16 @@ static void part(void)
     EXPECT(!status, "%s", dt_error_text());
     if (rank == 0) { /* of who has not been heard it tells no phase of its own */
         struct dt_rank_status other;
-        dt_world_heartbeat(world, "the bank's own", 17);
-        dt_world_watch(world, 60);
-        dt_world_rank_status(world, 1, &other);
+        dt__world_heartbeat(world, "the bank's own", 17);
+        dt__world_watch(world, 60);
+        dt__world_rank_status(world, 1, &other);
         EXPECT(other.known && strcmp(other.phase, "the bank's own") && other.idle_secs < 1, "'%s', %g s", other.phase,
                other.idle_secs);
-        dt_world_rest(world, false);
+        dt__world_rest(world, false);
     }
     for (int i = 0; i < 20 && rank == 0; i++) {
-        dt_work_progress();
-        dt_sleep_secs(0.1);
+        dt__work_progress();
+        dt__sleep_secs(0.1);
     }
     dt_world_destroy(world);
     MPI_Finalize();
@@ -286,7 +286,7 @@ static void be_single(void)
     is_single = true;
     EXPECT(dt_world_create(&world) == DT_ECOMM, "no threads");
     EXPECT(strstr(dt_error_text(), "lets a rank have no threads"), "%s", dt_error_text());
-    dt_world_end(NULL, DT_OK);
+    dt__world_end(NULL, DT_OK);
 }
 
 /* A good end has a minute and more, once all ranks have come to it; that need not be waited for here. */
@@ -320,14 +320,14 @@ static void stay(bool refused)
         MPI_Win window;
         MPI_Aint bytes;
         int unit;
-        dt_world_watch(world, 30);
+        dt__world_watch(world, 30);
         MPI_Win_allocate_shared(sizeof *bank_has_come, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
                                 &bank_has_come, &window);
         MPI_Win_shared_query(window, 0, &bytes, &unit, &bank_has_come);
-        if (rank == 0) dt_sleep_secs(0.5);
+        if (rank == 0) dt__sleep_secs(0.5);
         if (rank == 0) *bank_has_come = 1;
     }
-    dt_world_end(world, refused ? DT_EUSAGE : DT_STOPPED);
+    dt__world_end(world, refused ? DT_EUSAGE : DT_STOPPED);
 }
 
 int main(int argc, char **argv)
@@ -351,13 +351,13 @@ int main(int argc, char **argv)
     struct started started = {0};
     fail_every("world", start_world, &started);
     fail_every("node", start_node, &started);
-    dt_exchange_destroy(started.exchange);
+    dt__exchange_destroy(started.exchange);
     fail_every("reduce", start_reduce, &started);
-    dt_exchange_destroy(started.exchange);
+    dt__exchange_destroy(started.exchange);
     fail_every("shared", start_shared, &started);
-    dt_async_destroy(started.async);
+    dt__async_destroy(started.async);
     fail_every("window", start_window, &started);
-    dt_async_destroy(started.async);
+    dt__async_destroy(started.async);
     refuse_specs(started.world);
     gather(started.world);
     dt_world_destroy(started.world);

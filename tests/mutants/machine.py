@@ -64,7 +64,7 @@ RULES = [
 ]
 # What makes no test fail: memory that is not given back is for `make asan`.
 RELEASE = re.compile(r"(free|destroy|close|release)\w*\(")
-MESSAGE = re.compile(r"\b(assert|dt_fail|dt_error|dt_warn|dt_info|dt_log\w*|static_assert|_Static_assert)\(")
+MESSAGE = re.compile(r"\b(assert|dt_fail|dt__error|dt__warn|dt__info|dt_log\w*|static_assert|_Static_assert)\(")
 
 Change = collections.namedtuple("Change", "path line kind before after")
 

@@ -4,7 +4,7 @@
 
 #include <dirent.h>
 
-#include "dtrain/data.h"
+#include "data/data.h"
 #include "suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -15,12 +15,12 @@ static struct dt_config config;
 static inline void data_enter(void)
 {
     scratch_enter(home);
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
 }
 
 static inline void data_leave(void)
 {
-    dt_config_free(&config);
+    dt__config_free(&config);
     scratch_leave(home);
 }
 
@@ -57,15 +57,15 @@ static inline int threads(void)
 static inline struct dt_source *survey(void)
 {
     struct dt_source *source;
-    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
     return source;
 }
 
 static inline dt_status try_survey(void)
 {
     struct dt_source *source;
-    dt_status status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
-    if (!status) dt_source_destroy(source);
+    dt_status status = dt__source_survey(&config, DT_PART_TRAIN, NULL, &source);
+    if (!status) dt__source_destroy(source);
     return status;
 }
 
@@ -73,14 +73,14 @@ static inline dt_status try_survey(void)
 static inline struct dt_table *open_table(const struct dt_source *source)
 {
     struct dt_table *table;
-    EXPECT_OK(dt_table_create(&config, source, 0, dt_source_rows(source), &table));
+    EXPECT_OK(dt__table_create(&config, source, 0, dt__source_rows(source), &table));
     return table;
 }
 
 static inline struct dt_batch read_row(struct dt_table *table, uint64_t row)
 {
     struct dt_batch batch;
-    EXPECT_OK(dt_table_read(table, row, 1, &batch));
+    EXPECT_OK(dt__table_read(table, row, 1, &batch));
     return batch;
 }
 
@@ -89,8 +89,8 @@ static inline void expect_rows(const float *expected, const int32_t *labels, siz
                                size_t features)
 {
     struct dt_source *source = survey();
-    ck_assert_uint_eq(dt_source_rows(source), rows);
-    ck_assert_int_eq(dt_source_schema(source)->features, (int)features);
+    ck_assert_uint_eq(dt__source_rows(source), rows);
+    ck_assert_int_eq(dt__source_schema(source)->features, (int)features);
     struct dt_table *table = open_table(source);
     for (size_t r = 0; r < rows; r++) {
         struct dt_batch batch = read_row(table, r);
@@ -98,8 +98,8 @@ static inline void expect_rows(const float *expected, const int32_t *labels, siz
             ck_assert_float_eq(batch.x[f], expected[r * features + f]);
         if (labels) ck_assert_int_eq(batch.label[0], labels[r]);
     }
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
 }
 
 /* A test that runs once for each of `count` rows of a table. */

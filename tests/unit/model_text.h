@@ -2,7 +2,7 @@
 #ifndef UNIT_MODEL_TEXT_H
 #define UNIT_MODEL_TEXT_H
 
-#include "dtrain/model.h"
+#include "model/model.h"
 #include "suite.h"
 
 /* Rows of nin plain features; lends `layers`: not to be freed. */
@@ -16,10 +16,10 @@ static inline struct dt_model_desc desc_of(const char *layers, int nin, int nout
 static inline float *randoms(size_t count, uint64_t stream)
 {
     float *values;
-    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    EXPECT_OK(dt__alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt__rng_make(5, DT_STREAM_TEST, stream, 0);
     for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
+        values[i] = (float)dt__rng_normal(&rng, i);
     return values;
 }
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/base.h"
 #include "comm/onesided.h"
-#include "dtrain/base.h"
 
 enum { FAKE_ACTORS = 5, FAKE_WORDS = 64, FAKE_BYTES = 1 << 14, FAKE_PENDING = 1024 };
 enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 1000000 };

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dtrain/state.h"
 #include "state/directory.h"
+#include "state/state.h"
 #include "suite.h"
 
 #define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
@@ -22,7 +22,7 @@ static inline dt_status save_checkpoint(const char *dir, const struct dt_checkpo
     char name[DT_CHECKPOINT_NAME];
     DT_TRY(dt__checkpoint_save(dir, checkpoint));
     DT_TRY(dt__checkpoint_retain(dir, keep, protected));
-    return dt_strdup(dt_checkpoint_name(checkpoint->step, name), out_file);
+    return dt__strdup(dt__checkpoint_name(checkpoint->step, name), out_file);
 }
 
 /* ---- a directory ---------------------------------------------------------------------------- */
@@ -76,22 +76,22 @@ static inline float *sample_fill(float *floats, size_t n, float first)
 static inline float *sample_array(size_t n, float first)
 {
     float *array;
-    assert_ok(dt_alloc(n, sizeof *array, "a sample", &array));
+    assert_ok(dt__alloc(n, sizeof *array, "a sample", &array));
     return sample_fill(array, n, first);
 }
 
-/* Of a checkpoint; dt_free_backed. */
+/* Of a checkpoint; dt__free_backed. */
 static inline float *sample_vector(size_t n, float first)
 {
     float *vector;
-    assert_ok(dt_alloc_backed(NULL, n, sizeof *vector, "a sample", &vector));
+    assert_ok(dt__alloc_backed(NULL, n, sizeof *vector, "a sample", &vector));
     return sample_fill(vector, n, first);
 }
 
 static inline char *sample_text(const char *text)
 {
     char *copy;
-    assert_ok(dt_strdup(text, &copy));
+    assert_ok(dt__strdup(text, &copy));
     return copy;
 }
 
@@ -102,7 +102,7 @@ static inline struct dt_schema sample_schema(int features)
     schema.mean = sample_array((size_t)features, 1);
     schema.inv_std = sample_array((size_t)features, 2);
     schema.label_column = sample_text("kind");
-    assert_ok(dt_alloc(3, sizeof(char *), "names", &schema.label_names));
+    assert_ok(dt__alloc(3, sizeof(char *), "names", &schema.label_names));
     schema.label_names[0] = sample_text("T-shirt");
     schema.label_names[1] = sample_text("");
     schema.label_names[2] = sample_text("Stra\xc3\x9f"
@@ -113,24 +113,24 @@ static inline struct dt_schema sample_schema(int features)
 static inline size_t sample_params(const struct dt_model_desc *desc)
 {
     struct dt_model *model;
-    assert_ok(dt_model_create(desc, &model));
+    assert_ok(dt__model_create(desc, &model));
     size_t params = model->params;
-    dt_model_destroy(model);
+    dt__model_destroy(model);
     return params;
 }
 
 static inline void sample_replicas(struct dt_checkpoint *checkpoint)
 {
     checkpoint->replicas = SAMPLE_REPLICAS;
-    assert_ok(dt_alloc(SAMPLE_REPLICAS, sizeof(uint64_t), "draws", &checkpoint->draws));
-    assert_ok(dt_alloc(SAMPLE_REPLICAS, sizeof(double), "sums", &checkpoint->loss_sums));
+    assert_ok(dt__alloc(SAMPLE_REPLICAS, sizeof(uint64_t), "draws", &checkpoint->draws));
+    assert_ok(dt__alloc(SAMPLE_REPLICAS, sizeof(double), "sums", &checkpoint->loss_sums));
     for (int i = 0; i < SAMPLE_REPLICAS; i++) {
         checkpoint->draws[i] = 1000000000000u + (uint64_t)i;
         checkpoint->loss_sums[i] = 1.0 / (i + 3);
     }
 }
 
-/* An MLP features-hidden-3 under adam; free with dt_checkpoint_free. */
+/* An MLP features-hidden-3 under adam; free with dt__checkpoint_free. */
 static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features, int hidden)
 {
     struct dt_checkpoint c = {.step = step,
@@ -145,7 +145,7 @@ static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
     c.desc = (struct dt_model_desc){.shape = {1, 1, features}, .nout = 3, .task = DT_TASK_CLASSIFY};
-    assert_ok(dt_format(&c.desc.layers, "dense %d gelu, dropout 0.25", hidden));
+    assert_ok(dt__format(&c.desc.layers, "dense %d gelu, dropout 0.25", hidden));
     c.schema = sample_schema(features);
     sample_replicas(&c);
     c.params_count = sample_params(&c.desc);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dtrain/base.h"
+#include "base/base.h"
 
 /* Runs the tests of a case, each in a process of its own; returns main's exit code. */
 static inline int suite_run_case(const char *name, TCase *test_case)

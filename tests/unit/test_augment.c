@@ -20,7 +20,7 @@ static void fill(void)
 static void change(const char *text, uint64_t first, int rows, float *x)
 {
     struct dt__augment augment;
-    const struct dt_rng key = dt_rng_make(7, DT_STREAM_AUGMENT, 3, 2);
+    const struct dt_rng key = dt__rng_make(7, DT_STREAM_AUGMENT, 3, 2);
     EXPECT_OK(dt__augment_parse(text, &augment));
     memcpy(augment.shape, SHAPE, sizeof SHAPE);
     augment.picture = scratch;
@@ -138,12 +138,12 @@ START_TEST(noise_has_its_deviation)
     ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
     /* The numbers are those of replica and epoch, behind eight for moves. */
     struct dt__augment augment;
-    const struct dt_rng rng = dt_rng_make(7, DT_STREAM_AUGMENT, 3, 5);
+    const struct dt_rng rng = dt__rng_make(7, DT_STREAM_AUGMENT, 3, 5);
     float x = 1;
     EXPECT_OK(dt__augment_parse("noise 0.5", &augment));
     memcpy(augment.shape, (int[]){1, 1, 1}, sizeof augment.shape);
     dt__augment_rows(&augment, &rng, 0, 1, &x);
-    ck_assert_float_eq(x, 1 + (float)(0.5 * dt_rng_normal(&rng, 4)));
+    ck_assert_float_eq(x, 1 + (float)(0.5 * dt__rng_normal(&rng, 4)));
 }
 END_TEST
 

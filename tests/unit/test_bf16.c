@@ -64,10 +64,10 @@ static void *copies_of(const struct dt_factored *matrix, int matrices, const flo
     const struct dt_factored *last = &matrix[matrices - 1];
     void *copies = NULL;
     if (!last->copy_bytes) return NULL;
-    EXPECT_OK(dt_alloc(last->copy + last->copy_bytes, 1, "copies", &copies));
+    EXPECT_OK(dt__alloc(last->copy + last->copy_bytes, 1, "copies", &copies));
     for (int m = 0; m < matrices; m++)
-        for (size_t t = dt_tiles(&matrix[m]); t-- > 0;)
-            dt_bf16_pack(&matrix[m], dt_tile_at(&matrix[m], t), weights, copies);
+        for (size_t t = dt__tiles(&matrix[m]); t-- > 0;)
+            dt__bf16_pack(&matrix[m], dt__tile_at(&matrix[m], t), weights, copies);
     return copies;
 }
 
@@ -100,8 +100,8 @@ static void check_shape(int rows, int nin, int nout)
 static void settle(const char *kernel)
 {
     bool native;
-    EXPECT_OK(dt_bf16_settle(kernel, &native));
-    EXPECT_OK(dt_blas_settle(kernel));
+    EXPECT_OK(dt__bf16_settle(kernel, &native));
+    EXPECT_OK(dt__blas_settle(kernel));
 }
 
 static void check_products(void)
@@ -117,10 +117,11 @@ static void check_products(void)
 static void check_parts(uint64_t seed, struct dt_split_part **part, const int *columns)
 {
     enum { N = 6, IN = 1030, PARTS = 2 };
-    const size_t blocks = dt_split_blocks(IN);
+    const size_t blocks = dt__split_blocks(IN);
     float *x = randoms(N * IN, seed), *rows = randoms(N * IN, 0), *w[PARTS], *delta[PARTS];
     for (size_t b = 0, at; b < blocks; b++)
-        for (size_t i = at = dt_split_cut(IN, b, blocks), end = dt_split_cut(IN, b + 1, blocks); i < end; i++)
+        for (size_t i = at = dt__split_cut(IN, b, blocks), end = dt__split_cut(IN, b + 1, blocks);
+             i < end; i++)
             for (size_t r = 0; r < N; r++)
                 rows[r * IN + i] = x[N * at + r * (end - at) + i - at];
     for (int p = 0; p < PARTS; p++) {
@@ -130,17 +131,18 @@ static void check_parts(uint64_t seed, struct dt_split_part **part, const int *c
         delta[p] = randoms(N * n, seed + 2);
         for (size_t r = 0; r < N; r++)
             memcpy(before + r * n, bias, n * sizeof *bias);
-        EXPECT_OK(dt_split_part_forward(part[p], N, x, w[p], bias, y));
+        EXPECT_OK(dt__split_part_forward(part[p], N, x, w[p], bias, y));
         expect_product("y of a part", y, N, columns[p], IN, rows, IN, 1, w[p], columns[p], 1, before);
         dt_free(y), dt_free(bias), dt_free(before);
     }
     for (size_t b = 0; b < blocks; b++)
         for (int p = 0; p < PARTS; p++) {
             const int n = columns[p];
-            const size_t at = dt_split_cut(IN, b, blocks), depth = dt_split_cut(IN, b + 1, blocks) - at;
+            const size_t at = dt__split_cut(IN, b, blocks),
+                         depth = dt__split_cut(IN, b + 1, blocks) - at;
             const float *block = x + N * at, *tile = w[p] + at * (size_t)n;
             float *grad = randoms(depth * (size_t)n, 0), *dx = randoms(N * depth, 0);
-            EXPECT_OK(dt_split_part_backward(part[p], b, N, block, tile, delta[p], grad, dx));
+            EXPECT_OK(dt__split_part_backward(part[p], b, N, block, tile, delta[p], grad, dx));
             expect_product("gradient of a part", grad, (int)depth, n, N, block, 1, (int)depth, delta[p], n, 1, NULL);
             expect_product("dx of a part", dx, N, (int)depth, n, delta[p], n, 1, tile, 1, n, NULL);
             dt_free(grad), dt_free(dx);
@@ -157,16 +159,17 @@ static void check_split(void)
     const struct dt_split_layer layer = {.nin = 1030, .nout = 81, .inputs = true};
     struct dt_split_part *part[2];
     for (int p = 0; p < 2; p++)
-        EXPECT_OK(dt_split_part_create(&layer, (size_t)columns[p], 6, DT_PRECISION_BF16, p ? part[0] : NULL, &part[p]));
+        EXPECT_OK(dt__split_part_create(&layer, (size_t)columns[p], 6, DT_PRECISION_BF16,
+                                        p ? part[0] : NULL, &part[p]));
     check_parts(1, part, columns);
     check_parts(11, part, columns);
-    dt_split_part_destroy(part[0]), dt_split_part_destroy(part[1]);
+    dt__split_part_destroy(part[0]), dt__split_part_destroy(part[1]);
 }
 
 START_TEST(reference_products_are_right)
 {
     settle("auto-bf16-reference");
-    ck_assert_ptr_nonnull(strstr(dt_blas_kernel(), "-bf16-reference"));
+    ck_assert_ptr_nonnull(strstr(dt__blas_kernel(), "-bf16-reference"));
     check_products();
     check_split();
 }
@@ -194,22 +197,22 @@ static void set_up(bool bf16)
 {
     const struct dt_model_desc desc =
         desc_of("dense 70 gelu, dropout 0.3, dense 33 tanh", NIN, 3, DT_TASK_CLASSIFY);
-    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt__model_create(&desc, &model));
     EXPECT_OK(
-        dt_network_create(model, ROWS, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network));
+        dt__network_create(model, ROWS, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network));
     params = randoms(model->params, 1);
     for (size_t i = 0; i < model->params; i++)
         params[i] *= 0.2f;
     x = randoms(ROWS * NIN, 2);
     for (int r = 0; r < ROWS; r++)
         label[r] = r % 3;
-    key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+    key = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 0);
 }
 
 static void tear_down(void)
 {
-    dt_network_destroy(network);
-    dt_model_destroy(model);
+    dt__network_destroy(network);
+    dt__model_destroy(model);
     dt_free(params), dt_free(x);
 }
 
@@ -219,8 +222,9 @@ static float *gradient_of(bool bf16, float *out)
     set_up(bf16);
     const struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
     float *grad = randoms(model->params, 3);
-    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
-    EXPECT_OK(dt_network_forward(network, params, &batch, out));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, &key, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_forward(network, params, &batch, out));
     return grad;
 }
 
@@ -254,14 +258,15 @@ START_TEST(bits_do_not_depend_on_places)
     const size_t count = model->params;
     struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
     float *grad = randoms(count, 3), *moved = randoms(count + SHIFT, 4), *xs;
-    EXPECT_OK(dt_alloc(ROWS * NIN + SHIFT, sizeof *xs, "rows", &xs));
-    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__alloc(ROWS * NIN + SHIFT, sizeof *xs, "rows", &xs));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, &key, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t shift = 0; shift < SHIFT; shift++) {
         memcpy(xs + shift, x, ROWS * NIN * sizeof *x);
         batch.x = xs + shift;
         float *out = moved + shift * 5 % SHIFT;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false,
-                                      (struct dt_slot){.grad = out}, &again, NULL));
+        EXPECT_OK(dt__network_gradient(network, params, &batch, &key, false,
+                                       (struct dt_slot){.grad = out}, &again, NULL));
         ck_assert(memcmp(grad, out, count * sizeof *grad) == 0);
         ck_assert(memcmp(&loss, &again, sizeof loss) == 0);
     }
@@ -275,8 +280,8 @@ static void set_up_wide(void)
 {
     const struct dt_model_desc desc =
         desc_of("dense 1100 relu, dense 33 tanh", NIN, 3, DT_TASK_CLASSIFY);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_BF16, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_BF16, &network));
     params = randoms(model->params, 1);
     x = randoms(ROWS * NIN, 2);
     for (int r = 0; r < ROWS; r++)
@@ -292,14 +297,15 @@ static void check_tiles(const struct dt_factored *matrix, int matrices, const vo
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const size_t count = model->params;
     float *rest = randoms(count, 4);
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = whole}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
+                                   (struct dt_slot){.grad = whole}, &loss, NULL));
     const struct dt_slot slot = {.grad = rest, .factors = (void *)(uintptr_t)factors};
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, slot, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false, slot, &loss, NULL));
     for (int m = 0; m < matrices; m++) {
         float *tile_values = randoms(matrix[m].tile_rows * matrix[m].tile_columns, 5);
-        for (size_t t = 0; t < dt_tiles(&matrix[m]); t++) {
-            const struct dt_tile tile = dt_tile_at(&matrix[m], t);
-            EXPECT_OK(dt_network_tile(network, m, factors, tile, tile_values));
+        for (size_t t = 0; t < dt__tiles(&matrix[m]); t++) {
+            const struct dt_tile tile = dt__tile_at(&matrix[m], t);
+            EXPECT_OK(dt__network_tile(network, m, factors, tile, tile_values));
             for (size_t r = 0; r < tile.rows; r++)
                 memcpy(rest + matrix[m].offset + (tile.row + r) * matrix[m].columns + tile.column,
                        tile_values + r * tile.columns, tile.columns * sizeof(float));
@@ -316,16 +322,16 @@ static void check_factors(const char *kernel)
     void *factors;
     settle(kernel);
     set_up_wide();
-    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_F32, ROWS, NULL), 0);
-    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_BF16, 4000, NULL), 0);
-    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_BF16, ROWS, matrix), 2);
+    ck_assert_int_eq(dt__model_factored(model, DT_PRECISION_F32, ROWS, NULL), 0);
+    ck_assert_int_eq(dt__model_factored(model, DT_PRECISION_BF16, 4000, NULL), 0);
+    ck_assert_int_eq(dt__model_factored(model, DT_PRECISION_BF16, ROWS, matrix), 2);
     for (int m = 0; m < 2; m++)
-        ck_assert_uint_gt(dt_tiles(&matrix[m]), 1);
-    EXPECT_OK(dt_alloc(matrix[1].place + matrix[1].bytes, 1, "factors", &factors));
+        ck_assert_uint_gt(dt__tiles(&matrix[m]), 1);
+    EXPECT_OK(dt__alloc(matrix[1].place + matrix[1].bytes, 1, "factors", &factors));
     float *whole = randoms(model->params, 3);
     check_tiles(matrix, 2, factors, whole, ROWS);
     void *copies = copies_of(matrix, 2, params);
-    dt_network_set_copies(network, copies);
+    dt__network_set_copies(network, copies);
     float *again = randoms(model->params, 3);
     check_tiles(matrix, 2, factors, again, ROWS);
     ck_assert(memcmp(whole, again, model->params * sizeof *whole) == 0);
@@ -350,9 +356,9 @@ END_TEST
 START_TEST(unknown_kernels_are_refused)
 {
     bool native;
-    EXPECT_FAIL(dt_bf16_settle("oneDNN-bf16-vnni", &native), DT_EUSAGE,
+    EXPECT_FAIL(dt__bf16_settle("oneDNN-bf16-vnni", &native), DT_EUSAGE,
                 "run.kernel=oneDNN-bf16-vnni: expected");
-    ck_assert_ptr_null(strstr(dt_blas_kernel(), "bf16"));
+    ck_assert_ptr_null(strstr(dt__blas_kernel(), "bf16"));
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* BLAS: products against a plain loop, the same bits at every alignment, the kernel table. */
-#include "dtrain/model.h"
 #include "model/blas.h"
+#include "model/model.h"
 #include "suite.h"
 
 #include <math.h>
@@ -14,16 +14,16 @@ static float *a, *b, *c, *expected;
 static float *randoms(uint64_t stream)
 {
     float *values;
-    EXPECT_OK(dt_alloc(MOST + SHIFT, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, stream, 0);
+    EXPECT_OK(dt__alloc(MOST + SHIFT, sizeof *values, "values", &values));
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, stream, 0);
     for (size_t i = 0; i < MOST + SHIFT; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
+        values[i] = (float)dt__rng_normal(&rng, i);
     return values;
 }
 
 static void set_up(void)
 {
-    dt_blas_set_threads(1);
+    dt__blas_set_threads(1);
     a = randoms(1), b = randoms(2), c = randoms(3), expected = randoms(4);
 }
 
@@ -69,11 +69,11 @@ static void check_products(int variant)
 static void check_kernels(void check(int variant), int variants)
 {
     set_up();
-    ck_assert(!dt_blas_choose("Haswell"));
+    ck_assert(!dt__blas_choose("Haswell"));
     for (int i = 0; i < variants; i++)
         check(i);
-    if (dt_blas_choose("oneDNN")) {
-        ck_assert_str_eq(dt_blas_kernel(), "oneDNN");
+    if (dt__blas_choose("oneDNN")) {
+        ck_assert_str_eq(dt__blas_kernel(), "oneDNN");
         for (int i = 0; i < variants; i++)
             check(i);
     }
@@ -140,9 +140,9 @@ END_TEST
 START_TEST(kernel_is_named)
 {
     static const char *const known[] = {"Haswell", "Zen", "SkylakeX", "oneDNN"};
-    const char *name = dt_blas_kernel_for_cpu();
-    ck_assert_uint_gt(strlen(dt_blas_kernel()), 0);
-    ck_assert_ptr_nonnull(strstr(dt_blas_version(), "OpenBLAS"));
+    const char *name = dt__blas_kernel_for_cpu();
+    ck_assert_uint_gt(strlen(dt__blas_kernel()), 0);
+    ck_assert_ptr_nonnull(strstr(dt__blas_version(), "OpenBLAS"));
     bool found = !name;
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         found |= !strcmp(name, known[i]);
@@ -206,12 +206,12 @@ void *__wrap_dlsym(void *library, const char *name)
 START_TEST(an_unknown_cpu_gets_what_it_can_do)
 {
     unsetenv("OPENBLAS_CORETYPE");
-    EXPECT_OK(dt_blas_settle("env"));
+    EXPECT_OK(dt__blas_settle("env"));
     const char *suited = dt__blas_kernel_by_features();
-    ck_assert_str_eq(dt_blas_kernel(), suited ? suited : "Prescott");
-    EXPECT_OK(dt_blas_settle("Nehalem"));
-    ck_assert_str_eq(dt_blas_kernel(), "Nehalem");
-    EXPECT_FAIL(dt_blas_settle("Nehalen"), DT_EUSAGE, "run.kernel=Nehalen: expected a kernel");
+    ck_assert_str_eq(dt__blas_kernel(), suited ? suited : "Prescott");
+    EXPECT_OK(dt__blas_settle("Nehalem"));
+    ck_assert_str_eq(dt__blas_kernel(), "Nehalem");
+    EXPECT_FAIL(dt__blas_settle("Nehalen"), DT_EUSAGE, "run.kernel=Nehalen: expected a kernel");
 }
 END_TEST
 
@@ -219,8 +219,8 @@ END_TEST
 START_TEST(the_environment_may_ask_for_any_kernel)
 {
     setenv("OPENBLAS_CORETYPE", "Prescott", 1);
-    EXPECT_OK(dt_blas_settle("env"));
-    ck_assert_str_eq(dt_blas_kernel(), "Prescott");
+    EXPECT_OK(dt__blas_settle("env"));
+    ck_assert_str_eq(dt__blas_kernel(), "Prescott");
 }
 END_TEST
 

@@ -9,7 +9,7 @@
 
 static struct dt_rng rng_of_test(uint64_t which)
 {
-    return dt_rng_make(20240229, DT_STREAM_TEST, which, 0);
+    return dt__rng_make(20240229, DT_STREAM_TEST, which, 0);
 }
 
 /* ---- round trip ----------------------------------------------------------------------------- */
@@ -20,10 +20,10 @@ static void assert_round_trip(struct dt_checkpoint *checkpoint)
     char *file;
     struct dt_checkpoint again;
     assert_ok(save_checkpoint(test_dir, checkpoint, 0, NULL, &file));
-    assert_ok(dt_checkpoint_load(in_dir(file), &again));
+    assert_ok(dt__checkpoint_load(in_dir(file), &again));
     assert_same_checkpoint(checkpoint, &again);
-    dt_checkpoint_free(&again);
-    dt_checkpoint_free(checkpoint);
+    dt__checkpoint_free(&again);
+    dt__checkpoint_free(checkpoint);
     dt_free(file);
 }
 
@@ -33,7 +33,7 @@ static void pack(const struct dt_checkpoint *checkpoint, unsigned char **out_byt
 {
     char *file;
     assert_ok(save_checkpoint(test_dir, checkpoint, 0, NULL, &file));
-    assert_ok(dt_file_read(in_dir(file), 1 << 24, out_bytes, out_length));
+    assert_ok(dt__file_read(in_dir(file), 1 << 24, out_bytes, out_length));
     dt_free(file);
 }
 
@@ -41,7 +41,7 @@ START_TEST(every_member_survives)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
     assert_round_trip(&checkpoint);
-    ck_assert(dt_path_exists(in_dir("step-000001200.h5")));
+    ck_assert(dt__path_exists(in_dir("step-000001200.h5")));
 }
 END_TEST
 
@@ -60,16 +60,16 @@ END_TEST
 START_TEST(a_linear_regression_without_state_survives)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
-    dt_schema_free(&checkpoint.schema);
+    dt__schema_free(&checkpoint.schema);
     checkpoint.schema =
         (struct dt_schema){.task = DT_TASK_REGRESS, .features = 5, .targets = 2, .scale = 1};
-    dt_model_desc_free(&checkpoint.desc);
+    dt__model_desc_free(&checkpoint.desc);
     checkpoint.desc = (struct dt_model_desc){
         .layers = sample_text("linear"), .shape = {1, 1, 5}, .nout = 2, .task = DT_TASK_REGRESS};
     checkpoint.params_count = sample_params(&checkpoint.desc);
     for (int i = 0; i < 2; i++) {
         dt_free((void *)checkpoint.state_name[i]);
-        dt_free_backed(checkpoint.state[i]);
+        dt__free_backed(checkpoint.state[i]);
         checkpoint.state_name[i] = NULL;
         checkpoint.state[i] = NULL;
     }
@@ -84,17 +84,17 @@ START_TEST(a_deep_network_with_names_survives)
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
     struct dt_text layers = {0};
     for (int i = 0; i < 60; i++)
-        assert_ok(dt_text_add(&layers, "%sdense %d tanh", i ? ", " : "", 2 + i % 3));
+        assert_ok(dt__text_add(&layers, "%sdense %d tanh", i ? ", " : "", 2 + i % 3));
     dt_free(checkpoint.desc.layers);
     checkpoint.desc.layers = layers.data;
     checkpoint.params_count = sample_params(&checkpoint.desc);
-    dt_free_backed(checkpoint.params);
+    dt__free_backed(checkpoint.params);
     checkpoint.params = sample_vector(checkpoint.params_count, 3);
     for (int i = 0; i < 2; i++) {
-        dt_free_backed(checkpoint.state[i]);
+        dt__free_backed(checkpoint.state[i]);
         checkpoint.state[i] = sample_vector(checkpoint.params_count, (float)i);
     }
-    assert_ok(dt_alloc(5, sizeof(char *), "names", &checkpoint.schema.feature_names));
+    assert_ok(dt__alloc(5, sizeof(char *), "names", &checkpoint.schema.feature_names));
     const char *names[] = {"a", "b c", "\"quoted\", with comma", "", "\xf0\x9f\x8c\x8a"};
     for (int i = 0; i < 5; i++)
         checkpoint.schema.feature_names[i] = sample_text(names[i]);
@@ -110,14 +110,14 @@ START_TEST(state_tensors_survive)
     dt_free(checkpoint.desc.layers);
     checkpoint.desc.layers = sample_text("dense 4, batchnorm relu, dense 3, batchnorm tanh");
     checkpoint.params_count = sample_params(&checkpoint.desc);
-    assert_ok(dt_model_create(&checkpoint.desc, &model));
+    assert_ok(dt__model_create(&checkpoint.desc, &model));
     size_t trained = model->trained;
-    dt_model_destroy(model);
+    dt__model_destroy(model);
     ck_assert_uint_lt(trained, checkpoint.params_count);
-    dt_free_backed(checkpoint.params);
+    dt__free_backed(checkpoint.params);
     checkpoint.params = sample_vector(checkpoint.params_count, 3);
     for (int i = 0; i < 2; i++) {
-        dt_free_backed(checkpoint.state[i]);
+        dt__free_backed(checkpoint.state[i]);
         checkpoint.state[i] = sample_vector(checkpoint.params_count, (float)i);
         memset(checkpoint.state[i] + trained, 0,
                (checkpoint.params_count - trained) * sizeof(float));
@@ -130,7 +130,7 @@ static struct dt_checkpoint with_config(size_t length)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
     dt_free(checkpoint.config);
-    assert_ok(dt_alloc(length + 1, 1, "a config", &checkpoint.config));
+    assert_ok(dt__alloc(length + 1, 1, "a config", &checkpoint.config));
     for (size_t i = 0; i < length; i++)
         checkpoint.config[i] = (char)('a' + i % 23);
     return checkpoint;
@@ -147,7 +147,7 @@ START_TEST(a_long_config_survives)
     char *file;
     struct dt_checkpoint checkpoint = with_config((1 << 20) + 1);
     ck_assert_int_eq(save_checkpoint(test_dir, &checkpoint, 0, NULL, &file), DT_EFORMAT);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
@@ -164,7 +164,7 @@ START_TEST(the_same_state_gives_the_same_bytes)
     ck_assert_mem_eq(bytes[0], bytes[1], length[0]);
     for (int i = 0; i < 2; i++)
         dt_free(bytes[i]);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
@@ -178,10 +178,10 @@ START_TEST(the_first_line_says_what_it_is)
     struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
     pack(&checkpoint, &bytes, &length);
     snprintf(expected, sizeof expected, "dtrain checkpoint 1 crc32c=%08x bytes=%zu\n",
-             dt_crc32c(0, bytes + 512, length - 512), length - 512);
+             dt__crc32c(0, bytes + 512, length - 512), length - 512);
     ck_assert_str_eq((char *)bytes, expected);
     dt_free(bytes);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
@@ -208,7 +208,7 @@ START_TEST(hdf5_reads_the_file)
     H5Aclose(attribute);
     H5Dclose(dataset);
     H5Fclose(id);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
     dt_free(file);
 }
 END_TEST
@@ -226,7 +226,7 @@ static void write_bytes(const char *path, const void *bytes, size_t length)
 static void assert_refused(const char *path, dt_status expected, const char *word)
 {
     struct dt_checkpoint out;
-    dt_status status = dt_checkpoint_load(path, &out);
+    dt_status status = dt__checkpoint_load(path, &out);
     ck_assert_msg(status == expected, "status %d: %s", status, dt_error_text());
     ck_assert_msg(strstr(dt_error_text(), word), "no '%s' in: %s", word, dt_error_text());
 }
@@ -235,7 +235,7 @@ static void pack_sample(unsigned char **out_bytes, size_t *out_length)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(1200, 60, 40);
     pack(&checkpoint, out_bytes, out_length);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
 }
 
 /* tests/data/checkpoint-0.1.h5: penguins.ini after 7 steps of version 0.1. */
@@ -288,15 +288,15 @@ static void assert_flips_refused(const unsigned char *bytes, size_t length, size
     write_bytes(in_dir("flip.h5"), bytes, length);
     int fd = open(in_dir("flip.h5"), O_WRONLY);
     for (size_t i = 0; i < count; i++) {
-        size_t bit = random ? dt_rng_u64(&rng, i) % (length * 8) : i;
+        size_t bit = random ? dt__rng_u64(&rng, i) % (length * 8) : i;
         flip_in_file(fd, bytes, bit);
         assert_refused(in_dir("flip.h5"), DT_EFORMAT, "flip.h5: ");
         ck_assert_int_eq(pwrite(fd, bytes + bit / 8, 1, (off_t)(bit / 8)), 1);
     }
     close(fd);
     struct dt_checkpoint whole;
-    assert_ok(dt_checkpoint_load(in_dir("flip.h5"), &whole)); /* every flip was undone */
-    dt_checkpoint_free(&whole);
+    assert_ok(dt__checkpoint_load(in_dir("flip.h5"), &whole)); /* every flip was undone */
+    dt__checkpoint_free(&whole);
 }
 
 START_TEST(a_flipped_bit_is_refused)
@@ -342,7 +342,7 @@ static void seal(unsigned char *bytes, size_t length)
 {
     memset(bytes, 0, DT__USER_BLOCK);
     snprintf((char *)bytes, DT__USER_BLOCK, "dtrain checkpoint 1 crc32c=%08x bytes=%zu\n",
-             dt_crc32c(0, bytes + DT__USER_BLOCK, length - DT__USER_BLOCK),
+             dt__crc32c(0, bytes + DT__USER_BLOCK, length - DT__USER_BLOCK),
              length - DT__USER_BLOCK);
 }
 
@@ -350,7 +350,7 @@ static void seal_file(const char *path)
 {
     unsigned char *bytes;
     size_t length;
-    assert_ok(dt_file_read(path, 1 << 24, &bytes, &length));
+    assert_ok(dt__file_read(path, 1 << 24, &bytes, &length));
     seal(bytes, length);
     write_bytes(path, bytes, length);
     dt_free(bytes);
@@ -364,15 +364,15 @@ START_TEST(flips_under_a_right_checksum_do_no_harm)
     struct dt_rng rng = rng_of_test(2);
     pack_sample(&bytes, &length);
     for (size_t i = 0; i < 300; i++) {
-        size_t bit = DT__USER_BLOCK * 8 + dt_rng_u64(&rng, i) % ((length - DT__USER_BLOCK) * 8);
+        size_t bit = DT__USER_BLOCK * 8 + dt__rng_u64(&rng, i) % ((length - DT__USER_BLOCK) * 8);
         struct dt_checkpoint out;
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         seal(bytes, length);
         write_bytes(in_dir("flipped.h5"), bytes, length);
-        if (dt_checkpoint_load(in_dir("flipped.h5"), &out))
+        if (dt__checkpoint_load(in_dir("flipped.h5"), &out))
             refused++;
         else
-            dt_checkpoint_free(&out);
+            dt__checkpoint_free(&out);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     ck_assert_uint_ge(refused, 10);
@@ -655,10 +655,10 @@ START_TEST(a_resealed_file_loads)
     put_weight(file, H5T_IEEE_F32LE, 60, 40, H5P_DEFAULT);
     H5Fclose(file);
     seal_file(in_dir("resealed.h5"));
-    assert_ok(dt_checkpoint_load(in_dir("resealed.h5"), &out));
+    assert_ok(dt__checkpoint_load(in_dir("resealed.h5"), &out));
     for (int i = 0; i < 60 * 40; i++)
         ck_assert(out.params[i] == 0);
-    dt_checkpoint_free(&out);
+    dt__checkpoint_free(&out);
     dt_free(bytes);
 }
 END_TEST

@@ -4,7 +4,7 @@
 #include "base/internal.h"
 
 typedef uint32_t crc_fn(uint32_t crc, const void *bytes, size_t length);
-static crc_fn *const IMPLEMENTATIONS[] = {dt_crc32c, dt__crc32c_portable};
+static crc_fn *const IMPLEMENTATIONS[] = {dt__crc32c, dt__crc32c_portable};
 
 /* RFC 3720, appendix B.4, and the check value of the catalogue of CRCs. */
 START_TEST(published_values)
@@ -31,15 +31,15 @@ END_TEST
 START_TEST(pieces_and_places_do_not_matter)
 {
     unsigned char bytes[200];
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)dt_rng_u64(&rng, i);
+        bytes[i] = (unsigned char)dt__rng_u64(&rng, i);
     for (size_t begin = 0; begin < 9; begin++) {
         for (size_t end = begin; end <= sizeof bytes; end += 5) {
             const size_t middle = begin + (end - begin) / 3;
             uint32_t whole = dt__crc32c_portable(0, bytes + begin, end - begin);
-            uint32_t part = dt_crc32c(0, bytes + begin, middle - begin);
-            ck_assert_uint_eq(dt_crc32c(part, bytes + middle, end - middle), whole);
+            uint32_t part = dt__crc32c(0, bytes + begin, middle - begin);
+            ck_assert_uint_eq(dt__crc32c(part, bytes + middle, end - middle), whole);
         }
     }
 }
@@ -50,13 +50,13 @@ START_TEST(lanes_do_not_matter)
 {
     enum { LENGTH = 3 * 12288 + 7 };
     static unsigned char bytes[LENGTH];
-    struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, 0, 0);
     for (size_t i = 0; i < LENGTH; i++)
-        bytes[i] = (unsigned char)dt_rng_u64(&rng, i);
+        bytes[i] = (unsigned char)dt__rng_u64(&rng, i);
     const size_t lengths[] = {12287, 12288, 12289, 24576, 30000, LENGTH - 3};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (size_t begin = 0; begin < 3; begin++)
-            ck_assert_uint_eq(dt_crc32c(77, bytes + begin, lengths[i]),
+            ck_assert_uint_eq(dt__crc32c(77, bytes + begin, lengths[i]),
                               dt__crc32c_portable(77, bytes + begin, lengths[i]));
 }
 END_TEST
@@ -64,10 +64,10 @@ END_TEST
 START_TEST(every_flipped_bit_shows)
 {
     unsigned char bytes[64] = {1, 2, 3};
-    uint32_t sum = dt_crc32c(0, bytes, sizeof bytes);
+    uint32_t sum = dt__crc32c(0, bytes, sizeof bytes);
     for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        ck_assert_uint_ne(dt_crc32c(0, bytes, sizeof bytes), sum);
+        ck_assert_uint_ne(dt__crc32c(0, bytes, sizeof bytes), sum);
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
 }

@@ -10,7 +10,7 @@ static struct dt_config config;
 
 static void set_up(void)
 {
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
 }
 
 static void set(const char *assignment)
@@ -42,7 +42,7 @@ START_TEST(defaults_are_as_promised)
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
     ck_assert(config.export.latest && config.export.best && !config.eval.dedicated);
     ck_assert_double_eq(config.run.checkpoint_secs, 600);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -50,13 +50,13 @@ END_TEST
 START_TEST(what_was_given_is_known)
 {
     set_up();
-    ck_assert(!dt_config_is_given(&config, "model.task"));
+    ck_assert(!dt__config_is_given(&config, "model.task"));
     EXPECT_OK(dt_config_read_text(&config, "f.ini", "[model]\ntask = classify\n"));
     set("train.lr=0.5");
-    ck_assert(dt_config_is_given(&config, "model.task"));
-    ck_assert(dt_config_is_given(&config, "train.lr"));
-    ck_assert(!dt_config_is_given(&config, "train.batch"));
-    dt_config_free(&config);
+    ck_assert(dt__config_is_given(&config, "model.task"));
+    ck_assert(dt__config_is_given(&config, "train.lr"));
+    ck_assert(!dt__config_is_given(&config, "train.batch"));
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -91,11 +91,11 @@ START_TEST(words_are_the_enumerators)
         const struct dt__option *option = NULL;
         char *name = strndup(rows[i].assignment, strcspn(rows[i].assignment, "="));
         EXPECT_OK(dt__option_find(name, &option));
-        dt_config_word(option->words, rows[i].value, word);
+        dt__config_word(option->words, rows[i].value, word);
         ck_assert_str_eq(word, strchr(rows[i].assignment, '=') + 1);
         free(name);
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -114,7 +114,7 @@ START_TEST(numbers_are_read_whole)
     ck_assert_double_eq(config.train.lr, 0.0005);
     set("data.scale=-0");
     ck_assert(!signbit(config.data.scale));
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -138,7 +138,7 @@ START_TEST(wrong_numbers_are_refused)
     }
     ck_assert_int_eq(config.train.batch, 128);
     ck_assert_double_eq(config.train.lr, 0.01);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -162,7 +162,7 @@ START_TEST(yes_and_no_have_other_names)
     }
     EXPECT_USAGE(dt_config_set(&config, "eval.dedicated=maybe"), "=maybe: expected yes or no");
     EXPECT_USAGE(dt_config_set(&config, "eval.dedicated="), "expected yes or no");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -174,7 +174,7 @@ START_TEST(wrong_words_are_refused)
     EXPECT_USAGE(dt_config_set(&config, "train.mode="), "expected one of");
     EXPECT_USAGE(dt_config_set(&config, "train.mode=sync|async"), "expected one of");
     EXPECT_USAGE(dt_config_set(&config, "train.mode=Sync"), "expected one of");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -207,7 +207,7 @@ START_TEST(unknown_keys_name_the_nearest)
         EXPECT_USAGE(dt_config_set(&config, rows[i][0]), rows[i][1]);
     EXPECT_USAGE(dt_config_set(&config, "train.lr"), "train.lr: expected section.key=value");
     EXPECT_USAGE(dt_config_set(&config, "=1"), "expected section.key=value");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -221,20 +221,20 @@ START_TEST(a_command_takes_its_own_keys)
         "data.normalize=standard", "run.dir=here", "train.lr=1",     "data.train=x"};
     set_up();
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        EXPECT_FAIL(dt_config_set_for(&config, "eval", refused[i]), DT_EUSAGE,
+        EXPECT_FAIL(dt__config_set_for(&config, "eval", refused[i]), DT_EUSAGE,
                     ": not a key of dtrain eval, which takes run.threads, run.kernel, data.eval, ");
     ck_assert_int_ne(config.run.seed, 2);
-    EXPECT_OK(dt_config_set_for(&config, "eval", "data.eval=x"));
-    EXPECT_OK(dt_config_set_for(&config, "eval", "eval.batches=3"));
-    EXPECT_OK(dt_config_set_for(&config, "shard", "run.seed=3"));
-    EXPECT_FAIL(dt_config_set_for(&config, "predict", "eval.batches=3"), DT_EUSAGE,
+    EXPECT_OK(dt__config_set_for(&config, "eval", "data.eval=x"));
+    EXPECT_OK(dt__config_set_for(&config, "eval", "eval.batches=3"));
+    EXPECT_OK(dt__config_set_for(&config, "shard", "run.seed=3"));
+    EXPECT_FAIL(dt__config_set_for(&config, "predict", "eval.batches=3"), DT_EUSAGE,
                 "eval.batches: not");
-    EXPECT_FAIL(dt_config_set_for(&config, "eva", "data.eval=x"), DT_EUSAGE, "which takes none");
-    EXPECT_FAIL(dt_config_set_for(&config, "eval", "data.evil=x"), DT_EUSAGE,
+    EXPECT_FAIL(dt__config_set_for(&config, "eva", "data.eval=x"), DT_EUSAGE, "which takes none");
+    EXPECT_FAIL(dt__config_set_for(&config, "eval", "data.evil=x"), DT_EUSAGE,
                 "did you mean data.eval?");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        EXPECT_OK(dt_config_set_for(&config, "train", refused[i]));
-    dt_config_free(&config);
+        EXPECT_OK(dt__config_set_for(&config, "train", refused[i]));
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -253,7 +253,7 @@ START_TEST(a_file_is_read_over_what_is_set)
     /* A comma that is a value, not a list that goes on. */
     EXPECT_OK(dt_config_read_text(&config, "r.ini", "[data]\n  decimal = ,\n  label = y\n"));
     ck_assert_str_eq(config.data.label, "y");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ START_TEST(messages_of_a_file_name_the_line)
                         "f.ini:2: run.dir=\"a\\x0\": expected a closing quote at the end");
     EXPECT_TEXT_REFUSED("[run]\ndir = \"a\\x00b\"\n",
                         "f.ini:2: run.dir=\"a\\x00b\": expected a closing quote at the end");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -305,11 +305,11 @@ START_TEST(files_that_are_no_config_are_refused)
     set_up();
     EXPECT_USAGE(dt_config_read_file(&config, "none.ini"), "none.ini: cannot open");
     EXPECT_USAGE(dt_config_read_file(&config, "."), "directory");
-    EXPECT_OK(dt_file_write("zero", "[run]\0dir=x\n", 12, NULL, NULL));
+    EXPECT_OK(dt__file_write("zero", "[run]\0dir=x\n", 12, NULL, NULL));
     EXPECT_USAGE(dt_config_read_file(&config, "zero"), "zero: not a text file");
-    EXPECT_OK(dt_file_write("empty", "", 0, NULL, NULL));
+    EXPECT_OK(dt__file_write("empty", "", 0, NULL, NULL));
     EXPECT_OK(dt_config_read_file(&config, "empty"));
-    dt_config_free(&config);
+    dt__config_free(&config);
     scratch_leave(path);
 }
 END_TEST
@@ -333,7 +333,7 @@ START_TEST(a_list_goes_on_in_the_next_line)
     EXPECT_USAGE(dt_config_read_text(&config, "f.ini", text),
                  "f.ini:250003: data.foo: unknown key");
     ck_assert_uint_eq(strlen(config.data.train), 3 * LINES + 2);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -354,7 +354,7 @@ START_TEST(a_comment_does_not_go_on)
     ck_assert_str_eq(config.data.label, "2");
     EXPECT_TEXT_REFUSED("[data]\ntrain = a, ; b,\n c\n",
                         "f.ini:3: expected [section] or key = value");
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -363,15 +363,15 @@ START_TEST(long_lines_stay_whole)
     set_up();
     for (size_t length = 150; length < 100000; length = length * 5 / 4) {
         char *value, *text;
-        EXPECT_OK(dt_alloc(length + 1, 1, "value", &value));
+        EXPECT_OK(dt__alloc(length + 1, 1, "value", &value));
         memset(value, 'x', length);
-        EXPECT_OK(dt_format(&text, "[data]\ntrain = %s\n[run]\nseed = 3\n", value));
+        EXPECT_OK(dt__format(&text, "[data]\ntrain = %s\n[run]\nseed = 3\n", value));
         EXPECT_OK(dt_config_read_text(&config, "f", text));
         ck_assert_str_eq(config.data.train, value);
         dt_free(value);
         dt_free(text);
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -383,7 +383,7 @@ static void round_trip(void)
 {
     struct dt_config back;
     char *text, *again;
-    EXPECT_OK(dt_config_init(&back));
+    EXPECT_OK(dt__config_init(&back));
     EXPECT_OK(dt_config_print(&config, &text));
     EXPECT_OK(dt_config_read_text(&back, "printed", text));
     EXPECT_OK(dt_config_print(&back, &again));
@@ -396,7 +396,7 @@ static void round_trip(void)
     }
     dt_free(text);
     dt_free(again);
-    dt_config_free(&back);
+    dt__config_free(&back);
 }
 
 /* Whatever the command line may say survives the file. */
@@ -411,13 +411,13 @@ START_TEST(any_text_survives)
     };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         char *assignment;
-        EXPECT_OK(dt_format(&assignment, "data.train=%s", values[i]));
+        EXPECT_OK(dt__format(&assignment, "data.train=%s", values[i]));
         set(assignment);
         ck_assert_str_eq(config.data.train, values[i]);
         round_trip();
         dt_free(assignment);
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -425,31 +425,31 @@ START_TEST(random_text_survives)
 {
     set_up();
     const char alphabet[] = " ;#=:\"\\xn[]a\n\t\r,\xc3\x7f";
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0, draw = 0; i < 1500; i++) {
         char text[24] = "run.dir=";
-        size_t length = 8 + dt_rng_u64(&rng, draw++) % 12;
+        size_t length = 8 + dt__rng_u64(&rng, draw++) % 12;
         for (size_t k = 8; k < length; k++)
-            text[k] = alphabet[dt_rng_u64(&rng, draw++) % (sizeof alphabet - 1)];
+            text[k] = alphabet[dt__rng_u64(&rng, draw++) % (sizeof alphabet - 1)];
         set(text);
         round_trip();
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
 /* Shortest numbers still have all digits that they need. */
 START_TEST(any_number_survives)
 {
-    struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, 0, 0);
     set_up();
     for (uint64_t i = 0; i < 300; i++) {
-        config.train.lr = dt_rng_uniform(&rng, 3 * i);
-        config.train.weight_decay = 1e9 * dt_rng_uniform(&rng, 3 * i + 1);
-        config.run.seed = (int64_t)(dt_rng_u64(&rng, 3 * i + 2) % 9000000000000001u);
+        config.train.lr = dt__rng_uniform(&rng, 3 * i);
+        config.train.weight_decay = 1e9 * dt__rng_uniform(&rng, 3 * i + 1);
+        config.run.seed = (int64_t)(dt__rng_u64(&rng, 3 * i + 2) % 9000000000000001u);
         round_trip();
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -459,14 +459,14 @@ static const char *another_value(const struct dt__option *option, char buffer[DT
     switch (option->type) {
     case DT__INT:
     case DT__REAL:
-        return dt_real_text(option->max, buffer);
+        return dt__real_text(option->max, buffer);
     case DT__BOOL:
         return *option->initial == 'y' ? "no" : "yes";
     case DT__TEXT:
         return "other text";
     case DT__WORD:
-        dt_config_word(option->words, 0, buffer);
-        return strcmp(buffer, option->initial) ? buffer : dt_config_word(option->words, 1, buffer);
+        dt__config_word(option->words, 0, buffer);
+        return strcmp(buffer, option->initial) ? buffer : dt__config_word(option->words, 1, buffer);
     }
     return "";
 }
@@ -481,7 +481,7 @@ START_TEST(every_option_survives)
                          dt__options[i].initial);
     }
     round_trip();
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -492,24 +492,24 @@ START_TEST(values_go_to_another_process)
     size_t length;
     char *bytes, before[DT_REAL_TEXT], after[DT_REAL_TEXT];
     set_up();
-    EXPECT_OK(dt_config_init(&other));
+    EXPECT_OK(dt__config_init(&other));
     for (int i = 0; i < DT__OPTION_COUNT; i += 2) {
         char buffer[DT_REAL_TEXT];
         EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
     }
-    EXPECT_OK(dt_config_pack(&config, &bytes, &length));
-    EXPECT_FAIL(dt_config_unpack(&other, bytes, length - 1), DT_EMISMATCH, "different programs");
-    EXPECT_FAIL(dt_config_unpack(&other, bytes, 1), DT_EMISMATCH, "different programs");
-    ck_assert(!dt_config_is_given(&other, dt__options[0].name));
-    EXPECT_OK(dt_config_unpack(&other, bytes, length));
+    EXPECT_OK(dt__config_pack(&config, &bytes, &length));
+    EXPECT_FAIL(dt__config_unpack(&other, bytes, length - 1), DT_EMISMATCH, "different programs");
+    EXPECT_FAIL(dt__config_unpack(&other, bytes, 1), DT_EMISMATCH, "different programs");
+    ck_assert(!dt__config_is_given(&other, dt__options[0].name));
+    EXPECT_OK(dt__config_unpack(&other, bytes, length));
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         ck_assert_str_eq(dt__option_text(&config, &dt__options[i], before),
                          dt__option_text(&other, &dt__options[i], after));
-        ck_assert(dt_config_is_given(&other, dt__options[i].name) == (i % 2 == 0));
+        ck_assert(dt__config_is_given(&other, dt__options[i].name) == (i % 2 == 0));
     }
     dt_free(bytes);
-    dt_config_free(&other);
-    dt_config_free(&config);
+    dt__config_free(&other);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -524,7 +524,7 @@ START_TEST(test_hooks_are_printed_only_when_set)
     EXPECT_OK(dt_config_print(&config, &text));
     ck_assert_ptr_nonnull(strstr(text, "[test]\nslow_rank = 1\n"));
     dt_free(text);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -535,14 +535,14 @@ START_TEST(retired_keys_keep_their_default)
     char *text;
     set("data.train=x");
     EXPECT_OK(dt_config_read_text(&config, "f", "[train]\ndelay_compensation = 0\n"));
-    EXPECT_OK(dt_config_set_for(&config, "train", "train.delay_compensation=0"));
-    EXPECT_OK(dt_config_check(&config, 3));
+    EXPECT_OK(dt__config_set_for(&config, "train", "train.delay_compensation=0"));
+    EXPECT_OK(dt__config_check(&config, 3));
     EXPECT_OK(dt_config_print(&config, &text));
     ck_assert_ptr_null(strstr(text, "delay_compensation"));
     dt_free(text);
     set("train.delay_compensation=0.1");
-    EXPECT_USAGE(dt_config_check(&config, 3), "train.delay_compensation: this key is retired");
-    dt_config_free(&config);
+    EXPECT_USAGE(dt__config_check(&config, 3), "train.delay_compensation: this key is retired");
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -552,15 +552,15 @@ START_TEST(the_checksum_leaves_out_where_the_run_is)
 {
     uint32_t before, after;
     set_up();
-    EXPECT_OK(dt_config_crc(&config, &before));
+    EXPECT_OK(dt__config_crc(&config, &before));
     set("run.dir=elsewhere");
     set("run.resume=never");
-    EXPECT_OK(dt_config_crc(&config, &after));
+    EXPECT_OK(dt__config_crc(&config, &after));
     ck_assert_uint_eq(before, after);
     set("train.lr=0.011");
-    EXPECT_OK(dt_config_crc(&config, &after));
+    EXPECT_OK(dt__config_crc(&config, &after));
     ck_assert_uint_ne(before, after);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -568,16 +568,16 @@ START_TEST(a_resume_may_change_only_what_is_free)
 {
     struct dt_config now;
     set_up();
-    EXPECT_OK(dt_config_init(&now));
-    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt__config_init(&now));
+    EXPECT_OK(dt__config_match(&config, &now));
     set("model.layers=linear");
     EXPECT_OK(dt_config_set(&now, "model.layers=linear"));
     EXPECT_OK(dt_config_set(&now, "train.epochs=99"));
     EXPECT_OK(dt_config_set(&now, "run.dir=other"));
     EXPECT_OK(dt_config_set(&now, "train.exchange=reduce"));
-    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt__config_match(&config, &now));
     EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
-    EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH,
+    EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH,
                 "model.layers=dense 3: the run to resume has linear");
     /* What was made of short forms is told by them, and by the widths where none is given. */
     static const char *const forms[][2] = {
@@ -587,20 +587,20 @@ START_TEST(a_resume_may_change_only_what_is_free)
         {"train.epochs=3", "model.hidden=512,256, which makes dense 3"}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct dt_config made;
-        EXPECT_OK(dt_config_init(&made));
+        EXPECT_OK(dt__config_init(&made));
         EXPECT_OK(dt_config_set(&made, forms[i][0]));
         dt_free(made.model.layers);
-        EXPECT_OK(dt_strdup("dense 3", &made.model.layers)); /* as settling does it */
-        EXPECT_FAIL(dt_config_match(&config, &made), DT_EMISMATCH, forms[i][1]);
-        dt_config_free(&made);
+        EXPECT_OK(dt__strdup("dense 3", &made.model.layers)); /* as settling does it */
+        EXPECT_FAIL(dt__config_match(&config, &made), DT_EMISMATCH, forms[i][1]);
+        dt__config_free(&made);
     }
     EXPECT_OK(dt_config_set(&now, "model.layers=linear"));
     set("run.replicas=4");
-    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt__config_match(&config, &now));
     EXPECT_OK(dt_config_set(&now, "run.replicas=3"));
-    EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH, "run.replicas=3");
-    dt_config_free(&config);
-    dt_config_free(&now);
+    EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH, "run.replicas=3");
+    dt__config_free(&config);
+    dt__config_free(&now);
 }
 END_TEST
 
@@ -627,17 +627,17 @@ START_TEST(a_resume_keeps_what_state_depends_on)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_config now;
         set_up();
-        EXPECT_OK(dt_config_init(&now));
+        EXPECT_OK(dt__config_init(&now));
         set(rows[i].rule);
         EXPECT_OK(dt_config_set(&now, rows[i].rule));
-        EXPECT_OK(dt_config_match(&config, &now));
+        EXPECT_OK(dt__config_match(&config, &now));
         EXPECT_OK(dt_config_set(&now, rows[i].change));
         if (rows[i].kept)
-            EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH, rows[i].change);
+            EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH, rows[i].change);
         else
-            EXPECT_OK(dt_config_match(&config, &now));
-        dt_config_free(&config);
-        dt_config_free(&now);
+            EXPECT_OK(dt__config_match(&config, &now));
+        dt__config_free(&config);
+        dt__config_free(&now);
     }
 }
 END_TEST
@@ -659,16 +659,16 @@ START_TEST(a_resume_tells_of_evaluations_under_plateau)
         struct dt_config now;
         int told = 0;
         set_up();
-        EXPECT_OK(dt_config_init(&now));
+        EXPECT_OK(dt__config_init(&now));
         EXPECT_OK(dt_config_set(&now, changes[i]));
-        EXPECT_OK(dt_config_changes(&config, &now, count_change, &told));
+        EXPECT_OK(dt__config_changes(&config, &now, count_change, &told));
         ck_assert_int_eq(told, 0);
         set("train.schedule=plateau");
         EXPECT_OK(dt_config_set(&now, "train.schedule=plateau"));
-        EXPECT_OK(dt_config_changes(&config, &now, count_change, &told));
+        EXPECT_OK(dt__config_changes(&config, &now, count_change, &told));
         ck_assert_int_eq(told, 1);
-        dt_config_free(&config);
-        dt_config_free(&now);
+        dt__config_free(&config);
+        dt__config_free(&now);
     }
 }
 END_TEST
@@ -707,11 +707,11 @@ START_TEST(rules_between_keys)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_up();
         set("data.train=x");
-        EXPECT_OK(dt_config_check(&config, 1));
+        EXPECT_OK(dt__config_check(&config, 1));
         for (int k = 0; k < 4 && rows[i].assignments[k]; k++)
             set(rows[i].assignments[k]);
-        EXPECT_USAGE(dt_config_check(&config, rows[i].size), rows[i].text);
-        dt_config_free(&config);
+        EXPECT_USAGE(dt__config_check(&config, rows[i].size), rows[i].text);
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -740,8 +740,8 @@ START_TEST(rules_that_are_kept)
         set("data.train=x");
         for (int k = 0; k < 4 && rows[i].assignments[k]; k++)
             set(rows[i].assignments[k]);
-        EXPECT_OK(dt_config_check(&config, rows[i].size));
-        dt_config_free(&config);
+        EXPECT_OK(dt__config_check(&config, rows[i].size));
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -760,7 +760,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 static dt_status use_all(void)
 {
     char *text = NULL;
-    dt_status status = dt_config_init(&config);
+    dt_status status = dt__config_init(&config);
     if (!status) status = dt_config_read_text(&config, "f", "[data]\ntrain = \"a\\x3bb\"\n");
     if (!status) status = dt_config_set(&config, "train.lr=0.5");
     if (!status) status = dt_config_print(&config, &text);
@@ -769,11 +769,11 @@ static dt_status use_all(void)
     /* What a preset and the data set. */
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
-    if (!status) status = dt_config_settle(&config, true);
-    if (!status) status = dt_config_settle_by_data(&config, 1000, 5000, true, true);
-    if (!status) status = dt_config_preset_text(&config, &text);
+    if (!status) status = dt__config_settle(&config, true);
+    if (!status) status = dt__config_settle_by_data(&config, 1000, 5000, true, true);
+    if (!status) status = dt__config_preset_text(&config, &text);
     dt_free(text);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return status;
 }
 
@@ -812,25 +812,25 @@ START_TEST(the_start_of_outputs_is_decided)
         set_up();
         if (rows[i].first) EXPECT_OK(dt_config_set(&config, rows[i].first));
         if (rows[i].second) EXPECT_OK(dt_config_set(&config, rows[i].second));
-        EXPECT_OK(dt_config_settle(&config, rows[i].table));
+        EXPECT_OK(dt__config_settle(&config, rows[i].table));
         ck_assert_int_eq(config.model.output_bias, rows[i].want);
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
     for (int older = 0; older < 2; older++) {
         char *text, *line;
         set_up();
         EXPECT_OK(dt_config_set(&config, "run.preset=table"));
         EXPECT_OK(dt_config_print(&config, &text));
-        dt_config_free(&config);
+        dt__config_free(&config);
         ck_assert_ptr_nonnull(line = strstr(text, "output_bias = auto\n"));
         if (older) memset(line, '\n', strlen("output_bias = auto"));
         set_up();
         EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
-        EXPECT_OK(dt_config_settle(&config, true));
+        EXPECT_OK(dt__config_settle(&config, true));
         ck_assert_int_eq(config.model.output_bias,
                          older ? DT_OUTPUT_BIAS_ZERO : DT_OUTPUT_BIAS_BASELINE);
         dt_free(text);
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -841,53 +841,53 @@ START_TEST(a_preset_gives_way)
 {
     char *text;
     set_up();
-    EXPECT_OK(dt_config_settle(&config, false));
+    EXPECT_OK(dt__config_settle(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 10);
-    EXPECT_OK(dt_config_preset_text(&config, &text));
+    EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "");
     dt_free(text);
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.patience=7"));
-    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt__config_settle(&config, true));
     ck_assert_int_eq(config.run.preset, DT_PRESET_TABLE);
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
     ck_assert_double_eq(config.train.lr, 0.006);
     ck_assert_double_eq(config.train.weight_decay, 0.1);
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 313); /* of 8 steps: 2,500 at least */
     ck_assert_int_eq(config.eval.steps, 84);
     ck_assert_int_eq(config.eval.patience, 7);
     ck_assert_str_eq(config.model.hidden, "64,32");
-    EXPECT_OK(dt_config_preset_text(&config, &text));
+    EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, model.output_bias=baseline, train.epochs=313, "
                            "train.optimizer=adamw, train.lr=0.006, train.weight_decay=0.1, train.schedule=cosine, "
                            "eval.steps=84");
     dt_free(text);
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
-    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt__config_settle(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
     ck_assert_double_eq(config.train.weight_decay, 0.01);
-    EXPECT_OK(dt_config_settle_by_data(&config, 10000000, 50000, true, false));
+    EXPECT_OK(dt__config_settle_by_data(&config, 10000000, 50000, true, false));
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.model.embedding, 0);
     ck_assert_int_eq(config.eval.patience, 0);
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up();
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_by_data(&config, 200000, 50000, true, true));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 200000, 50000, true, true));
     ck_assert_double_eq(config.train.epochs, 10);
     ck_assert_int_eq(config.model.embedding, 8);
     ck_assert_int_eq(config.train.batch, 512);
     ck_assert_int_eq(config.eval.steps, 0);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -897,28 +897,28 @@ START_TEST(a_preset_evaluates_now_and_then)
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_int_eq(config.eval.steps, 334);
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
-    EXPECT_OK(dt_config_settle(&config, true));
-    ck_assert(dt_config_widths_wait(&config));
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
-    ck_assert(!dt_config_is_given(&config, "eval.steps"));
+    EXPECT_OK(dt__config_settle(&config, true));
+    ck_assert(dt__config_widths_wait(&config));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert(!dt__config_is_given(&config, "eval.steps"));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     ck_assert_int_eq(config.eval.patience, 10);
     ck_assert_str_eq(config.model.hidden, "64,32");
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up(); /* a stop that depends on timing */
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_int_eq(config.eval.patience, 0);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -926,19 +926,19 @@ START_TEST(a_preset_leaves_a_rule_that_is_given)
 {
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
-    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt__config_settle(&config, true));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
-    dt_config_free(&config);
+    dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "run.preset=table"));
     EXPECT_OK(dt_config_set(&config, "data.normalize=none"));
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
-    EXPECT_OK(dt_config_settle(&config, false));
+    EXPECT_OK(dt__config_settle(&config, false));
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_NONE);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_CONSTANT);
     ck_assert_double_eq(config.train.lr, 0.01);
     ck_assert_double_eq(config.train.weight_decay, 0);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -946,38 +946,38 @@ END_TEST
 START_TEST(a_resume_keeps_its_preset)
 {
     struct dt_config before;
-    EXPECT_OK(dt_config_init(&before));
+    EXPECT_OK(dt__config_init(&before));
     set_up();
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_resume(&config, &before));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
-    EXPECT_OK(dt_config_match(&before, &config));
+    EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.lr, 0.01);
-    dt_config_free(&config);
+    dt__config_free(&config);
     EXPECT_OK(dt_config_set(&before, "run.preset=table"));
     EXPECT_OK(dt_config_set(&before, "data.normalize=standard"));
     EXPECT_OK(dt_config_set(&before, "train.epochs=55"));
     EXPECT_OK(dt_config_set(&before, "model.layers=dense 9 relu"));
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* it is none by itself, then */
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_resume(&config, &before));
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
-    EXPECT_OK(dt_config_match(&before, &config));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.epochs, 55);
     ck_assert_double_eq(config.train.lr, 0.5);
-    dt_config_free(&config);
+    dt__config_free(&config);
     EXPECT_OK(dt_config_set(&before, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&before, "run.checkpoint_steps=84"));
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
-    EXPECT_OK(dt_config_settle(&config, true));
-    EXPECT_OK(dt_config_settle_resume(&config, &before));
-    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
-    dt_config_free(&config);
-    dt_config_free(&before);
+    dt__config_free(&config);
+    dt__config_free(&before);
 }
 END_TEST
 
@@ -987,7 +987,7 @@ START_TEST(descriptions_have_every_key)
         char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        EXPECT_OK(dt_config_describe(out, (enum dt_describe)form, NULL));
+        EXPECT_OK(dt__config_describe(out, (enum dt_describe)form, NULL));
         fclose(out);
         for (int i = 0; i < DT__OPTION_COUNT; i++) {
             const struct dt__option *option = &dt__options[i];

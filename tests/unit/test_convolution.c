@@ -1,6 +1,6 @@
 /* A convolution's products against loops that are the definition. */
-#include "dtrain/model.h"
 #include "model/convolution.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,18 +15,18 @@ struct problem {
 
 static float *random_floats(size_t n, uint64_t key)
 {
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, key, 0);
+    struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, key, 0);
     float *floats;
-    ck_assert_int_eq(dt_alloc(n, sizeof *floats, "test", &floats), DT_OK);
+    ck_assert_int_eq(dt__alloc(n, sizeof *floats, "test", &floats), DT_OK);
     for (size_t i = 0; i < n; i++)
-        floats[i] = (float)dt_rng_normal(&rng, i);
+        floats[i] = (float)dt__rng_normal(&rng, i);
     return floats;
 }
 
 static float *zero_floats(size_t n)
 {
     float *floats;
-    ck_assert_int_eq(dt_alloc(n, sizeof *floats, "test", &floats), DT_OK);
+    ck_assert_int_eq(dt__alloc(n, sizeof *floats, "test", &floats), DT_OK);
     return floats;
 }
 
@@ -160,7 +160,7 @@ END_TEST
 START_TEST(test_products_in_bf16)
 {
     bool native;
-    ck_assert_int_eq(dt_bf16_settle("auto", &native), DT_OK);
+    ck_assert_int_eq(dt__bf16_settle("auto", &native), DT_OK);
     if (native) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), true);
 }
 END_TEST

@@ -128,11 +128,11 @@ START_TEST(text_labels_are_sorted)
     set("data.train=a.csv");
     expect_rows(x, labels, 4, 1);
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_int_eq(schema->classes, 3);
     ck_assert_str_eq(schema->label_names[0], "A, b");
     ck_assert_str_eq(schema->label_names[2], "zebra");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -144,9 +144,9 @@ START_TEST(number_labels_are_classes)
     put_text("a.csv", "1,2\n2,0\n3,1\n");
     set("data.train=a.csv");
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 3);
-    ck_assert_ptr_null(dt_source_schema(source)->label_names);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 3);
+    ck_assert_ptr_null(dt__source_schema(source)->label_names);
+    dt__source_destroy(source);
     put_text("a.csv", "1,+1\n2,-1\n3,1.0\n");
     expect_rows(x, signs, 3, 1);
 }
@@ -167,13 +167,13 @@ START_TEST(many_classes_are_declared)
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "65536 distinct labels: set model.task=classify"));
     set("model.task=classify");
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, TEXTS);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->classes, TEXTS);
+    dt__source_destroy(source);
     set("data.train=a.csv");
     source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 2);
-    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "1000");
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 2);
+    ck_assert_str_eq(dt__source_schema(source)->label_names[1], "1000");
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -190,28 +190,28 @@ START_TEST(targets_may_be_several)
     for (size_t k = 0; k < COUNT(keys); k++) {
         set(keys[k]), set("data.eval=b.csv");
         struct dt_source *source = survey(), *eval;
-        const struct dt_schema *schema = dt_source_schema(source);
+        const struct dt_schema *schema = dt__source_schema(source);
         ck_assert_int_eq(schema->targets, 3);
         ck_assert_str_eq(schema->label_column, "z,x,y");
         for (size_t f = 0; f < COUNT(files); f++) {
             const float want[2][5] = {{7, 9, 8, 1, 2}, {0.25f, 6, 5, 3, 4}};
             put_text("b.csv", files[f]);
-            EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+            EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, schema, &eval));
             struct dt_table *table = open_table(eval);
             for (uint64_t r = 0; r < 2; r++) {
                 struct dt_batch row = read_row(table, r);
                 ck_assert_mem_eq(row.target, want[r], 3 * sizeof(float));
                 ck_assert_mem_eq(row.x, want[r] + 3, 2 * sizeof(float));
             }
-            dt_table_destroy(table);
-            dt_source_destroy(eval);
+            dt__table_destroy(table);
+            dt__source_destroy(eval);
         }
         put_text("c.svm", "1 1:1 2:2\n2 1:1\n");
         set("data.eval=c.svm");
-        ck_assert_int_ne(dt_source_survey(&config, DT_PART_EVAL, schema, &eval), DT_OK);
+        ck_assert_int_ne(dt__source_survey(&config, DT_PART_EVAL, schema, &eval), DT_OK);
         ck_assert_msg(strstr(dt_error_text(), "c.svm: 1 targets a row, the model has 3"),
                       "message is '%s'", dt_error_text());
-        dt_source_destroy(source);
+        dt__source_destroy(source);
     }
 }
 END_TEST
@@ -233,19 +233,19 @@ START_TEST(targets_may_have_odd_names)
         put_text("a.csv", cases[k].files[0]), put_text("b.csv", cases[k].files[1]);
         set(cases[k].label), set("data.eval=b.csv");
         struct dt_source *source = survey();
-        const char *column = dt_source_schema(source)->label_column;
+        const char *column = dt__source_schema(source)->label_column;
         ck_assert_msg(!column == !cases[k].column && (!column || !strcmp(column, cases[k].column)),
                       "case %zu: '%s'", k, column ? column : "none");
-        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+        EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
         struct dt_table *table = open_table(eval);
         for (uint64_t r = 0; r < 2; r++) {
             struct dt_batch row = read_row(table, r);
             ck_assert_mem_eq(row.target, want[r], 2 * sizeof(float));
             ck_assert_mem_eq(row.x, want[r] + 2, sizeof(float));
         }
-        dt_table_destroy(table);
-        dt_source_destroy(eval);
-        dt_source_destroy(source);
+        dt__table_destroy(table);
+        dt__source_destroy(eval);
+        dt__source_destroy(source);
     }
 }
 END_TEST
@@ -257,21 +257,21 @@ START_TEST(names_of_classes_are_text)
     put_text("names", "\xEF\xBB\xBF" "cat\r\ndog\r\n");
     set("data.train=a.csv"), set("data.class_names=names");
     struct dt_source *source = survey();
-    ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
-    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
-    dt_source_destroy(source);
+    ck_assert_str_eq(dt__source_schema(source)->label_names[0], "cat");
+    ck_assert_str_eq(dt__source_schema(source)->label_names[1], "dog");
+    dt__source_destroy(source);
     put_text("names", "cat \n\tdog\n");
     EXPECT_OK(try_survey());
     set("data.class_names= cat, dog ");
     source = survey();
-    ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
-    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
-    dt_source_destroy(source);
+    ck_assert_str_eq(dt__source_schema(source)->label_names[0], "cat");
+    ck_assert_str_eq(dt__source_schema(source)->label_names[1], "dog");
+    dt__source_destroy(source);
     put_text("a.csv", "1,2,dog\n3,4,\"cat, big\"\n");
     set("data.class_names=dog,cat\\, big");
     source = survey();
-    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "cat, big");
-    dt_source_destroy(source);
+    ck_assert_str_eq(dt__source_schema(source)->label_names[1], "cat, big");
+    dt__source_destroy(source);
     put_text("a.csv", "1,2,dog\n3,4,cat\n");
     set("data.class_names=names");
     put_bytes("names", "cat\ndog\n\0bird\n", 14);
@@ -285,7 +285,7 @@ START_TEST(evaluation_fits_the_schema)
     put_text("a.csv", "p,q,y\n1,2,no\n3,4,yes\n");
     set("data.train=a.csv"), set("data.eval=b.csv");
     struct dt_source *source = survey(), *eval;
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     static const char *const bad[][2] = {
         {"p,q,y\n1,2,maybe\n", "b.csv:2: label 'maybe' was never seen in training"},
         {"p,q,y\n1,no\n", "b.csv:2: 2 columns, expected 3"},
@@ -295,23 +295,23 @@ START_TEST(evaluation_fits_the_schema)
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         put_text("b.csv", bad[i][0]);
-        dt_status status = dt_source_survey(&config, DT_PART_EVAL, schema, &eval);
+        dt_status status = dt__source_survey(&config, DT_PART_EVAL, schema, &eval);
         ck_assert_int_eq(dt_status_exit_code(status), 1);
         ck_assert_msg(strstr(dt_error_text(), bad[i][1]), "message is '%s'", dt_error_text());
     }
     static const char *const good[] = {"1,2,yes\n", "p,q,y\n1,2,yes\n", "y,more,q,p\nyes,x,2,1\n"};
     for (size_t i = 0; i < COUNT(good); i++) {
         put_text("b.csv", good[i]);
-        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+        EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, schema, &eval));
         struct dt_table *table = open_table(eval);
         struct dt_batch row = read_row(table, 0);
         ck_assert_int_eq(row.label[0], 1);
         ck_assert_float_eq(row.x[0], 1);
         ck_assert_float_eq(row.x[1], 2);
-        dt_table_destroy(table);
-        dt_source_destroy(eval);
+        dt__table_destroy(table);
+        dt__source_destroy(eval);
     }
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -338,18 +338,18 @@ START_TEST(columns_beyond_the_schema_are_named)
     struct dt_source *source = survey(), *eval;
     dt_log_set_sink(catch_said, NULL);
     set("data.ignore=id"), set("data.eval=b.csv,c.csv");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     ck_assert_str_eq(said, "b.csv: columns that training did not have are ignored: 'q', ''|");
-    dt_source_destroy(eval);
+    dt__source_destroy(eval);
     *said = '\0';
     set("data.eval=c.csv,b.csv"), set("data.ignore=-1,id,r");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     ck_assert_str_eq(said, "b.csv: columns that training did not have are ignored: 'q'|");
-    dt_source_destroy(eval), dt_source_destroy(source);
+    dt__source_destroy(eval), dt__source_destroy(source);
     *said = '\0';
     put_text("b.csv", "q,id,p,y,w\n5,7,1,no,1\n");
     set("data.train=a.csv,b.csv"), set("data.ignore=id");
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
     ck_assert_str_eq(said, "b.csv: columns that the files before do not have are ignored: 'q'|");
     dt_log_set_sink(NULL, NULL);
 }
@@ -374,12 +374,12 @@ START_TEST(texts_that_training_never_saw_are_told)
     for (size_t i = 0; i < COUNT(cases); i++) {
         *said = '\0';
         set(cases[i].files);
-        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+        EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
         ck_assert_str_eq(said, cases[i].said);
-        dt_source_destroy(eval);
+        dt__source_destroy(eval);
     }
     dt_log_set_sink(NULL, NULL);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -525,7 +525,7 @@ START_TEST(points_beside_decimal_commas_are_told)
                       "12.000;4.3.2021;0\n");
     set("data.train=a.csv"), set("data.decimal=,"), set("model.task=regress");
     dt_log_set_sink(catch_said, NULL);
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "a.csv:4: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
                            "between thousands, leave it out|");
@@ -538,7 +538,7 @@ START_TEST(a_header_is_named_where_it_stands)
     put_text("a.csv", "\n\r\n0,1,2,kind\n1,2,4,cat\n5,7,4,dog\n");
     set("data.train=a.csv");
     dt_log_set_sink(catch_said, NULL);
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "a.csv:3: 0, 1, 2 ... are taken for values; if they name the columns: data.header=yes|");
 }
@@ -550,7 +550,7 @@ START_TEST(hashed_texts_are_not_counted)
     put_text("a.csv", "c,y\nred,0\nblue,1\n");
     set("data.train=a.csv"), set("data.hash_bits=4"), set("data.min_count=2");
     dt_log_set_sink(catch_said, NULL);
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "data.min_count=2: with data.hash_bits texts are not counted, and rare ones share no entry|");
 }
@@ -562,9 +562,9 @@ START_TEST(blanks_part_no_classes)
     put_text("a.csv", "1, yes\n2, no\n3,yes \n4,no\n");
     set("data.train=a.csv");
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 2);
-    ck_assert_str_eq(dt_source_schema(source)->label_names[0], "no");
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 2);
+    ck_assert_str_eq(dt__source_schema(source)->label_names[0], "no");
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -585,7 +585,7 @@ START_TEST(columns_without_a_name_are_told)
     ck_assert_str_eq(said, "column 0 has no name, and is a feature: if it numbers the rows, data.ignore=0 leaves it out|"
                            "column 2 has no name, and is a feature: if it numbers the rows, data.ignore=2 leaves it out|");
     *said = 0;
-    dt_source_destroy(source), dt_source_destroy((set("data.ignore=0,2"), survey()));
+    dt__source_destroy(source), dt__source_destroy((set("data.ignore=0,2"), survey()));
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "");
 }
@@ -604,7 +604,7 @@ START_TEST(numbers_of_rows_are_told)
     *said = 0;
     dt_log_set_sink(catch_said, NULL);
     set("data.train=a.csv");
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, _i ? "" : "column id is a feature, and has whole numbers that rise from row to row: if it numbers the rows, "
                                      "data.ignore=id leaves it out|");
@@ -624,30 +624,30 @@ START_TEST(texts_are_categories)
     set("data.train=a.csv"), set("data.label=y");
     expect_rows(x, labels, 4, 8);
     struct dt_source *source = survey(), *eval;
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     static const char *const names[] = {"carat",       "cut=Ideal",  "cut=Fair",  "cut=Good",
                                         "cut (other)", "color=blue", "color=red", "color (other)"};
     for (int f = 0; f < 8; f++)
         ck_assert_str_eq(schema->feature_names[f], names[f]);
     put_text("b.csv", "color,y,carat,cut\nred,b,7,Awful\n");
     set("data.eval=b.csv");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, schema, &eval));
     struct dt_table *table = open_table(eval);
     const float unseen[] = {7, 0, 0, 0, 1, 0, 1, 0};
     ck_assert_mem_eq(read_row(table, 0).x, unseen, sizeof unseen);
-    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval), dt__source_destroy(source);
     set("data.eval="), set("data.categories=carat, -4");
     const float insisted[] = {9, 0, 1, 0, 0, 1, 0, 0, 0}; /* two of a list, by name and by number */
     put_text("b.csv", "cut,carat,y,color\nIdeal,1,a,9\nFair,2,b,9\nIdeal,2,a,9\nGood,4,b,9\n");
     set("data.train=b.csv");
     source = survey(), table = open_table(source);
-    ck_assert_str_eq(dt_source_schema(source)->feature_names[5], "carat=2");
+    ck_assert_str_eq(dt__source_schema(source)->feature_names[5], "carat=2");
     ck_assert_mem_eq(read_row(table, 1).x, insisted, sizeof insisted);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
     set("data.train=a.csv"), set("data.categories=carat"); /* beside those that are found */
     source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->features, 4 + 5 + 3);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->features, 4 + 5 + 3);
+    dt__source_destroy(source);
     set("data.categories=auto"), set("data.min_count=2");
     const float rare[] = {1, 1, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 3, 1, 0, 1, 0, 0, 4, 0, 1, 0, 1, 0};
     expect_rows(rare, labels, 4, 6);
@@ -682,11 +682,11 @@ START_TEST(gaps_are_filled)
     struct dt_source *source = survey(), *copy;
     void *bytes;
     size_t length;
-    EXPECT_OK(dt_source_pack(source, &bytes, &length));
-    EXPECT_OK(dt_source_unpack(bytes, length, &copy)); /* what other ranks have */
+    EXPECT_OK(dt__source_pack(source, &bytes, &length));
+    EXPECT_OK(dt__source_unpack(bytes, length, &copy)); /* what other ranks have */
     struct dt_table *table = open_table(copy);
     ck_assert_float_eq(read_row(table, 1).x[0], 1);
-    dt_table_destroy(table), dt_source_destroy(copy), dt_source_destroy(source), dt_free(bytes);
+    dt__table_destroy(table), dt__source_destroy(copy), dt__source_destroy(source), dt_free(bytes);
 }
 END_TEST
 
@@ -758,17 +758,17 @@ static void expect_weights(const struct dt_source *source, bool balanced)
     struct dt_plan *plan;
     struct dt_loader *loader;
     struct dt_batch batch;
-    EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 4, 0, &loader));
-    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 4, &batch));
-    ck_assert_int_eq(dt_source_schema(source)->features, 1);
+    EXPECT_OK(dt__plan_create(source, 1, 1, 0, &plan));
+    EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, 1, 4, 0, &loader));
+    EXPECT_OK(dt__loader_read(loader, 0, 0, 0, 4, &batch));
+    ck_assert_int_eq(dt__source_schema(source)->features, 1);
     for (int r = 0; r < 4; r++) {
         static const float weights[] = {0.5f, 1.5f, 1, 1};
         float balance = batch.label[r] ? 2 : 4.0f / 6;
         float weight = weights[(int)batch.x[r] - 1] * (balanced ? balance : 1);
         ck_assert_float_eq_tol(batch.weight[r], weight, 1e-6f);
     }
-    dt_loader_destroy(loader), dt_plan_destroy(plan);
+    dt__loader_destroy(loader), dt__plan_destroy(plan);
 }
 
 /* Weights are relative to their mean, and times what balances the classes, on a resume as well; evaluation
@@ -782,17 +782,17 @@ START_TEST(rows_have_weights)
     set("data.train=a.csv,b.csv"), set(columns[_i / 2]);
     if (balanced) set("train.class_weight=balanced");
     struct dt_source *source = survey(), *eval, *resumed;
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     expect_weights(source, balanced);
-    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, schema, &resumed));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, schema, &resumed));
     expect_weights(resumed, balanced);
     put_text("c.csv", "y,p\na,1\n");
     set("data.eval=c.csv");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, schema, &eval));
     struct dt_table *table = open_table(eval);
     ck_assert_ptr_null(read_row(table, 0).weight);
-    dt_table_destroy(table), dt_source_destroy(eval);
-    dt_source_destroy(resumed), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval);
+    dt__source_destroy(resumed), dt__source_destroy(source);
 }
 END_TEST
 
@@ -809,9 +809,9 @@ START_TEST(weights_are_no_other_column)
     set("data.train=a.csv"), set("data.ignore=w");
     struct dt_source *source = survey(), *resumed;
     set(wrong[_i][0]);
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(source), &resumed),
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_TRAIN, dt__source_schema(source), &resumed),
                 DT_EMISMATCH, wrong[_i][1]);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -863,10 +863,10 @@ START_TEST(packed_files_may_be_large)
                                : "{ yes 1,2,0 | head -n 199999; echo 3,4,1; } | gzip >b.csv.gz"), 0);
     set(_i ? "data.train=b.csv.zst" : "data.train=b.csv.gz");
     struct dt_source *source = survey();
-    ck_assert_uint_eq(dt_source_rows(source), MANY);
+    ck_assert_uint_eq(dt__source_rows(source), MANY);
     struct dt_table *table = open_table(source);
     ck_assert_float_eq(read_row(table, MANY - 1).x[1], 4);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -908,8 +908,8 @@ START_TEST(a_table_is_summed_up)
                 r % 10 ? "20" : "", r);
     fclose(out);
     out = fmemopen(told, sizeof told, "w");
-    ck_assert(dt_data_is_table("a.csv") && !dt_data_is_table("b.csv"));
-    EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
+    ck_assert(dt__data_is_table("a.csv") && !dt__data_is_table("b.csv"));
+    EXPECT_OK(dt__data_inspect(&config, "a.csv", out, out));
     fclose(out);
     static const char *const lines[] = {
         "200 rows, 5 columns",
@@ -947,7 +947,7 @@ START_TEST(numbers_of_rows_and_amounts_are_seen)
         const bool few = i == 2;
         FILE *out = fmemopen(told, sizeof told, "w");
         EXPECT_OK(dt_config_set(&config, labels[i]));
-        EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
+        EXPECT_OK(dt__data_inspect(&config, "a.csv", out, out));
         fclose(out);
         ck_assert_msg(strstr(told, "ignore = id,-3 "), "%s", told); /* 2020 is no place here */
         ck_assert_msg(strstr(told, few ? "task = classify   ; if each number is a class; if numbers are counted"
@@ -978,8 +978,8 @@ START_TEST(identifiers_are_no_categories)
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "column name: 300 different texts in 300 rows");
     set("data.categories=name");
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->features, 301);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->features, 301);
+    dt__source_destroy(source);
     out = fopen("a.csv", "w"); /* all of them at once, after those that are left out already */
     fprintf(out, "id,a,b,n,c,y\n");
     for (int r = 0; r < 300; r++)
@@ -991,7 +991,7 @@ START_TEST(identifiers_are_no_categories)
                 "data.ignore=id,a,b, or keep those that data.categories lists; column n: 299 of 300 different values "
                 "are numbers, others are not, such as 'x0'");
     set("data.ignore=id,a,b,n");
-    dt_source_destroy(survey());
+    dt__source_destroy(survey());
 }
 END_TEST
 
@@ -1019,8 +1019,8 @@ START_TEST(rows_are_found_anywhere)
         for (int f = 0; f < WIDE; f++)
             EXPECT(batch.x[f] == (float)((r * 7919 + f) % 10007) + 0.5f);
     }
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
 }
 END_TEST
 

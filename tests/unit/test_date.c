@@ -133,7 +133,7 @@ START_TEST(tables_have_dates)
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n,2,1\n5/4/2021,3,0\n29/4/2021,4,1\n");
     set("data.train=a.csv"), set("data.missing=flag");
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_int_eq(schema->features, 6);
     ck_assert_str_eq(schema->columns[0].categories[0], "d/m/Y");
     for (int i = 0; i < 6; i++)
@@ -143,24 +143,24 @@ START_TEST(tables_have_dates)
     for (size_t r = 0; r < COUNT(rows); r++)
         for (size_t f = 0; f < 6; f++)
             ck_assert_float_eq(read_row(table, r).x[f], rows[r][f]);
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n5/4/2021,2,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month stands first");
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 'when': 'soon' is not a date as they are read");
     put_text("a.csv", "at,a,y\n6:00,1,0\n,2,1\n12:00,3,0\n");
     source = survey();
-    ck_assert_str_eq(dt_source_schema(source)->feature_names[0], "at (hour)");
+    ck_assert_str_eq(dt__source_schema(source)->feature_names[0], "at (hour)");
     table = open_table(source);
     for (size_t r = 0; r < 3; r++)
         ck_assert_float_eq(read_row(table, r).x[0], 6.0f + 3.0f * (float)r); /* a gap: the mean */
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
     put_text("a.csv", "at,a,y\n9:5,1,0\n25:00,2,1\n1:60,3,1\n"); /* texts */
     source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->columns[0].kind, DT_COLUMN_CATEGORY);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->columns[0].kind, DT_COLUMN_CATEGORY);
+    dt__source_destroy(source);
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\n2021-04-04,2,1\n");
     set("data.dates=error");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "'2021-04-03' is a date: leave the column out");

@@ -104,10 +104,10 @@ static void catch_stderr(void (*function)(void), char *buffer, size_t size)
 
 static void log_each(void)
 {
-    dt_error("e %d", 1);
-    dt_warn("w\n");
-    dt_info("i");
-    dt_debug("d");
+    dt__error("e %d", 1);
+    dt__warn("w\n");
+    dt__info("i");
+    dt__debug("d");
 }
 
 /* Ranks share one stderr: a line in two writes would be torn by another's. */
@@ -135,11 +135,11 @@ END_TEST
 
 static void log_over_progress(void)
 {
-    dt_log_progress("step 1");
-    dt_log_progress("step 2");
-    dt_info("line");
-    dt_info("line");
-    dt_log_progress(NULL);
+    dt__log_progress("step 1");
+    dt__log_progress("step 2");
+    dt__info("line");
+    dt__info("line");
+    dt__log_progress(NULL);
 }
 
 /* A log line takes the progress line's place, and only once. A line wider than the terminal is cut

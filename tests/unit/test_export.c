@@ -78,8 +78,8 @@ static dt_status try_export(const char *base, uint64_t step, double mark, int64_
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 20, 10);
     struct dt_checkpoint model = checkpoint;
     model.best.value = mark;
-    dt_status status = dt_export_write(base, &model, keep);
-    dt_checkpoint_free(&checkpoint);
+    dt_status status = dt__export_write(base, &model, keep);
+    dt__checkpoint_free(&checkpoint);
     return status;
 }
 
@@ -91,7 +91,7 @@ static void assert_is_sample(const struct dt_checkpoint *model)
     ck_assert_uint_eq(model->params_count, sample.params_count);
     assert_same_floats(model->params, sample.params, sample.params_count);
     ck_assert_str_eq(model->config, sample.config);
-    dt_checkpoint_free(&sample);
+    dt__checkpoint_free(&sample);
 }
 
 /* The mark of what a path leads to, which must be a whole sample. */
@@ -99,14 +99,14 @@ static double load_mark(const char *path, uint64_t *out_step, const char *end_of
 {
     char *from;
     struct dt_checkpoint model;
-    assert_ok(dt_export_load(path, false, &model, &from));
+    assert_ok(dt__export_load(path, false, &model, &from));
     assert_is_sample(&model);
     ck_assert_msg(strlen(from) >= strlen(end_of_path) &&
                       !strcmp(from + strlen(from) - strlen(end_of_path), end_of_path),
                   "%s does not end with %s", from, end_of_path);
     double mark = model.best.value;
     *out_step = model.step;
-    dt_checkpoint_free(&model);
+    dt__checkpoint_free(&model);
     dt_free(from);
     return mark;
 }
@@ -115,7 +115,7 @@ static bool has_version(const char *base, uint64_t step)
 {
     char path[600];
     snprintf(path, sizeof path, "%s/%llu/model.h5", base, (unsigned long long)step);
-    return dt_path_exists(path);
+    return dt__path_exists(path);
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ static void assert_found(const char *path, bool best, const char *end_of_file, c
 {
     char *found[2];
     const char *const ends[2] = {end_of_file, end_of_ckpt};
-    assert_ok(dt_model_find(path, best, &found[0], &found[1]));
+    assert_ok(dt__model_find(path, best, &found[0], &found[1]));
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(!found[i], !ends[i]);
         if (!ends[i]) continue;
@@ -163,7 +163,7 @@ START_TEST(every_path_leads_to_the_model)
     assert_found(in_dir("ckpt"), true, newest, "/ckpt");
     assert_found(in_dir("ckpt/latest.h5"), true, "/ckpt/latest.h5", NULL);
     assert_found(in_dir("nowhere"), true, "/nowhere", NULL);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
     dt_free(file);
 }
 END_TEST
@@ -182,14 +182,14 @@ START_TEST(rows_of_zeros_are_left_out)
         model.params[61] = -0.0f;
         char *from;
         struct stat file;
-        assert_ok(dt_export_write(test_dir, &model, 1));
-        assert_ok(dt_export_load(test_dir, false, &loaded, &from));
+        assert_ok(dt__export_write(test_dir, &model, 1));
+        assert_ok(dt__export_load(test_dir, false, &loaded, &from));
         assert_same_floats(loaded.params, model.params, model.params_count);
         ck_assert_int_eq(stat(from, &file), 0);
         if (every[i] == 1) whole_bytes = (uint64_t)file.st_size;
         if (every[i] > 3) ck_assert_uint_lt((uint64_t)file.st_size, whole_bytes - 3 * 200 * 10);
-        dt_checkpoint_free(&loaded);
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&loaded);
+        dt__checkpoint_free(&checkpoint);
         dt_free(from);
     }
 }
@@ -238,9 +238,9 @@ START_TEST(columns_are_where_they_must_be)
         model.schema.columns = columns, model.schema.ncolumns = 4;
         model.schema.dense = kind == -2 ? TABLE_FEATURES : 3;
         if (kind >= 0) table_damage(kind, &model.schema);
-        assert_ok(dt_export_write(test_dir, &model, 1));
+        assert_ok(dt__export_write(test_dir, &model, 1));
         if (kind < 0) {
-            assert_ok(dt_export_load(test_dir, false, &loaded, &from));
+            assert_ok(dt__export_load(test_dir, false, &loaded, &from));
             ck_assert_int_eq(loaded.schema.ncolumns, 4);
             ck_assert_int_eq(loaded.schema.dense, model.schema.dense);
             for (int c = 0; c < 4; c++) {
@@ -250,12 +250,13 @@ START_TEST(columns_are_where_they_must_be)
                 ck_assert_int_eq(column->flag, columns[c].flag);
                 assert_same_names(column->categories, columns[c].categories, columns[c].ncategories);
             }
-            dt_checkpoint_free(&loaded);
+            dt__checkpoint_free(&loaded);
             dt_free(from);
         } else {
-            EXPECT_FAIL(dt_export_load(test_dir, false, &loaded, &from), DT_EFORMAT, "/schema/columns");
+            EXPECT_FAIL(dt__export_load(test_dir, false, &loaded, &from), DT_EFORMAT,
+                        "/schema/columns");
         }
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&checkpoint);
     }
 }
 END_TEST
@@ -264,11 +265,11 @@ START_TEST(a_path_to_nothing_is_an_error)
 {
     char *from;
     struct dt_checkpoint model;
-    ck_assert_int_eq(dt_export_load(in_dir("nowhere"), false, &model, &from), DT_EIO);
+    ck_assert_int_eq(dt__export_load(in_dir("nowhere"), false, &model, &from), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere: cannot open"));
-    ck_assert_int_eq(dt_export_load(test_dir, false, &model, &from), DT_EIO);
+    ck_assert_int_eq(dt__export_load(test_dir, false, &model, &from), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "neither a model nor a checkpoint"));
-    ck_assert_int_eq(dt_export_load("/bin/ls", false, &model, &from), DT_EFORMAT);
+    ck_assert_int_eq(dt__export_load("/bin/ls", false, &model, &from), DT_EFORMAT);
 }
 END_TEST
 
@@ -278,7 +279,7 @@ START_TEST(a_damaged_model_is_refused)
     struct dt_checkpoint model;
     assert_ok(try_export(test_dir, 4, 1, 0));
     ck_assert_int_eq(truncate(in_dir("4/model.h5"), 3000), 0);
-    ck_assert_int_eq(dt_export_load(test_dir, false, &model, &from), DT_EFORMAT);
+    ck_assert_int_eq(dt__export_load(test_dir, false, &model, &from), DT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "4/model.h5: damaged"));
 }
 END_TEST
@@ -288,7 +289,7 @@ START_TEST(a_model_does_not_load_as_a_checkpoint)
 {
     struct dt_checkpoint checkpoint;
     assert_ok(try_export(test_dir, 4, 1, 0));
-    ck_assert_int_eq(dt_checkpoint_load(in_dir("4/model.h5"), &checkpoint), DT_EFORMAT);
+    ck_assert_int_eq(dt__checkpoint_load(in_dir("4/model.h5"), &checkpoint), DT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "a model, not a checkpoint"));
 }
 END_TEST
@@ -372,7 +373,7 @@ START_TEST(other_names_are_left_alone)
     assert_ok(try_export(test_dir, 3, 1, 1));
     ck_assert(load_mark(test_dir, &step, "3/model.h5") == 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        ck_assert(dt_path_is_dir(in_dir(names[i])));
+        ck_assert(dt__path_is_dir(in_dir(names[i])));
     /* A version that another program is about to copy here has no model yet. */
     ck_assert_int_eq(mkdir(in_dir("4"), 0777), 0);
     ck_assert(load_mark(test_dir, &step, "3/model.h5") == 1);
@@ -393,16 +394,16 @@ END_TEST
 START_TEST(the_best_metric_survives)
 {
     struct dt_best best = {.known = true};
-    assert_ok(dt_export_best(in_dir("nowhere"), &best));
+    assert_ok(dt__export_best(in_dir("nowhere"), &best));
     ck_assert(!best.known);
     assert_ok(try_export(test_dir, 10, 0.5, 0));
     assert_ok(try_export(test_dir, 20, 0.75, 0));
-    assert_ok(dt_export_best(test_dir, &best));
+    assert_ok(dt__export_best(test_dir, &best));
     ck_assert(best.known && best.value == 0.75);
     ck_assert_str_eq(best.metric, "accuracy");
     dt_log_set_level(DT_LOG_ERROR);
     ck_assert_int_eq(truncate(in_dir("20/model.h5"), 3000), 0);
-    assert_ok(dt_export_best(test_dir, &best));
+    assert_ok(dt__export_best(test_dir, &best));
     ck_assert(best.known && best.value == 0.5);
 }
 END_TEST
@@ -424,7 +425,7 @@ static void fail_each_call(bool there_before)
         dt_status status = try_export(test_dir, 5, 2, 2);
         reached = calls >= at;
         fail_at = 0;
-        bool there = dt_path_exists(in_dir("5"));
+        bool there = dt__path_exists(in_dir("5"));
         ck_assert_msg(there || (status && !there_before), "call %d: version lost", at);
         if (there) {
             double mark = load_mark(test_dir, &step, "5/model.h5");
@@ -459,7 +460,7 @@ START_TEST(a_directory_that_cannot_be_listed_is_an_error)
     assert_ok(try_export(test_dir, 5, 1, 2));
     calls = 0;
     fail_at = 1;
-    EXPECT_FAIL(dt_export_load(test_dir, false, &model, &from), DT_EIO, "cannot list");
+    EXPECT_FAIL(dt__export_load(test_dir, false, &model, &from), DT_EIO, "cannot list");
     fail_at = 0;
 }
 END_TEST
@@ -473,18 +474,18 @@ static void export_for_ever(void)
 
 START_TEST(a_kill_leaves_only_whole_versions)
 {
-    struct dt_rng rng = dt_rng_make((uint64_t)dt_clock_unix(), DT_STREAM_TEST, 4, 0);
+    struct dt_rng rng = dt__rng_make((uint64_t)dt__clock_unix(), DT_STREAM_TEST, 4, 0);
     for (uint64_t round = 0; round < 20; round++) {
         pid_t child = fork();
         if (child == 0) export_for_ever();
-        dt_sleep_secs(0.005 + 0.03 * dt_rng_uniform(&rng, round));
+        dt__sleep_secs(0.005 + 0.03 * dt__rng_uniform(&rng, round));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
         for (uint64_t version = 1; version <= 7; version++) {
             uint64_t step;
             char name[16];
             snprintf(name, sizeof name, "%d", (int)version);
-            if (!dt_path_exists(in_dir(name))) continue;
+            if (!dt__path_exists(in_dir(name))) continue;
             ck_assert(load_mark(in_dir(name), &step, "model.h5") == (double)version);
         }
     }
@@ -497,7 +498,7 @@ static const char *inspect(const char *path, dt_status expected)
 {
     static char text[4096];
     FILE *out = fmemopen(text, sizeof text, "w");
-    ck_assert_int_eq(dt_inspect(path, out), expected);
+    ck_assert_int_eq(dt__inspect(path, out), expected);
     fclose(out);
     return text;
 }
@@ -533,7 +534,7 @@ START_TEST(inspect_tells_what_a_file_holds)
     assert_tells(inspect(test_dir, DT_OK), "checkpoint of");
     ck_assert_int_eq(mkfifo(in_dir("pipe"), 0600), 0);
     inspect(in_dir("pipe"), DT_EFORMAT);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
     dt_free(file);
 }
 END_TEST

@@ -129,7 +129,7 @@ static void expect_content(const char *path, const char *text)
 {
     char *bytes;
     size_t length;
-    EXPECT_OK(dt_file_read(path, 1000, &bytes, &length));
+    EXPECT_OK(dt__file_read(path, 1000, &bytes, &length));
     ck_assert_uint_eq(length, strlen(text));
     ck_assert_str_eq(bytes, text);
     dt_free(bytes);
@@ -140,11 +140,11 @@ static void expect_content(const char *path, const char *text)
 START_TEST(a_file_is_written_and_replaced)
 {
     enter();
-    EXPECT_OK(dt_file_write("f", "old", 3, NULL, NULL));
+    EXPECT_OK(dt__file_write("f", "old", 3, NULL, NULL));
     expect_content("f", "old");
-    EXPECT_OK(dt_file_write("f", "longer", 6, NULL, NULL));
+    EXPECT_OK(dt__file_write("f", "longer", 6, NULL, NULL));
     expect_content("f", "longer");
-    EXPECT_OK(dt_file_write("f", "", 0, NULL, NULL));
+    EXPECT_OK(dt__file_write("f", "", 0, NULL, NULL));
     expect_content("f", "");
     ck_assert_int_eq(entries("."), 1);
     leave();
@@ -156,7 +156,7 @@ START_TEST(the_protocol_is_in_order)
 {
     enter();
     arm(0);
-    EXPECT_OK(dt_file_write("f", "new", 3, NULL, NULL));
+    EXPECT_OK(dt__file_write("f", "new", 3, NULL, NULL));
     disarm();
     char steps[64] = {0};
     for (int i = 0, count = 0; i < faults.calls; i++) {
@@ -173,7 +173,7 @@ START_TEST(the_mode_follows_the_umask)
     const mode_t masks[] = {022, 077, 0};
     for (int i = 0; i < 3; i++) {
         umask(masks[i]);
-        EXPECT_OK(dt_file_write("f", "x", 1, NULL, NULL));
+        EXPECT_OK(dt__file_write("f", "x", 1, NULL, NULL));
         struct stat info;
         ck_assert_int_eq(stat("f", &info), 0);
         ck_assert_uint_eq(info.st_mode & 0777, 0666 & ~masks[i]);
@@ -188,7 +188,7 @@ START_TEST(short_writes_are_continued)
     arm(0);
     faults.write_most = 2;
     faults.interrupted = 3;
-    EXPECT_OK(dt_file_write("f", "seven..", 7, NULL, NULL));
+    EXPECT_OK(dt__file_write("f", "seven..", 7, NULL, NULL));
     disarm();
     expect_content("f", "seven..");
     leave();
@@ -201,12 +201,12 @@ START_TEST(short_writes_in_place_are_continued)
     char back[16] = "";
     int fd;
     enter();
-    EXPECT_OK(dt_fd_temporary(".", &fd));
+    EXPECT_OK(dt__fd_temporary(".", &fd));
     arm(0);
     faults.write_most = 2;
     faults.interrupted = 3;
-    EXPECT_OK(dt_fd_write_at(fd, "f", "before.", 7, 0));
-    EXPECT_OK(dt_fd_write_at(fd, "f", "seven..", 7, 5));
+    EXPECT_OK(dt__fd_write_at(fd, "f", "before.", 7, 0));
+    EXPECT_OK(dt__fd_write_at(fd, "f", "seven..", 7, 5));
     disarm();
     ck_assert_int_eq(pread(fd, back, sizeof back, 0), 12);
     ck_assert_str_eq(back, "beforseven..");
@@ -222,9 +222,9 @@ START_TEST(every_call_may_fail)
     enter();
     int fail_at = 1;
     for (bool failed = true; failed; fail_at++) {
-        EXPECT_OK(dt_file_write("f", "old", 3, NULL, NULL));
+        EXPECT_OK(dt__file_write("f", "old", 3, NULL, NULL));
         arm(fail_at);
-        dt_status status = dt_file_write("f", "new!", 4, NULL, NULL);
+        dt_status status = dt__file_write("f", "new!", 4, NULL, NULL);
         failed = disarm();
         ck_assert_msg(!!status == failed, "call %d of '%s': status %d", fail_at, faults.trace,
                       (int)status);
@@ -250,8 +250,8 @@ START_TEST(a_file_that_does_not_verify_is_dropped)
 {
     enter();
     int calls = 0;
-    EXPECT_OK(dt_file_write("f", "old", 3, NULL, NULL));
-    EXPECT_FAIL(dt_file_write("f", "new", 3, note_and_fail, &calls), DT_EFORMAT, "not good");
+    EXPECT_OK(dt__file_write("f", "old", 3, NULL, NULL));
+    EXPECT_FAIL(dt__file_write("f", "new", 3, note_and_fail, &calls), DT_EFORMAT, "not good");
     ck_assert_int_eq(calls, 1);
     expect_content("f", "old");
     ck_assert_int_eq(entries("."), 1);
@@ -262,14 +262,15 @@ END_TEST
 START_TEST(errors_name_the_file)
 {
     enter();
-    EXPECT_FAIL(dt_file_write("none/f", "x", 1, NULL, NULL), DT_EIO, "none/f");
-    EXPECT_FAIL(dt_file_link("x", "none/l"), DT_EIO, "none/l");
-    EXPECT_FAIL(dt_fd_temporary("none", &(int){0}), DT_EIO, "none: cannot make a temporary file: No such");
+    EXPECT_FAIL(dt__file_write("none/f", "x", 1, NULL, NULL), DT_EIO, "none/f");
+    EXPECT_FAIL(dt__file_link("x", "none/l"), DT_EIO, "none/l");
+    EXPECT_FAIL(dt__fd_temporary("none", &(int){0}), DT_EIO,
+                "none: cannot make a temporary file: No such");
     ck_assert_int_eq(mkfifo("pipe", 0600), 0); /* stays, as /dev/null does */
-    EXPECT_FAIL(dt_file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
-    EXPECT_FAIL(dt_file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
-    EXPECT_FAIL(dt_path_sync("none"), DT_EIO, "none");
-    EXPECT_OK(dt_path_sync("pipe")); /* nobody reads it: would catch a wait for one who does */
+    EXPECT_FAIL(dt__file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
+    EXPECT_FAIL(dt__file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
+    EXPECT_FAIL(dt__path_sync("none"), DT_EIO, "none");
+    EXPECT_OK(dt__path_sync("pipe")); /* nobody reads it: would catch a wait for one who does */
     leave();
 }
 END_TEST
@@ -286,13 +287,13 @@ static void expect_link(const char *path, const char *target)
 START_TEST(a_link_is_replaced_whole)
 {
     enter();
-    EXPECT_OK(dt_file_link("one", "l"));
+    EXPECT_OK(dt__file_link("one", "l"));
     expect_link("l", "one");
     int fail_at = 1;
     for (bool failed = true; failed; fail_at++) {
-        EXPECT_OK(dt_file_link("one", "l"));
+        EXPECT_OK(dt__file_link("one", "l"));
         arm(fail_at);
-        dt_status status = dt_file_link("two", "l");
+        dt_status status = dt__file_link("two", "l");
         failed = disarm();
         ck_assert_int_eq(!!status, failed);
         bool renamed = strchr(faults.trace, 'r') && faults.trace[fail_at - 1] != 'r';
@@ -311,14 +312,14 @@ START_TEST(reading_is_bounded)
     enter();
     char *bytes = NULL;
     size_t length = 7;
-    EXPECT_OK(dt_file_write("f", "12345", 5, NULL, NULL));
-    EXPECT_OK(dt_file_read("f", 5, &bytes, &length));
+    EXPECT_OK(dt__file_write("f", "12345", 5, NULL, NULL));
+    EXPECT_OK(dt__file_read("f", 5, &bytes, &length));
     ck_assert_uint_eq(length, 5);
     ck_assert_str_eq(bytes, "12345");
     dt_free(bytes);
-    EXPECT_FAIL(dt_file_read("f", 4, &bytes, &length), DT_EFORMAT, "f: larger than 4 bytes");
-    EXPECT_FAIL(dt_file_read("none", 4, &bytes, &length), DT_EIO, "none: cannot open");
-    EXPECT_FAIL(dt_file_read(".", 4, &bytes, &length), DT_EIO, "directory");
+    EXPECT_FAIL(dt__file_read("f", 4, &bytes, &length), DT_EFORMAT, "f: larger than 4 bytes");
+    EXPECT_FAIL(dt__file_read("none", 4, &bytes, &length), DT_EIO, "none: cannot open");
+    EXPECT_FAIL(dt__file_read(".", 4, &bytes, &length), DT_EIO, "directory");
     leave();
 }
 END_TEST
@@ -329,11 +330,11 @@ START_TEST(large_files_come_whole)
     enum { BYTES = 100000 };
     unsigned char *bytes, *back;
     size_t length;
-    EXPECT_OK(dt_alloc(BYTES, 1, "bytes", &bytes));
+    EXPECT_OK(dt__alloc(BYTES, 1, "bytes", &bytes));
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = (unsigned char)(i * i >> 3);
-    EXPECT_OK(dt_file_write("f", bytes, BYTES, NULL, NULL));
-    EXPECT_OK(dt_file_read("f", BYTES, &back, &length));
+    EXPECT_OK(dt__file_write("f", bytes, BYTES, NULL, NULL));
+    EXPECT_OK(dt__file_read("f", BYTES, &back, &length));
     ck_assert_uint_eq(length, BYTES);
     ck_assert_mem_eq(back, bytes, BYTES);
     dt_free(bytes);
@@ -347,14 +348,14 @@ END_TEST
 START_TEST(directories_are_made_with_their_parents)
 {
     enter();
-    EXPECT_OK(dt_dir_make("a/b//c/"));
-    EXPECT_OK(dt_dir_make("a/b"));
-    ck_assert(dt_path_is_dir("a/b/c"));
-    EXPECT_OK(dt_file_write("a/f", "x", 1, NULL, NULL));
-    ck_assert(dt_path_exists("a/f") && !dt_path_is_dir("a/f") && !dt_path_exists("a/g"));
-    EXPECT_FAIL(dt_dir_make("a/f"), DT_EIO, "a/f: cannot make the directory: Not a directory");
-    EXPECT_FAIL(dt_dir_make("a/f/g/h"), DT_EIO, "a/f: cannot make the directory: Not a directory");
-    EXPECT_FAIL(dt_dir_make(""), DT_EIO, "cannot make the directory");
+    EXPECT_OK(dt__dir_make("a/b//c/"));
+    EXPECT_OK(dt__dir_make("a/b"));
+    ck_assert(dt__path_is_dir("a/b/c"));
+    EXPECT_OK(dt__file_write("a/f", "x", 1, NULL, NULL));
+    ck_assert(dt__path_exists("a/f") && !dt__path_is_dir("a/f") && !dt__path_exists("a/g"));
+    EXPECT_FAIL(dt__dir_make("a/f"), DT_EIO, "a/f: cannot make the directory: Not a directory");
+    EXPECT_FAIL(dt__dir_make("a/f/g/h"), DT_EIO, "a/f: cannot make the directory: Not a directory");
+    EXPECT_FAIL(dt__dir_make(""), DT_EIO, "cannot make the directory");
     leave();
 }
 END_TEST

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "dtrain/report.h"
+#include "report/report.h"
 
 static char scratch[64];
 static struct dt_report *report;
@@ -14,18 +14,18 @@ static struct dt_report *report;
 static void set_up(void)
 {
     scratch_enter(scratch);
-    EXPECT_OK(dt_report_open(".", &report));
+    EXPECT_OK(dt__report_open(".", &report));
 }
 
 static void write_train(int step, double loss)
 {
-    struct dt_json *record = dt_record_begin(report, "train");
-    dt_json_int(record, "step", step);
-    dt_json_real(record, "loss", loss);
-    dt_json_real(record, "lr", 0.125);
-    dt_json_real(record, "samples_per_sec", 1000);
-    dt_json_text(record, "note", "no number");
-    EXPECT_OK(dt_record_end(report));
+    struct dt_json *record = dt__record_begin(report, "train");
+    dt__json_int(record, "step", step);
+    dt__json_real(record, "loss", loss);
+    dt__json_real(record, "lr", 0.125);
+    dt__json_real(record, "samples_per_sec", 1000);
+    dt__json_text(record, "note", "no number");
+    EXPECT_OK(dt__record_end(report));
 }
 
 /* ---- TensorBoard ---------------------------------------------------------------------------- */
@@ -105,11 +105,11 @@ static void tell_event(struct bytes event, struct dt_text *out)
         if (field.number == 1) ck_assert_int_eq(field.bytes.end - field.bytes.at, 8);
         if (field.number == 2) step = field.varint;
         if (field.number == 3)
-            EXPECT_OK(dt_text_add(&rest, " version %.*s", (int)(field.bytes.end - field.bytes.at),
-                                  field.bytes.at));
+            EXPECT_OK(dt__text_add(&rest, " version %.*s", (int)(field.bytes.end - field.bytes.at),
+                                   field.bytes.at));
         if (field.number == 7) {
             ck_assert(next_field(&field.bytes, &part) && part.number == 1 && part.varint == 1);
-            EXPECT_OK(dt_text_add(&rest, " start"));
+            EXPECT_OK(dt__text_add(&rest, " start"));
         }
         if (field.number != 5) continue;
         while (next_field(&field.bytes, &part)) {
@@ -117,16 +117,16 @@ static void tell_event(struct bytes event, struct dt_text *out)
             while (next_field(&part.bytes, &inner)) {
                 float value;
                 if (inner.number == 1)
-                    EXPECT_OK(dt_text_add(&rest, " %.*s", (int)(inner.bytes.end - inner.bytes.at),
-                                          inner.bytes.at));
+                    EXPECT_OK(dt__text_add(&rest, " %.*s", (int)(inner.bytes.end - inner.bytes.at),
+                                           inner.bytes.at));
                 if (inner.number != 2) continue;
                 memcpy(&value, inner.bytes.at, sizeof value);
-                EXPECT_OK(dt_text_add(&rest, "=%g", (double)value));
+                EXPECT_OK(dt__text_add(&rest, "=%g", (double)value));
             }
         }
     }
-    EXPECT_OK(dt_text_add(out, "step %d%s\n", (int)step, rest.data ? rest.data : ""));
-    dt_text_free(&rest);
+    EXPECT_OK(dt__text_add(out, "step %d%s\n", (int)step, rest.data ? rest.data : ""));
+    dt__text_free(&rest);
 }
 
 static void expect_events(const char *expected)
@@ -141,7 +141,7 @@ static void expect_events(const char *expected)
     unsigned char *file;
     size_t length;
     struct dt_text told = {0};
-    EXPECT_OK(dt_file_read(path, 1 << 20, &file, &length));
+    EXPECT_OK(dt__file_read(path, 1 << 20, &file, &length));
     struct bytes left = {file, file + length};
     while (left.at < left.end) {
         uint64_t size;
@@ -156,17 +156,17 @@ static void expect_events(const char *expected)
         tell_event(event, &told);
     }
     ck_assert_str_eq(told.data, expected);
-    dt_text_free(&told);
+    dt__text_free(&told);
     dt_free(file);
 }
 
 START_TEST(records_are_scalars)
 {
     set_up();
-    EXPECT_OK(dt_report_tensorboard(report, "."));
+    EXPECT_OK(dt__report_tensorboard(report, "."));
     write_train(5, 0.5);
     write_train(300, NAN); /* null in the record: no scalar */
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_OK(dt__report_close(report));
     expect_events("step 0 version brain.Event:2\n"
                   "step 5 start\n"
                   "step 5 train/loss=0.5 train/lr=0.125 train/samples_per_sec=1000\n"
@@ -179,8 +179,8 @@ START_TEST(a_place_that_cannot_be_made_is_an_error)
 {
     set_up();
     fclose(fopen("tensorboard", "w"));
-    EXPECT_FAIL(dt_report_tensorboard(report, "."), DT_EIO, "tensorboard");
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_FAIL(dt__report_tensorboard(report, "."), DT_EIO, "tensorboard");
+    EXPECT_OK(dt__report_close(report));
     scratch_leave(scratch);
 }
 END_TEST
@@ -199,10 +199,10 @@ START_TEST(records_are_gauges)
     char *text;
     size_t length;
     set_up();
-    EXPECT_OK(dt_report_prometheus(report, "x.prom", "runs/a \"b\"\\c"));
+    EXPECT_OK(dt__report_prometheus(report, "x.prom", "runs/a \"b\"\\c"));
     write_train(5, 0.5);
     write_train(6, 0.25);
-    EXPECT_OK(dt_file_read("x.prom", 1 << 20, &text, &length));
+    EXPECT_OK(dt__file_read("x.prom", 1 << 20, &text, &length));
     expect_line(text, "dtrain_running{run=\"runs/a \\\"b\\\"\\\\c\"} 1");
     expect_line(text, "# TYPE dtrain_train_loss gauge");
     expect_line(text, "dtrain_train_loss{run=\"runs/a \\\"b\\\"\\\\c\"} 0.25");
@@ -210,12 +210,12 @@ START_TEST(records_are_gauges)
     expect_line(text, "dtrain_train_samples_per_second{run=\"runs/a \\\"b\\\"\\\\c\"} 1000");
     ck_assert_ptr_null(strstr(text, "note"));
     dt_free(text);
-    dt_record_begin(report, "final");
-    EXPECT_OK(dt_record_end(report));
-    EXPECT_OK(dt_file_read("x.prom", 1 << 20, &text, &length));
+    dt__record_begin(report, "final");
+    EXPECT_OK(dt__record_end(report));
+    EXPECT_OK(dt__file_read("x.prom", 1 << 20, &text, &length));
     expect_line(text, "dtrain_running{run=\"runs/a \\\"b\\\"\\\\c\"} 0");
     dt_free(text);
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_OK(dt__report_close(report));
     scratch_leave(scratch);
 }
 END_TEST
@@ -223,8 +223,8 @@ END_TEST
 START_TEST(a_name_that_no_collector_takes_is_refused)
 {
     set_up();
-    EXPECT_FAIL(dt_report_prometheus(report, "x.txt", "r"), DT_EUSAGE, "end in .prom");
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_FAIL(dt__report_prometheus(report, "x.txt", "r"), DT_EUSAGE, "end in .prom");
+    EXPECT_OK(dt__report_close(report));
     scratch_leave(scratch);
 }
 END_TEST
@@ -234,10 +234,10 @@ START_TEST(a_format_that_fails_does_not_end_the_run)
 {
     dt_log_set_level(DT_LOG_ERROR);
     set_up();
-    EXPECT_OK(dt_report_prometheus(report, "/none/such/x.prom", "r"));
+    EXPECT_OK(dt__report_prometheus(report, "/none/such/x.prom", "r"));
     write_train(5, 0.5);
     write_train(6, 0.5);
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_OK(dt__report_close(report));
     scratch_leave(scratch);
 }
 END_TEST
@@ -245,8 +245,8 @@ END_TEST
 /* ---- trace ---------------------------------------------------------------------------------- */
 
 static double now = 1000;
-double __wrap_dt_clock_secs(void);
-double __wrap_dt_clock_secs(void)
+double __wrap_dt__clock_secs(void);
+double __wrap_dt__clock_secs(void)
 {
     return now;
 }
@@ -254,7 +254,7 @@ double __wrap_dt_clock_secs(void)
 static void pass(struct dt_trace *trace, double secs, enum dt_phase next, uint64_t step)
 {
     now += secs;
-    dt_trace_phase(trace, next, step);
+    dt__trace_phase(trace, next, step);
 }
 
 /* The events of a rank as a line: "name@start+microseconds/step". */
@@ -267,13 +267,13 @@ static void tell_trace(json_t *file, int rank, struct dt_text *out)
         if (json_integer_value(json_object_get(event, "pid")) != rank) continue;
         json_t *args = json_object_get(event, "args");
         if (!strcmp(json_string_value(json_object_get(event, "ph")), "M"))
-            EXPECT_OK(dt_text_add(out, "[%s]", json_string_value(json_object_get(args, "name"))));
+            EXPECT_OK(dt__text_add(out, "[%s]", json_string_value(json_object_get(args, "name"))));
         else
-            EXPECT_OK(dt_text_add(out, " %s@%g+%g/%d",
-                                  json_string_value(json_object_get(event, "name")),
-                                  json_number_value(json_object_get(event, "ts")),
-                                  json_number_value(json_object_get(event, "dur")),
-                                  (int)json_integer_value(json_object_get(args, "step"))));
+            EXPECT_OK(dt__text_add(out, " %s@%g+%g/%d",
+                                   json_string_value(json_object_get(event, "name")),
+                                   json_number_value(json_object_get(event, "ts")),
+                                   json_number_value(json_object_get(event, "dur")),
+                                   (int)json_integer_value(json_object_get(args, "step"))));
     }
 }
 
@@ -284,23 +284,23 @@ START_TEST(phases_are_events)
     struct dt_text told = {0};
     struct dt_trace *trace, *other;
     scratch_enter(scratch);
-    dt_trace_phase(NULL, DT_PHASE_DATA, 1);
-    EXPECT_OK(dt_trace_create("rank 0 bank \"a\"", &trace));
-    EXPECT_OK(dt_trace_create("rank 1 worker b", &other));
+    dt__trace_phase(NULL, DT_PHASE_DATA, 1);
+    EXPECT_OK(dt__trace_create("rank 0 bank \"a\"", &trace));
+    EXPECT_OK(dt__trace_create("rank 1 worker b", &other));
     pass(trace, 1, DT_PHASE_DATA, 7); /* idle before: not shown */
     pass(trace, 0.25, DT_PHASE_COMPUTE, 7);
     pass(trace, 0.5, DT_PHASE_WAIT, 7); /* a moment: compute goes on */
     pass(trace, 1e-7, DT_PHASE_COMPUTE, 7);
     pass(trace, 0.5, DT_PHASE_COMPUTE, 7); /* the same */
     pass(trace, 0.5, DT_PHASE_EXCHANGE, 7);
-    dt_trace_phase(other, DT_PHASE_SERVE, 7);
+    dt__trace_phase(other, DT_PHASE_SERVE, 7);
     now += 0.125;
-    const char *bytes = dt_trace_bytes(trace, &length);
+    const char *bytes = dt__trace_bytes(trace, &length);
     char *both = malloc(2 * length);
     memcpy(both, bytes, length);
-    memcpy(both + length, dt_trace_bytes(other, &length), length);
-    EXPECT_OK(dt_trace_write("trace.json", both, 2));
-    EXPECT_OK(dt_file_read("trace.json", 1 << 20, &text, &length));
+    memcpy(both + length, dt__trace_bytes(other, &length), length);
+    EXPECT_OK(dt__trace_write("trace.json", both, 2));
+    EXPECT_OK(dt__file_read("trace.json", 1 << 20, &text, &length));
     json_t *file = json_loads(text, 0, NULL);
     ck_assert_ptr_nonnull(file);
     tell_trace(file, 0, &told);
@@ -310,8 +310,8 @@ START_TEST(phases_are_events)
                      "exchange and update@2.75e+06+125000/7"
                      "[rank 1 worker b] serve@2.75e+06+125000/7");
     json_decref(file);
-    dt_free(text), dt_text_free(&told), free(both);
-    dt_trace_destroy(trace), dt_trace_destroy(other);
+    dt_free(text), dt__text_free(&told), free(both);
+    dt__trace_destroy(trace), dt__trace_destroy(other);
     scratch_leave(scratch);
 }
 END_TEST
@@ -321,13 +321,13 @@ START_TEST(a_trace_is_bounded)
 {
     size_t before, after;
     struct dt_trace *trace;
-    EXPECT_OK(dt_trace_create("rank 0 bank a", &trace));
-    dt_trace_bytes(trace, &before);
+    EXPECT_OK(dt__trace_create("rank 0 bank a", &trace));
+    dt__trace_bytes(trace, &before);
     for (uint64_t step = 1; step < 100000; step++)
         pass(trace, 0.001, step % 2 ? DT_PHASE_COMPUTE : DT_PHASE_EXCHANGE, step);
-    dt_trace_bytes(trace, &after);
+    dt__trace_bytes(trace, &after);
     ck_assert_uint_eq(before, after);
-    dt_trace_destroy(trace);
+    dt__trace_destroy(trace);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ static void *read_set(hid_t group, const char *name, hid_t type, size_t *count)
     ck_assert_msg(set >= 0, "no data set %s", name);
     hid_t space = H5Dget_space(set);
     *count = (size_t)H5Sget_simple_extent_npoints(space);
-    EXPECT_OK(dt_alloc(*count, H5Tget_size(type), name, &values));
+    EXPECT_OK(dt__alloc(*count, H5Tget_size(type), name, &values));
     ck_assert_int_ge(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
     H5Sclose(space);
     H5Dclose(set);
@@ -93,7 +93,7 @@ static void read_golden(hid_t group, struct golden *g)
     int *widths = read_set(group, "widths", H5T_NATIVE_INT, &nwidths);
     const bool linear = (int)attribute(group, "kind") == DT_KIND_LINEAR;
     char word[16];
-    dt_config_word(DT_ACTIVATION_WORDS, (int)attribute(group, "activation"), word);
+    dt__config_word(DT_ACTIVATION_WORDS, (int)attribute(group, "activation"), word);
     int length = snprintf(g->layers, sizeof g->layers, "%s", linear ? "linear" : "");
     for (size_t i = 1; i + 1 < nwidths && !linear; i++)
         length += snprintf(g->layers + length, sizeof g->layers - (size_t)length, "%sdense %d %s",
@@ -125,13 +125,14 @@ static void check_net(struct golden *g, int number)
     struct dt_network *net;
     float *grad, *logits;
     double loss;
-    EXPECT_OK(dt_model_create(&g->desc, &model));
+    EXPECT_OK(dt__model_create(&g->desc, &model));
     ck_assert_uint_eq(model->params, g->nparams);
-    EXPECT_OK(dt_network_create(model, g->batch.rows, DT_PRECISION_F32, &net));
-    EXPECT_OK(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad));
-    EXPECT_OK(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits));
-    EXPECT_OK(dt_network_gradient(net, g->params, &g->batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
-    EXPECT_OK(dt_network_forward(net, g->params, &g->batch, logits));
+    EXPECT_OK(dt__network_create(model, g->batch.rows, DT_PRECISION_F32, &net));
+    EXPECT_OK(dt__alloc(g->nparams, sizeof *grad, "gradient", &grad));
+    EXPECT_OK(dt__alloc(g->nlogits, sizeof *logits, "logits", &logits));
+    EXPECT_OK(dt__network_gradient(net, g->params, &g->batch, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_forward(net, g->params, &g->batch, logits));
     double loss_error = fabs(loss / g->loss - 1.0);
     double grad_error = distance(g->nparams, grad, g->grad);
     double logits_error = distance(g->nlogits, logits, g->logits);
@@ -139,8 +140,8 @@ static void check_net(struct golden *g, int number)
     ck_assert_msg(grad_error < 1e-6, "net %d: gradient differs by %g", number, grad_error);
     ck_assert_msg(logits_error < 1e-6, "net %d: logits differ by %g", number, logits_error);
     dt_free(grad), dt_free(logits);
-    dt_network_destroy(net);
-    dt_model_destroy(model);
+    dt__network_destroy(net);
+    dt__model_destroy(model);
 }
 
 START_TEST(nets_are_as_pytorch)
@@ -179,27 +180,27 @@ static void check_optimizer(hid_t group, int number)
     float *grads = read_floats(group, "grads", &all), *path = read_floats(group, "path", &all);
     float *state[DT_MAX_STATE];
     const double lr = attribute(group, "lr"), clip = attribute(group, "clip");
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
     config.train.optimizer = (int)attribute(group, "optimizer");
     config.train.momentum = attribute(group, "momentum");
     config.train.weight_decay = attribute(group, "weight_decay");
-    dt_optimizer_init(&optimizer, &config, false);
+    dt__optimizer_init(&optimizer, &config, false);
     for (int i = 0; i < DT_MAX_STATE; i++)
-        EXPECT_OK(dt_alloc(count, sizeof(float), "state", &state[i]));
+        EXPECT_OK(dt__alloc(count, sizeof(float), "state", &state[i]));
     for (size_t step = 0; step < all / count; step++) {
         float *grad = grads + step * count;
         double scale = clip_factor(clip, count, grad) / 4.0;
         for (size_t i = 0; i < count; i++)
             grad[i] *= 4.0f;
-        const struct dt_factors factors = dt_optimizer_factors(&optimizer, step, lr, scale);
-        dt_optimizer_apply(&optimizer, &factors, count, grad, params, params, state);
+        const struct dt_factors factors = dt__optimizer_factors(&optimizer, step, lr, scale);
+        dt__optimizer_apply(&optimizer, &factors, count, grad, params, params, state);
         double error = distance(count, params, path + step * count);
         ck_assert_msg(error < 5e-7, "optimizer %d, step %zu: differs by %g", number, step, error);
     }
     for (int i = 0; i < DT_MAX_STATE; i++)
         dt_free(state[i]);
     dt_free(params), dt_free(grads), dt_free(path);
-    dt_config_free(&config);
+    dt__config_free(&config);
 }
 
 START_TEST(optimizers_are_as_pytorch)
@@ -220,7 +221,7 @@ START_TEST(schedules_are_as_pytorch)
 {
     hid_t file = open_file("tests/data/golden_schedule.h5");
     struct dt_config config;
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
     config.train.lr = attribute(file, "lr");
     config.train.min_lr = attribute(file, "min_lr");
     config.train.decay_rate = attribute(file, "decay_rate");
@@ -229,19 +230,19 @@ START_TEST(schedules_are_as_pytorch)
         char word[16];
         struct dt_schedule schedule;
         size_t count;
-        double *path = read_set(file, dt_config_word(DT_SCHEDULE_WORDS, kind, word),
+        double *path = read_set(file, dt__config_word(DT_SCHEDULE_WORDS, kind, word),
                                 H5T_NATIVE_DOUBLE, &count);
         config.train.schedule = kind;
-        dt_schedule_init(&schedule, &config, 1000);
+        dt__schedule_init(&schedule, &config, 1000);
         for (size_t step = 0; step < count; step++) {
             /* PyTorch knows no floor of these two. */
             double expected = path[step] < config.train.min_lr ? config.train.min_lr : path[step];
-            double error = fabs(dt_schedule_lr(&schedule, step) - expected);
+            double error = fabs(dt__schedule_lr(&schedule, step) - expected);
             ck_assert_msg(error < 1e-12, "%s, step %zu: differs by %g", word, step, error);
         }
         dt_free(path);
     }
-    dt_config_free(&config);
+    dt__config_free(&config);
     H5Fclose(file);
 }
 END_TEST

@@ -29,20 +29,20 @@ static void open_worker(void)
     job = (struct dt_job){.config = &config, .replicas = 1, .train = survey()};
     reader = (struct dt_reader){0};
     worker = (struct dt_worker){.count = 1, .reader = &reader, .readers = 1};
-    EXPECT_OK(dt_plan_create(job.train, 1, 1, 0, &job.plan));
-    EXPECT_OK(dt_model_create(&desc, &job.model));
-    EXPECT_OK(dt_network_create(job.model, DT__SLICE_ROWS, DT_PRECISION_F32, &worker.network));
-    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, 1, ROWS, 0, &reader.loader));
-    EXPECT_OK(dt_alloc(1, sizeof *worker.loss, "loss sums", &worker.loss));
+    EXPECT_OK(dt__plan_create(job.train, 1, 1, 0, &job.plan));
+    EXPECT_OK(dt__model_create(&desc, &job.model));
+    EXPECT_OK(dt__network_create(job.model, DT__SLICE_ROWS, DT_PRECISION_F32, &worker.network));
+    EXPECT_OK(dt__loader_create(&config, job.train, job.plan, 0, 1, 1, ROWS, 0, &reader.loader));
+    EXPECT_OK(dt__alloc(1, sizeof *worker.loss, "loss sums", &worker.loss));
 }
 
 static void close_worker(void)
 {
-    dt_loader_destroy(reader.loader);
-    dt_network_destroy(worker.network);
-    dt_model_destroy(job.model);
-    dt_plan_destroy(job.plan);
-    dt_source_destroy(job.train);
+    dt__loader_destroy(reader.loader);
+    dt__network_destroy(worker.network);
+    dt__model_destroy(job.model);
+    dt__plan_destroy(job.plan);
+    dt__source_destroy(job.train);
     dt_free(worker.loss);
 }
 
@@ -51,12 +51,13 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
 {
     struct dt_network *network;
     struct dt_batch batch;
-    const struct dt_rng dropout = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
-    EXPECT_OK(dt_network_create(job.model, ROWS, DT_PRECISION_F32, &network));
-    EXPECT_OK(dt_loader_read(reader.loader, 0, 0, 0, ROWS, &batch));
+    const struct dt_rng dropout = dt__rng_make(1, DT_STREAM_DROPOUT, 0, 0);
+    EXPECT_OK(dt__network_create(job.model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__loader_read(reader.loader, 0, 0, 0, ROWS, &batch));
     batch.first_row = 0;
-    EXPECT_OK(dt_network_gradient(network, weights, &batch, &dropout, false, (struct dt_slot){.grad = grad}, loss, NULL));
-    dt_network_destroy(network);
+    EXPECT_OK(dt__network_gradient(network, weights, &batch, &dropout, false,
+                                   (struct dt_slot){.grad = grad}, loss, NULL));
+    dt__network_destroy(network);
 }
 
 /* Masks that begin anew with each slice, or slices that do not add up. */
@@ -66,10 +67,10 @@ START_TEST(slices_draw_the_masks_of_the_share)
     const size_t count = job.model->params;
     float *weights, *grad, *whole;
     double loss, error = 0, norm = 0;
-    EXPECT_OK(dt_alloc(count, sizeof *weights, "weights", &weights));
-    EXPECT_OK(dt_alloc(count, sizeof *grad, "gradient", &grad));
-    EXPECT_OK(dt_alloc(count, sizeof *whole, "gradient", &whole));
-    dt_model_init(job.model, 5, weights);
+    EXPECT_OK(dt__alloc(count, sizeof *weights, "weights", &weights));
+    EXPECT_OK(dt__alloc(count, sizeof *grad, "gradient", &grad));
+    EXPECT_OK(dt__alloc(count, sizeof *whole, "gradient", &whole));
+    dt__model_init(job.model, 5, weights);
     ck_assert(dt__replica_gradient(&job, &worker, 0, 0, weights, (struct dt_slot){.grad = grad}, NULL));
     whole_gradient(weights, whole, &loss);
     ck_assert_double_eq_tol(worker.loss[0], loss, 1e-6 * loss);

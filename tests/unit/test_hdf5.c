@@ -188,7 +188,7 @@ START_TEST(denormals_are_read)
     create("a.h5");
     put("/tiny", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, one, H5P_DEFAULT, &tiny);
     finish();
-    dt_denormals_flush();
+    dt__denormals_flush();
     EXPECT_OK(dt__h5_open("a.h5", &opened));
     EXPECT_OK(dt__h5_array(opened, "/tiny", &item));
     EXPECT_OK(dt__h5_read(opened, item, 0, 1, DT__H5_F32, &bits));
@@ -330,7 +330,7 @@ START_TEST(chunks_of_all_files_fit_in_memory)
     ck_assert_int_eq(sockets(), 1 + open);
     dt__cursor_close(cursor);
     dt__block_free(&block);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -345,11 +345,11 @@ START_TEST(targets_are_read)
         put("y", H5T_IEEE_F64LE, H5T_NATIVE_FLOAT, rank, rank == 1 ? one : two, H5P_DEFAULT, X);
         finish();
         struct dt_source *source = survey();
-        ck_assert_int_eq(dt_source_schema(source)->targets, rank);
+        ck_assert_int_eq(dt__source_schema(source)->targets, rank);
         struct dt_table *table = open_table(source);
         ck_assert_float_eq(read_row(table, 2).target[0], rank == 1 ? 2.0f : 255.0f);
-        dt_table_destroy(table);
-        dt_source_destroy(source);
+        dt__table_destroy(table);
+        dt__source_destroy(source);
     }
 }
 END_TEST
@@ -369,8 +369,8 @@ START_TEST(rows_have_a_shape)
     for (size_t i = 0; i < COUNT(cases); i++) {
         set(cases[i].option);
         struct dt_source *source = survey();
-        ck_assert_mem_eq(dt_source_schema(source)->shape, cases[i].shape, sizeof cases[i].shape);
-        dt_source_destroy(source);
+        ck_assert_mem_eq(dt__source_schema(source)->shape, cases[i].shape, sizeof cases[i].shape);
+        dt__source_destroy(source);
     }
     set("data.shape=3x1");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.shape=3x1: a row has 4 features");
@@ -413,15 +413,15 @@ START_TEST(held_out_rows_have_the_shape_of_the_model)
         set(cases[i].option);
         set("data.eval=b.h5");
         source = survey();
-        const struct dt_schema *schema = dt_source_schema(source);
+        const struct dt_schema *schema = dt__source_schema(source);
         if (cases[i].fits) {
-            EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
-            dt_source_destroy(eval);
+            EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, schema, &eval));
+            dt__source_destroy(eval);
         } else {
-            EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, schema, &eval), DT_EMISMATCH,
+            EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, schema, &eval), DT_EMISMATCH,
                         "the model has 2 x 2 x 3");
         }
-        dt_source_destroy(source);
+        dt__source_destroy(source);
     }
 }
 END_TEST
@@ -456,7 +456,7 @@ START_TEST(channels_in_front_are_told)
         set(layers);
         told = 0;
         dt_log_set_sink(count_channels, NULL);
-        dt_source_destroy(survey());
+        dt__source_destroy(survey());
         dt_log_set_sink(NULL, NULL);
         ck_assert_int_eq(told, cases[i].told);
     }
@@ -490,20 +490,20 @@ START_TEST(class_names_keep_their_numbers)
     const int32_t labels[] = {0, 3, 1, 2};
     struct dt_source *source = survey(), *eval;
     set("data.eval=b.csv");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     struct dt_table *table = open_table(eval);
     for (uint64_t r = 0; r < 4; r++)
         ck_assert_int_eq(read_row(table, r).label[0], labels[r]);
-    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval), dt__source_destroy(source);
     set("data.eval="), set("data.train=a.h5,b.csv");
     source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 4);
     for (size_t i = 0; i < 4; i++)
-        ck_assert_str_eq(dt_source_schema(source)->label_names[i], NAMES[i]);
+        ck_assert_str_eq(dt__source_schema(source)->label_names[i], NAMES[i]);
     table = open_table(source);
     for (uint64_t r = 0; r < ROWS + 4; r++)
         ck_assert_int_eq(read_row(table, r).label[0], r < ROWS ? Y[r] : labels[r - ROWS]);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
     put_text("b.csv", "0,1,2,3,cow\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "b.csv:1: label 'cow' is none of the 4 classes");
 }
@@ -545,11 +545,11 @@ START_TEST(texts_are_numbers_of_classes)
     struct dt_source *source = survey(), *eval;
     set("data.eval=b.h5");
     ck_assert_int_eq(system("cp a.h5 b.h5"), 0);
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     struct dt_table *table = open_table(eval);
     for (uint64_t r = 0; r < ROWS; r++)
         ck_assert_int_eq(read_row(table, r).label[0], labels[r]);
-    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval), dt__source_destroy(source);
 }
 END_TEST
 
@@ -564,8 +564,8 @@ START_TEST(one_hot_rows_declare_classes)
     finish();
     expect_rows(X, (const int32_t[]){2, 1, 2, 2, 2, 1}, ROWS, FEATURES);
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
-    dt_source_destroy(source);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 4);
+    dt__source_destroy(source);
     put_text("b.csv", "0,1,2,3,4\n");
     set("data.train=a.h5,b.csv");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "label 4 is out of range: by the width of one-hot rows classes are 0..3");
@@ -635,14 +635,14 @@ START_TEST(labels_have_many_forms)
     if (forms[_i] == number_y) set("model.task=classify");
     expect_rows(X, BINARY, ROWS, FEATURES);
     struct dt_source *source = survey(), *eval;
-    ck_assert_int_eq(dt_source_schema(source)->classes, 2);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 2);
     ck_assert_int_eq(system("cp a.h5 b.h5"), 0);
     set("data.eval=b.h5");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     struct dt_table *table = open_table(eval);
     ck_assert_int_eq(read_row(table, 3).label[0], 1);
     ck_assert_int_eq(read_row(table, 5).label[0], 0);
-    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval), dt__source_destroy(source);
 }
 END_TEST
 
@@ -658,13 +658,13 @@ START_TEST(labels_may_be_missing)
     finish();
     struct dt_source *source = survey(), *rows;
     set("data.eval=b.h5");
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &rows),
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &rows),
                 DT_EFORMAT, "/y is missing");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_PREDICT, dt_source_schema(source), &rows));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_PREDICT, dt__source_schema(source), &rows));
     struct dt_table *table = open_table(rows);
     for (uint64_t r = 0; r < ROWS; r++)
         ck_assert_mem_eq(read_row(table, r).x, X + r * FEATURES, FEATURES * sizeof *X);
-    dt_table_destroy(table), dt_source_destroy(rows), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(rows), dt__source_destroy(source);
 }
 END_TEST
 
@@ -710,23 +710,23 @@ START_TEST(files_take_several_reads)
     ck_assert_int_gt(MANY, DT__H5_LABELS);
     for (size_t r = 0; r < MANY; r++)
         ck_assert_int_eq(read_row(table, r).label[0], (int)(r * r % CLASSES));
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
     y[2400 * CLASSES] = y[2400 * CLASSES + 1] = 1;
     create("a.h5");
     put("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, H5P_DEFAULT, x);
     put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, y_dims, H5P_DEFAULT, y);
     finish();
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "/y: row 2400: class labels are one whole number a row");
-    dt_work_watch(stop_in_labels);
+    dt__work_watch(stop_in_labels);
     EXPECT_FAIL(try_survey(), DT_STOPPED, "stopped on request");
-    dt_work_watch(NULL), dt_stop_clear();
+    dt__work_watch(NULL), dt__stop_clear();
     free(read), free(y), free(x);
 }
 END_TEST
 
 static dt_status write_part(void *arg, const void *bytes, size_t length)
 {
-    return dt_fd_write(*(int *)arg, "many.h5", bytes, length);
+    return dt__fd_write(*(int *)arg, "many.h5", bytes, length);
 }
 
 static const char *path_of_many(int i)
@@ -1066,12 +1066,12 @@ START_TEST(damage_never_crashes)
         put_bytes("a.h5", damaged, at % 2 ? at : length);
         struct dt_source *source;
         struct dt_table *table;
-        dt_status status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+        dt_status status = dt__source_survey(&config, DT_PART_TRAIN, NULL, &source);
         refused += status != DT_OK;
         if (status) continue;
-        if (!dt_table_create(&config, source, 0, dt_source_rows(source), &table))
-            dt_table_destroy(table);
-        dt_source_destroy(source);
+        if (!dt__table_create(&config, source, 0, dt__source_rows(source), &table))
+            dt__table_destroy(table);
+        dt__source_destroy(source);
     }
     ck_assert_uint_gt(refused, length / 11 / 2); /* half of them are cut */
 }
@@ -1136,8 +1136,8 @@ static void end_process(pid_t pid)
 static void survey_once(void)
 {
     struct dt_source *source = survey();
-    ck_assert_uint_eq(dt_source_rows(source), ROWS);
-    dt_source_destroy(source);
+    ck_assert_uint_eq(dt__source_rows(source), ROWS);
+    dt__source_destroy(source);
 }
 
 /* When the process that starts readers is killed, the next file is opened all the same, by one new process for all. */
@@ -1207,10 +1207,10 @@ START_TEST(names_of_any_length_are_read)
     H5Tclose(type);
     finish();
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
+    ck_assert_int_eq(dt__source_schema(source)->classes, 4);
     for (size_t i = 0; i < 4; i++)
-        ck_assert_str_eq(dt_source_schema(source)->label_names[i], names[i]);
-    dt_source_destroy(source);
+        ck_assert_str_eq(dt__source_schema(source)->label_names[i], names[i]);
+    dt__source_destroy(source);
 }
 END_TEST
 

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "dtrain/state.h"
 #include "report/history.h"
+#include "state/state.h"
 #include "unit/suite.h"
 
 static char home[64];
@@ -129,11 +129,11 @@ START_TEST(status_is_of_the_last_start)
     ck_assert_str_eq(history->status, "interrupted");
     dt_history_free(history);
     int fd;
-    EXPECT_OK(dt_lock_take(".", &fd));
+    EXPECT_OK(dt__lock_take(".", &fd));
     read_run();
     ck_assert_str_eq(history->status, "running");
     dt_history_free(history);
-    dt_lock_drop(fd);
+    dt__lock_drop(fd);
     put("lock", "pid 17 on another-host\n");
     read_run();
     ck_assert_str_eq(history->status, "running");
@@ -355,10 +355,10 @@ START_TEST(a_run_has_ended_with_its_final_record)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scratch_enter(home);
         put("metrics.jsonl", cases[i].text);
-        ck_assert_msg(dt_history_has_ended(".", 7) == cases[i].ended, "%s", cases[i].text);
+        ck_assert_msg(dt__history_has_ended(".", 7) == cases[i].ended, "%s", cases[i].text);
         scratch_leave(home);
     }
-    ck_assert(!dt_history_has_ended("/none/such", 7));
+    ck_assert(!dt__history_has_ended("/none/such", 7));
 }
 END_TEST
 

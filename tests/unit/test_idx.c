@@ -167,10 +167,10 @@ static dt_status try_rows(void)
 {
     struct dt_source *source;
     struct dt_table *table;
-    DT_TRY(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
-    dt_status status = dt_table_create(&config, source, 0, dt_source_rows(source), &table);
-    if (!status) dt_table_destroy(table);
-    dt_source_destroy(source);
+    DT_TRY(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    dt_status status = dt__table_create(&config, source, 0, dt__source_rows(source), &table);
+    if (!status) dt__table_destroy(table);
+    dt__source_destroy(source);
     return status;
 }
 
@@ -203,10 +203,10 @@ START_TEST(damaged_gzip_is_an_error)
     static unsigned char bytes[2 * NOISE];
     const uint32_t dims[] = {ROWS, NOISE / ROWS};
     struct idx head = make_head(0x08, 2, dims), y = make_labels(ROWS, 7);
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     memcpy(bytes, head.bytes, head.length);
     for (size_t i = 0; i < NOISE; i++)
-        bytes[head.length + i] = (unsigned char)dt_rng_u64(&rng, i);
+        bytes[head.length + i] = (unsigned char)dt__rng_u64(&rng, i);
     put_bytes("y", y.bytes, y.length);
     put_gzip("x", bytes, head.length + NOISE / ROWS * ROWS, "wb");
     use("x", "y");
@@ -229,9 +229,9 @@ START_TEST(labels_out_of_range)
     put_bytes("z", more.bytes, more.length);
     use("x", "y"), set("data.eval=x"), set("data.eval_labels=z");
     struct dt_source *source = survey(), *eval;
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval),
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval),
                 DT_EFORMAT, "z: row 7: label 7 is out of range: classes are 0..6");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -242,13 +242,13 @@ START_TEST(labels_may_be_missing)
     put_bytes("x", x.bytes, x.length), put_bytes("y", y.bytes, y.length);
     use("x", "y"), set("data.eval=x");
     struct dt_source *source = survey(), *rows;
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &rows),
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &rows),
                 DT_EMISMATCH, "x: IDX data has its labels apart: set data.eval_labels");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_PREDICT, dt_source_schema(source), &rows));
-    ck_assert_uint_eq(dt_source_rows(rows), ROWS);
+    EXPECT_OK(dt__source_survey(&config, DT_PART_PREDICT, dt__source_schema(source), &rows));
+    ck_assert_uint_eq(dt__source_rows(rows), ROWS);
     struct dt_table *table = open_table(rows);
     ck_assert_float_eq(read_row(table, ROWS - 1).x[FEATURES - 1], x.bytes[x.length - 1]);
-    dt_table_destroy(table), dt_source_destroy(rows), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(rows), dt__source_destroy(source);
 }
 END_TEST
 
@@ -264,15 +264,15 @@ START_TEST(targets_are_read)
     set("data.normalize_target=no"); /* targets are not looked at, then */
     struct dt_source *source = survey();
     struct dt_table *table;
-    ck_assert_int_eq(dt_source_schema(source)->targets, 2);
-    EXPECT_OK(dt_table_create(&config, source, 0, 1, &table));
+    ck_assert_int_eq(dt__source_schema(source)->targets, 2);
+    EXPECT_OK(dt__table_create(&config, source, 0, 1, &table));
     struct dt_batch batch = read_row(table, 0);
     ck_assert_float_eq(batch.target[0], 1.5f);
     ck_assert_float_eq(batch.target[1], 0);
-    dt_table_destroy(table);
-    EXPECT_FAIL(dt_table_create(&config, source, 0, 2, &table), DT_EFORMAT,
+    dt__table_destroy(table);
+    EXPECT_FAIL(dt__table_create(&config, source, 0, 2, &table), DT_EFORMAT,
                 "x: row 1: target 1 is not a finite number");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 

@@ -19,16 +19,16 @@ static void put_idx(const char *x, const char *y, const unsigned char *labels, u
 static const char *classes_of(struct dt_source *source)
 {
     static char text[256];
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     struct dt_table *table = open_table(source);
     size_t n = 0;
-    for (uint64_t r = 0; r < dt_source_rows(source); r++)
+    for (uint64_t r = 0; r < dt__source_rows(source); r++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%d ", read_row(table, r).label[0]);
     n += (size_t)snprintf(text + n, sizeof text - n, ":");
     for (int c = 0; schema->label_names && c < schema->classes; c++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %s", schema->label_names[c]);
     if (!schema->label_names) snprintf(text + n, sizeof text - n, " #%d", schema->classes);
-    dt_table_destroy(table);
+    dt__table_destroy(table);
     return text;
 }
 
@@ -36,7 +36,7 @@ static struct dt_source *evaluate(const struct dt_source *train, const char *eva
 {
     struct dt_source *source;
     set(eval);
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &source));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &source));
     return source;
 }
 
@@ -78,7 +78,7 @@ START_TEST(numbers_in_csv)
     put_rule(_i, "5,%c\n");
     struct dt_source *source = survey();
     ck_assert_str_eq(classes_of(source), RULES[_i].expected);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -90,7 +90,7 @@ START_TEST(numbers_in_libsvm)
     ck_assert_str_eq(classes_of(source), RULES[_i].expected);
     eval = evaluate(source, "data.eval=a");
     ck_assert_str_eq(classes_of(eval), RULES[_i].expected);
-    dt_source_destroy(eval), dt_source_destroy(source);
+    dt__source_destroy(eval), dt__source_destroy(source);
 }
 END_TEST
 
@@ -111,11 +111,11 @@ START_TEST(numbers_that_are_binary)
     struct dt_source *source = survey(), *eval = evaluate(source, "data.eval=x");
     ck_assert_str_eq(classes_of(source), RULES[_i].expected);
     ck_assert_str_eq(classes_of(eval), RULES[_i].expected);
-    dt_source_destroy(eval), dt_source_destroy(source);
+    dt__source_destroy(eval), dt__source_destroy(source);
     const struct dt_arrays arrays = {.rows = rows, .features = 1, .label = numbers, .x = x};
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
     ck_assert_str_eq(classes_of(source), RULES[_i].expected);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -123,13 +123,13 @@ END_TEST
 START_TEST(numbers_in_shards)
 {
     put_rule(_i, "5,%c\n");
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
     set("data.class_names="), set("data.train=out/*.h5");
     struct dt_source *source = survey(), *eval;
     set("data.format=csv");
     eval = evaluate(source, "data.eval=a");
     ck_assert_str_eq(classes_of(eval), RULES[_i].expected);
-    dt_source_destroy(eval), dt_source_destroy(source);
+    dt__source_destroy(eval), dt__source_destroy(source);
 }
 END_TEST
 
@@ -169,7 +169,7 @@ START_TEST(large_numbers_are_declared)
     set("data.train=a.csv"), set("model.task=classify");
     struct dt_source *source = survey();
     ck_assert_str_eq(classes_of(source), "2 0 1 0 : -7 12 5000000000");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -180,15 +180,15 @@ START_TEST(a_class_without_rows_is_declared)
     put_idx("v", "w", (const unsigned char[]){3, 1, 2, 0}, 4);
     set("data.train=x"), set("data.train_labels=y"), set("data.eval=v"), set("data.eval_labels=w");
     struct dt_source *source = survey(), *eval;
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval),
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval),
                 DT_EFORMAT,
                 "w: row 1: label 1 was never seen in training; data.class_names in training "
                 "declares classes that no row has");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
     set("data.class_names=a,b,c,d");
     source = survey(), eval = evaluate(source, "data.eval=v");
     ck_assert_str_eq(classes_of(eval), "3 1 2 0 : a b c d");
-    dt_source_destroy(eval), dt_source_destroy(source);
+    dt__source_destroy(eval), dt__source_destroy(source);
 }
 END_TEST
 
@@ -200,16 +200,16 @@ START_TEST(earlier_schemas_keep_their_classes)
     struct dt_source *eval;
     put_text("a.csv", "5,1\n5,2\n");
     set("data.eval=a.csv");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, &schema, &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, &schema, &eval));
     ck_assert_str_eq(classes_of(eval), "1 2 : #3");
-    dt_source_destroy(eval);
+    dt__source_destroy(eval);
     const int32_t signs[] = {1, -1};
     const float x[] = {0, 0};
     const struct dt_arrays arrays = {.rows = 2, .features = 1, .label = signs, .x = x};
     schema.classes = 2, schema.label_names = names;
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, &schema, &eval));
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, &schema, &eval));
     ck_assert_str_eq(classes_of(eval), "1 0 : -1 1");
-    dt_source_destroy(eval);
+    dt__source_destroy(eval);
 }
 END_TEST
 
@@ -224,13 +224,13 @@ START_TEST(earlier_texts_keep_their_blanks)
     column.fill = NAN;
     put_text("a.csv", " Rome, no\nRome,no\nParis,no \n Paris, no\n");
     set("data.eval=a.csv"), set("data.header=no");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, &schema, &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, &schema, &eval));
     ck_assert_str_eq(classes_of(eval), "0 1 1 0 :  no no");
     struct dt_table *table = open_table(eval);
     const int texts_of[] = {0, 1, 2, 2};
     for (uint64_t r = 0; r < 4; r++)
         ck_assert_float_eq(read_row(table, r).x[texts_of[r]], 1);
-    dt_table_destroy(table), dt_source_destroy(eval);
+    dt__table_destroy(table), dt__source_destroy(eval);
 }
 END_TEST
 
@@ -243,13 +243,13 @@ START_TEST(new_texts_have_no_blanks)
     set("data.train=a.csv"), set("data.header=no"), set(bits);
     struct dt_source *source = survey();
     ck_assert_str_eq(classes_of(source), "1 0 1 0 : no yes");
-    ck_assert_int_eq(dt_source_schema(source)->features, _i ? 16 : 2);
+    ck_assert_int_eq(dt__source_schema(source)->features, _i ? 16 : 2);
     struct dt_table *table = open_table(source);
     float x[16];
     memcpy(x, read_row(table, 0).x, (_i ? 16 : 2) * sizeof *x);
     for (uint64_t r = 1; r < 4; r++)
         ck_assert_mem_eq(read_row(table, r).x, x, (_i ? 16 : 2) * sizeof *x);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 

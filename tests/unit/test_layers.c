@@ -1,7 +1,7 @@
 /* Layers of pictures, normalisation and residuals: gradients against finite differences, what their text
  * and their shapes may be, and what their tensors are. */
-#include "suite.h"
 #include "model_text.h"
+#include "suite.h"
 
 #include <limits.h>
 #include <math.h>
@@ -26,8 +26,8 @@ static struct dt_model_desc desc(const char *layers, int h, int w, int c, int no
 
 static void net_open(struct net *net, const struct dt_model_desc *of)
 {
-    EXPECT_OK(dt_model_create(of, &net->model));
-    EXPECT_OK(dt_network_create(net->model, MAX_ROWS, DT_PRECISION_F32, &net->network));
+    EXPECT_OK(dt__model_create(of, &net->model));
+    EXPECT_OK(dt__network_create(net->model, MAX_ROWS, DT_PRECISION_F32, &net->network));
     net->params = net->model->params;
     net->trained = net->model->trained;
     net->features = net->model->features;
@@ -42,7 +42,7 @@ static void net_open(struct net *net, const struct dt_model_desc *of)
     net->target = randoms(ROWS * (size_t)of->nout, 5);
     for (int r = 0; r < ROWS; r++)
         net->label[r] = r % (of->nout > 1 ? of->nout : 2);
-    net->key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+    net->key = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 0);
 }
 
 static void net_close(struct net *net)
@@ -50,8 +50,8 @@ static void net_close(struct net *net)
     float *all[] = {net->weights, net->grad, net->unused, net->x, net->target};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         dt_free(all[i]);
-    dt_network_destroy(net->network);
-    dt_model_destroy(net->model);
+    dt__network_destroy(net->network);
+    dt__model_destroy(net->model);
 }
 
 static double net_gradient(struct net *net, int rows, float *grad)
@@ -59,8 +59,8 @@ static double net_gradient(struct net *net, int rows, float *grad)
     const struct dt_batch batch = {
         .rows = rows, .x = net->x, .label = net->label, .target = net->target};
     double loss;
-    EXPECT_OK(dt_network_gradient(net->network, net->weights, &batch, &net->key, false, (struct dt_slot){.grad = grad}, &loss,
-                                  NULL));
+    EXPECT_OK(dt__network_gradient(net->network, net->weights, &batch, &net->key, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     return loss;
 }
 
@@ -141,7 +141,7 @@ START_TEST(activations_have_their_values)
             net.weights[k] = k < 9 && k % 4 == 0 ? 1.0f : 0.0f;
         net.x[0] = -2, net.x[1] = 0, net.x[2] = 3;
         const struct dt_batch batch = {.rows = 1, .x = net.x};
-        EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+        EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
         for (int k = 0; k < 3; k++)
             ck_assert_double_eq_tol((double)out[k], rows[i].at[k], 2e-6);
         net_close(&net);
@@ -191,7 +191,7 @@ START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
     for (int i = 0; i < 16; i++)
         net.x[i] = (float)(i % 7);
     const struct dt_batch batch = {.rows = 1, .x = net.x};
-    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
     const float greatest[] = {5, 6, 6, 4}; /* of 0 1 4 5 | 2 3 6 0 | 1 2 5 6 | 3 4 0 1 */
     ck_assert_mem_eq(out, greatest, sizeof out);
     for (int i = 0; i < 4; i++)
@@ -319,7 +319,7 @@ START_TEST(batchnorm_is_the_formula_in_every_strip)
     }
     float out[ROWS];
     const struct dt_batch batch = {.rows = ROWS, .x = net.x};
-    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
     for (size_t r = 0; r < ROWS; r++) {
         double said = (double)out_weight[width];
         for (size_t c = 0; c < width; c++)
@@ -342,10 +342,10 @@ START_TEST(batchnorm_of_one_value_uses_the_running_ones)
     net_gradient(&net, 1, net.grad);
     for (size_t i = net.trained; i < net.params; i++)
         ck_assert(net.grad[i] == 0.0f);
-    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, one));
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, one));
     check_slope("one row", &net, 1);
     net_gradient(&net, ROWS, net.grad); /* evaluation does not depend on what was trained on */
-    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, two));
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, two));
     ck_assert_mem_eq(one, two, sizeof one);
     net_close(&net);
 }
@@ -392,7 +392,7 @@ START_TEST(wrong_texts_are_refused)
     struct dt_model *model;
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         const struct dt_model_desc of = desc(WRONG[i].layers, 8, 8, 2, 3, DT_TASK_CLASSIFY);
-        EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, WRONG[i].message);
+        EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, WRONG[i].message);
     }
 }
 END_TEST
@@ -404,7 +404,7 @@ START_TEST(a_network_has_weights)
     struct dt_model *model;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         const struct dt_model_desc of = desc(without[i], 1, 1, 3, 3, DT_TASK_REGRESS);
-        EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, "no layer has weights");
+        EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, "no layer has weights");
     }
 }
 END_TEST
@@ -415,12 +415,12 @@ START_TEST(long_rows_do_not_overflow)
     struct dt_model *model;
     struct dt_model_desc of =
         desc("conv1d 1 1 stride 2 pad same, globalpool", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
-    EXPECT_OK(dt_model_create(&of, &model));
+    EXPECT_OK(dt__model_create(&of, &model));
     ck_assert_uint_eq(tensor_of(model, "layers/0/weight")->count, 1);
     ck_assert_uint_eq(tensor_of(model, "layers/1/weight")->count, 3);
-    dt_model_destroy(model);
+    dt__model_destroy(model);
     of = desc("conv1d 1 3 pad 2", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
-    EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, "a kernel of 1 x 3 does not fit");
+    EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, "a kernel of 1 x 3 does not fit");
 }
 END_TEST
 
@@ -437,13 +437,13 @@ START_TEST(texts_come_back_in_one_form)
         struct dt_config config;
         char assignment[128];
         snprintf(assignment, sizeof assignment, "model.layers=%s", forms[i][0]);
-        EXPECT_OK(dt_config_init(&config));
+        EXPECT_OK(dt__config_init(&config));
         EXPECT_OK(dt_config_set(&config, assignment));
         for (int again = 0; again < 2; again++) {
-            EXPECT_OK(dt_model_settle(&config));
+            EXPECT_OK(dt__model_settle(&config));
             ck_assert_str_eq(config.model.layers, forms[i][1]);
         }
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -454,7 +454,7 @@ START_TEST(tensors_have_names_and_shapes)
     const struct dt_model_desc of =
         desc("conv 4 3x5 groups 2, residual(conv 6 1x1 stride 2), batchnorm", 8, 8, 2, 3,
              DT_TASK_CLASSIFY);
-    EXPECT_OK(dt_model_create(&of, &model));
+    EXPECT_OK(dt__model_create(&of, &model));
     const struct dt_tensor *weight = tensor_of(model, "layers/0/weight");
     ck_assert_int_eq(weight->rank, 4);
     ck_assert_uint_eq(weight->shape[0], 3);
@@ -466,7 +466,7 @@ START_TEST(tensors_have_names_and_shapes)
     ck_assert_uint_eq(tensor_of(model, "layers/4/weight")->shape[0], 3 * 2 * 6);
     ck_assert_int_eq(model->buckets, 6); /* five layers and the statistics */
     ck_assert_uint_eq(model->params - model->trained, 12);
-    dt_model_destroy(model);
+    dt__model_destroy(model);
 }
 END_TEST
 

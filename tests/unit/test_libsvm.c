@@ -84,20 +84,20 @@ START_TEST(evaluation_fits_the_schema)
     put_text("b.svm", "1 1:5\n");
     set("data.train=a.svm"), set("data.eval=b.svm");
     struct dt_source *source = survey(), *eval;
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     struct dt_table *table = open_table(eval);
     struct dt_batch batch = read_row(table, 0);
     ck_assert_float_eq(batch.x[0], 5);
     ck_assert_float_eq(batch.x[2], 0);
-    dt_table_destroy(table);
-    dt_source_destroy(eval);
+    dt__table_destroy(table);
+    dt__source_destroy(eval);
     put_text("b.svm", "1 1:5\n0 4:1\n");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     table = open_table(eval);
     for (int f = 0; f < 3; f++)
         ck_assert_float_eq(read_row(table, 1).x[f], 0);
-    dt_table_destroy(table), dt_source_destroy(eval);
-    dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(eval);
+    dt__source_destroy(source);
 }
 END_TEST
 

@@ -74,7 +74,7 @@ static struct dt_source *make_source(void)
 static struct dt_plan *make_plan(const struct dt_source *source)
 {
     struct dt_plan *plan;
-    EXPECT_OK(dt_plan_create(source, 7, REPLICAS, BATCH, &plan));
+    EXPECT_OK(dt__plan_create(source, 7, REPLICAS, BATCH, &plan));
     return plan;
 }
 
@@ -82,17 +82,17 @@ static struct dt_loader *open_loader(const struct dt_source *source, const struc
                                      int first, int count, uint64_t step)
 {
     struct dt_loader *loader;
-    int max_rows = (int)dt_plan_max_share(plan);
-    EXPECT_OK(dt_loader_create(&config, source, plan, first, count, 1, max_rows, step, &loader));
+    int max_rows = (int)dt__plan_max_share(plan);
+    EXPECT_OK(dt__loader_create(&config, source, plan, first, count, 1, max_rows, step, &loader));
     return loader;
 }
 
 static struct dt_batch read_share(struct dt_loader *loader, const struct dt_plan *plan,
                                   uint64_t step, int replica)
 {
-    struct dt_share share = dt_plan_share(plan, step, replica);
+    struct dt_share share = dt__plan_share(plan, step, replica);
     struct dt_batch batch;
-    EXPECT_OK(dt_loader_read(loader, replica, share.epoch, share.begin, (int)share.count, &batch));
+    EXPECT_OK(dt__loader_read(loader, replica, share.epoch, share.begin, (int)share.count, &batch));
     ck_assert_int_eq(batch.rows, (int)share.count);
     return batch;
 }
@@ -125,7 +125,7 @@ START_TEST(order_is_the_same_everywhere)
     ck_assert_int_eq(threads() - before, SIZES[_i].all_stream);
     static int seen[ROWS];
     memset(seen, 0, sizeof seen);
-    uint64_t steps = dt_plan_steps_per_epoch(plan);
+    uint64_t steps = dt__plan_steps_per_epoch(plan);
     for (uint64_t step = 0; step < SIZES[_i].epochs * steps; step++) {
         for (int r = 0; r < REPLICAS; r++) {
             struct dt_batch a = read_share(all, plan, step, r);
@@ -141,10 +141,10 @@ START_TEST(order_is_the_same_everywhere)
         }
     }
     for (int r = 0; r < REPLICAS; r++)
-        dt_loader_destroy(one[r]);
-    dt_loader_destroy(all);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+        dt__loader_destroy(one[r]);
+    dt__loader_destroy(all);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -152,7 +152,7 @@ END_TEST
 static double row_of_sample(struct dt_loader *loader, uint64_t epoch, uint64_t index)
 {
     struct dt_batch batch;
-    EXPECT_OK(dt_loader_read(loader, 0, epoch, index, 1, &batch));
+    EXPECT_OK(dt__loader_read(loader, 0, epoch, index, 1, &batch));
     return (double)batch.x[0];
 }
 
@@ -164,9 +164,9 @@ START_TEST(order_is_shuffled)
     struct dt_plan *plan = make_plan(source);
     set(_i ? "data.memory_mb=2" : "data.memory_mb=64");
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
-    uint64_t rows = dt_plan_replica_rows(plan, 0), same = 0;
+    uint64_t rows = dt__plan_replica_rows(plan, 0), same = 0;
     double jumps = 0, *first;
-    EXPECT_OK(dt_alloc(rows, sizeof *first, "rows", &first));
+    EXPECT_OK(dt__alloc(rows, sizeof *first, "rows", &first));
     for (uint64_t i = 0; i < rows; i++)
         first[i] = row_of_sample(loader, 0, i);
     for (uint64_t i = 1; i < rows; i++) {
@@ -176,9 +176,9 @@ START_TEST(order_is_shuffled)
     ck_assert_double_gt(jumps, (double)rows / 4);
     ck_assert_uint_lt(same, rows / 100);
     dt_free(first);
-    dt_loader_destroy(loader);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__loader_destroy(loader);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -190,7 +190,7 @@ START_TEST(resume_reads_the_same)
     struct dt_plan *plan = make_plan(source);
     set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
     struct dt_loader *first = open_loader(source, plan, 0, REPLICAS, 0);
-    uint64_t steps = dt_plan_steps_per_epoch(plan);
+    uint64_t steps = dt__plan_steps_per_epoch(plan);
     const uint64_t starts[] = {1, 17, steps - 1, steps, 3 * steps + 40};
     for (size_t s = 0; s < COUNT(starts); s++) {
         struct dt_loader *later = open_loader(source, plan, 0, REPLICAS, starts[s]);
@@ -202,11 +202,11 @@ START_TEST(resume_reads_the_same)
             }
         }
         read_share(first, plan, 0, 1); /* and back again */
-        dt_loader_destroy(later);
+        dt__loader_destroy(later);
     }
-    dt_loader_destroy(first);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__loader_destroy(first);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -222,16 +222,16 @@ START_TEST(jumps_read_the_same)
     ck_assert_int_eq(threads(), before);
     struct dt_loader *streamed = open_loader(source, plan, 0, REPLICAS, 0);
     ck_assert_int_eq(threads(), before + 1);
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < 150; i++) {
-        uint64_t step = dt_rng_u64(&rng, i) % (2 * dt_plan_steps_per_epoch(plan));
+        uint64_t step = dt__rng_u64(&rng, i) % (2 * dt__plan_steps_per_epoch(plan));
         struct dt_batch a = read_share(order, plan, step, 0);
         struct dt_batch b = read_share(streamed, plan, step, 0);
         ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
     }
-    dt_loader_destroy(streamed), dt_loader_destroy(order);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__loader_destroy(streamed), dt__loader_destroy(order);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -245,14 +245,14 @@ START_TEST(nothing_is_read_in_vain)
     set("data.memory_mb=2");
     rows_read = 0;
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
-    for (uint64_t step = 0; step < EPOCHS * dt_plan_steps_per_epoch(plan); step++)
+    for (uint64_t step = 0; step < EPOCHS * dt__plan_steps_per_epoch(plan); step++)
         for (int r = 0; r < REPLICAS; r++)
             (void)read_share(loader, plan, step, r);
-    dt_loader_destroy(loader); /* ends the thread */
+    dt__loader_destroy(loader); /* ends the thread */
     ck_assert_uint_ge(rows_read, EPOCHS * ROWS);
     ck_assert_uint_le(rows_read, (EPOCHS + 1) * ROWS);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -263,19 +263,19 @@ START_TEST(next_windows_are_read_ahead)
     enum { WINDOW = 96, AHEAD = 2 * REPLICAS * WINDOW };
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
-    const uint64_t step = dt_plan_steps_per_epoch(plan) / 2;
+    const uint64_t step = dt__plan_steps_per_epoch(plan) / 2;
     set("data.memory_mb=2"), set("data.shuffle_window=96");
     rows_read = 0;
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, step);
     while (__atomic_load_n(&rows_read, __ATOMIC_RELAXED) < AHEAD)
         usleep(1000);
     for (int r = 0; r < REPLICAS; r++) {
-        struct dt_share share = dt_plan_share(plan, step, r);
+        struct dt_share share = dt__plan_share(plan, step, r);
         struct dt_batch batch;
-        EXPECT_OK(dt_loader_read(loader, r, share.epoch, share.begin, 1, &batch));
+        EXPECT_OK(dt__loader_read(loader, r, share.epoch, share.begin, 1, &batch));
     }
     ck_assert_uint_eq(__atomic_load_n(&rows_read, __ATOMIC_RELAXED), AHEAD);
-    dt_loader_destroy(loader), dt_plan_destroy(plan), dt_source_destroy(source);
+    dt__loader_destroy(loader), dt__plan_destroy(plan), dt__source_destroy(source);
 }
 END_TEST
 
@@ -292,16 +292,16 @@ START_TEST(windows_fit_the_memory)
     ck_assert_int_eq(threads(), before + 1);
     ck_assert_uint_le(bytes, 2 << 20);
     ck_assert_uint_ge(bytes, 1 << 20);
-    dt_loader_destroy(loader);
+    dt__loader_destroy(loader);
     /* A loader a replica: each shard would fit, but not all of them. */
     for (int loaders = 1; loaders <= REPLICAS; loaders += REPLICAS - 1) {
-        EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, loaders, (int)dt_plan_max_share(plan), 0,
-                                   &loader));
+        EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, loaders,
+                                    (int)dt__plan_max_share(plan), 0, &loader));
         ck_assert_int_eq(threads(), before + (loaders > 1));
-        dt_loader_destroy(loader);
+        dt__loader_destroy(loader);
     }
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -328,19 +328,19 @@ START_TEST(change_is_noticed)
     struct dt_source *source = survey();
     struct dt_plan *plan = make_plan(source);
     struct dt_loader *loader;
-    int max_rows = (int)dt_plan_max_share(plan);
+    int max_rows = (int)dt__plan_max_share(plan);
     ck_assert_int_eq(truncate("x", 1000), 0);
-    EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader),
+    EXPECT_FAIL(dt__loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader),
                 DT_EMISMATCH, "x: the file has changed since the survey");
     set("data.memory_mb=1");
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader));
+    EXPECT_OK(dt__loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader));
     struct dt_batch batch;
-    struct dt_share share = dt_plan_share(plan, 0, 0);
-    EXPECT_FAIL(dt_loader_read(loader, 0, 0, share.begin, (int)share.count, &batch), DT_EMISMATCH,
+    struct dt_share share = dt__plan_share(plan, 0, 0);
+    EXPECT_FAIL(dt__loader_read(loader, 0, 0, share.begin, (int)share.count, &batch), DT_EMISMATCH,
                 "x: the file has changed since the survey");
-    dt_loader_destroy(loader);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__loader_destroy(loader);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -357,9 +357,9 @@ START_TEST(text_is_read_once)
     if (_i) set("data.memory_mb=1");
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
     read_share(loader, plan, 0, 0);
-    dt_loader_destroy(loader);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__loader_destroy(loader);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -369,20 +369,20 @@ START_TEST(held_out_rows_stay_out)
     set("data.eval_fraction=0.25"), set("data.scale=2");
     if (_i) set("data.memory_mb=1");
     struct dt_source *source = make_source(), *eval;
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval));
     struct dt_plan *plan = make_plan(source);
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
     struct dt_table *table = open_table(eval);
     static int seen[ROWS];
     memset(seen, 0, sizeof seen);
-    ck_assert_uint_eq(dt_source_rows(eval), ROWS / 4);
+    ck_assert_uint_eq(dt__source_rows(eval), ROWS / 4);
     float last = -1;
     for (uint64_t r = 0; r < ROWS / 4; r++) {
         float x = read_row(table, r).x[0];
         ck_assert_float_gt(x, last);
         seen[(int)(last = x) / 2]++;
     }
-    for (uint64_t step = 0; step < dt_plan_steps_per_epoch(plan); step++)
+    for (uint64_t step = 0; step < dt__plan_steps_per_epoch(plan); step++)
         for (int r = 0; r < REPLICAS; r++) {
             struct dt_batch batch = read_share(loader, plan, step, r);
             for (int i = 0; i < batch.rows; i++)
@@ -390,11 +390,11 @@ START_TEST(held_out_rows_stay_out)
         }
     for (int r = 0; r < ROWS; r++)
         ck_assert_int_eq(seen[r], 1);
-    dt_table_destroy(table);
-    dt_loader_destroy(loader);
-    dt_plan_destroy(plan);
-    dt_source_destroy(eval);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__loader_destroy(loader);
+    dt__plan_destroy(plan);
+    dt__source_destroy(eval);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -407,10 +407,10 @@ START_TEST(loader_ends_while_reading)
     for (int i = 0; i < 12; i++) {
         struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, (uint64_t)i);
         if (i % 3) read_share(loader, plan, (uint64_t)(i % 2 ? 60 : i), 1);
-        dt_loader_destroy(loader);
+        dt__loader_destroy(loader);
     }
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -437,17 +437,17 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
     streamed = open_loader(source, plan, 0, REPLICAS, 0);
     set("data.memory_mb=1024");
     pieces_left = cases[_i].pieces;
-    dt_work_watch(stop_after_pieces);
+    dt__work_watch(stop_after_pieces);
     dt_status status = cases[_i].load
-                           ? dt_loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
-                           : dt_source_survey(&config, DT_PART_TRAIN, NULL, &again);
+                           ? dt__loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
+                           : dt__source_survey(&config, DT_PART_TRAIN, NULL, &again);
     EXPECT_FAIL(status, DT_STOPPED, "stopped");
-    dt_work_watch(NULL);
+    dt__work_watch(NULL);
     read_share(streamed, plan, 60, 1);
-    ck_assert(dt_stop_requested());
-    dt_loader_destroy(streamed);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    ck_assert(dt__stop_requested());
+    dt__loader_destroy(streamed);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -474,7 +474,7 @@ START_TEST(files_stay_open)
     for (int i = LAST; i >= 0; i--)
         if (i != LAST - 1) EXPECT_OK(dt__cursor_read(cursor, (uint64_t)i, 1, &block));
     ck_assert_int_eq(opens, LAST + 1);
-    dt__cursor_close(cursor), dt__block_free(&block), dt_source_destroy(source);
+    dt__cursor_close(cursor), dt__block_free(&block), dt__source_destroy(source);
 }
 END_TEST
 

@@ -6,8 +6,8 @@
 
 #include "data/augment.h"
 #include "data_files.h"
-#include "dtrain/report.h"
 #include "model_text.h"
+#include "report/report.h"
 
 /* LC_NUMERIC of a locale as localedef writes it: six items, and where each begins. */
 static const unsigned char NUMERIC[] =
@@ -34,7 +34,7 @@ static void expect_data(const char *path, const char *text, const char *task)
     struct dt_table *table = open_table(source);
     ck_assert_float_eq(read_row(table, 0).x[0], 0.0125f);
     ck_assert_float_eq(read_row(table, 1).x[0], 0.5f);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 
 static void expect_json(void)
@@ -46,10 +46,10 @@ static void expect_json(void)
     float x;
     char text[] = "[1.25e-2]\n[0.5]\n";
     FILE *in = fmemopen(text, strlen(text), "r");
-    EXPECT_OK(dt_rows_open(in, "rows", &schema, NULL, &rows));
-    EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+    EXPECT_OK(dt__rows_open(in, "rows", &schema, NULL, &rows));
+    EXPECT_OK(dt__rows_next(rows, &x, &line, &end));
     ck_assert_float_eq(x, 0.0125f);
-    dt_rows_close(rows);
+    dt__rows_close(rows);
     fclose(in);
 }
 
@@ -64,7 +64,7 @@ START_TEST(numbers_have_points)
     EXPECT_OK(dt_config_print(&config, &text));
     ck_assert_ptr_nonnull(strstr(text, "lr = 0.25\n"));
     dt_free(text);
-    ck_assert_str_eq(dt_real_text(0.1, real), "0.1");
+    ck_assert_str_eq(dt__real_text(0.1, real), "0.1");
     expect_data("a.csv", "a,y\n1.25e-2,0\n0.5,1\n", "model.task=classify");
     expect_data("b.csv", "a,y\n1.25e-2,0.5\n0.5,1.5\n", "model.task=regress");
     expect_data("a.svm", "0 1:1.25e-2\n1 1:0.5\n", "model.task=classify");
@@ -74,12 +74,12 @@ START_TEST(numbers_have_points)
     EXPECT_FAIL(dt__augment_parse("noise 0,5", &augment), DT_EUSAGE, "none of shift N");
     struct dt_model_desc desc = desc_of("dense 3 relu, dropout 0.5", 2, 2, DT_TASK_CLASSIFY);
     struct dt_model *model;
-    EXPECT_OK(dt_model_create(&desc, &model));
-    dt_model_destroy(model);
-    EXPECT_OK(dt_json_add_float(&json, 0.1f));
-    EXPECT_OK(dt_text_add(&json, " %g", 1.5));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    dt__model_destroy(model);
+    EXPECT_OK(dt__json_add_float(&json, 0.1f));
+    EXPECT_OK(dt__text_add(&json, " %g", 1.5));
     ck_assert_str_eq(json.data, "0.1 1.5");
-    dt_text_free(&json);
+    dt__text_free(&json);
     ck_assert_int_eq(dt_fail(DT_EIO, "%g", 2.5), DT_EIO);
     ck_assert_str_eq(dt_error_text(), "2.5");
     ck_assert_str_eq(localeconv()->decimal_point, ","); /* the program's own stays */

@@ -26,7 +26,7 @@ static pid_t start_holder(void)
     pid_t child = fork();
     if (child == 0) {
         int fd;
-        if (dt_lock_take(test_dir, &fd) || write(ends[1], "x", 1) != 1) _exit(1);
+        if (dt__lock_take(test_dir, &fd) || write(ends[1], "x", 1) != 1) _exit(1);
         for (;;)
             pause();
     }
@@ -41,7 +41,7 @@ START_TEST(a_second_job_is_refused_by_name)
     int fd = -1;
     char holder[64];
     pid_t child = start_holder();
-    ck_assert_int_eq(dt_lock_take(test_dir, &fd), DT_EIO);
+    ck_assert_int_eq(dt__lock_take(test_dir, &fd), DT_EIO);
     snprintf(holder, sizeof holder, "pid %ld on ", (long)child);
     ck_assert_msg(strstr(dt_error_text(), holder), "%s", dt_error_text());
     ck_assert_int_eq(fd, -1);
@@ -56,9 +56,9 @@ START_TEST(a_killed_jobs_lock_does_not_block)
     pid_t child = start_holder();
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    ck_assert(dt_path_exists(in_dir("lock")));
-    assert_ok(dt_lock_take(test_dir, &fd));
-    dt_lock_drop(fd);
+    ck_assert(dt__path_exists(in_dir("lock")));
+    assert_ok(dt__lock_take(test_dir, &fd));
+    dt__lock_drop(fd);
 }
 END_TEST
 
@@ -66,20 +66,20 @@ START_TEST(a_lock_that_is_removed_is_taken_anew)
 {
     int fd, twin;
     removes = true;
-    assert_ok(dt_lock_take(test_dir, &fd));
-    ck_assert_int_eq(dt_lock_take(test_dir, &twin), DT_EIO);
-    dt_lock_drop(fd);
+    assert_ok(dt__lock_take(test_dir, &fd));
+    ck_assert_int_eq(dt__lock_take(test_dir, &twin), DT_EIO);
+    dt__lock_drop(fd);
 }
 END_TEST
 
 START_TEST(a_dropped_lock_is_free)
 {
     int fd, again, twin;
-    assert_ok(dt_lock_take(test_dir, &fd));
-    ck_assert_int_eq(dt_lock_take(test_dir, &twin), DT_EIO);
-    dt_lock_drop(fd);
-    assert_ok(dt_lock_take(test_dir, &again));
-    dt_lock_drop(again);
+    assert_ok(dt__lock_take(test_dir, &fd));
+    ck_assert_int_eq(dt__lock_take(test_dir, &twin), DT_EIO);
+    dt__lock_drop(fd);
+    assert_ok(dt__lock_take(test_dir, &again));
+    dt__lock_drop(again);
 }
 END_TEST
 
@@ -87,16 +87,16 @@ START_TEST(a_program_that_we_start_does_not_inherit_it)
 {
     int fd, again, ends[2];
     char byte;
-    assert_ok(dt_lock_take(test_dir, &fd));
+    assert_ok(dt__lock_take(test_dir, &fd));
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
     pid_t child = fork();
     if (child == 0) execl("/bin/sleep", "sleep", "30", (char *)NULL);
     close(ends[1]);
     ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* it has become sleep */
     close(ends[0]);
-    dt_lock_drop(fd);
-    assert_ok(dt_lock_take(test_dir, &again));
-    dt_lock_drop(again);
+    dt__lock_drop(fd);
+    assert_ok(dt__lock_take(test_dir, &again));
+    dt__lock_drop(again);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
@@ -106,20 +106,20 @@ START_TEST(the_holder_is_told)
 {
     int fd;
     char holder[DT_LOCK_HOLDER], expected[32];
-    ck_assert_str_eq(dt_lock_holder(test_dir, holder), "");
-    assert_ok(dt_lock_take(test_dir, &fd));
+    ck_assert_str_eq(dt__lock_holder(test_dir, holder), "");
+    assert_ok(dt__lock_take(test_dir, &fd));
     snprintf(expected, sizeof expected, "pid %ld on ", (long)getpid());
-    ck_assert_ptr_eq(strstr(dt_lock_holder(test_dir, holder), expected), holder);
-    dt_lock_drop(fd);
-    ck_assert_str_eq(dt_lock_holder(test_dir, holder), "");
-    ck_assert_str_eq(dt_lock_holder(in_dir("nowhere"), holder), "");
+    ck_assert_ptr_eq(strstr(dt__lock_holder(test_dir, holder), expected), holder);
+    dt__lock_drop(fd);
+    ck_assert_str_eq(dt__lock_holder(test_dir, holder), "");
+    ck_assert_str_eq(dt__lock_holder(in_dir("nowhere"), holder), "");
 }
 END_TEST
 
 START_TEST(a_directory_that_is_not_there_is_an_error)
 {
     int fd;
-    ck_assert_int_eq(dt_lock_take(in_dir("nowhere"), &fd), DT_EIO);
+    ck_assert_int_eq(dt__lock_take(in_dir("nowhere"), &fd), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere/lock"));
 }
 END_TEST

@@ -2,8 +2,8 @@
  * part that diverges, a course without any number. */
 #include <math.h>
 
-#include "dtrain/train.h"
 #include "suite.h"
+#include "train/train.h"
 
 /* 200 rates from 1e-7 to 10; the loss is 1 until `fall`, 0.1 from ten times that on, and grows at `rise`. */
 static struct dt_lr_test make_course(double fall, double rise)
@@ -22,7 +22,7 @@ START_TEST(test_the_fall_is_found)
 {
     for (double fall = 1e-5; fall < 0.05; fall *= 10) {
         struct dt_lr_test test = make_course(fall, 100 * fall);
-        EXPECT_OK(dt_lr_test_judge(&test));
+        EXPECT_OK(dt__lr_test_judge(&test));
         ck_assert_double_ge(test.suggest, 0.5 * fall);
         ck_assert_double_le(test.suggest, 10 * fall);
         ck_assert_double_ge(test.lr[test.least], 10 * fall);
@@ -35,10 +35,10 @@ START_TEST(test_no_number_at_all)
 {
     struct dt_lr_test test = make_course(1e-3, 1);
     test.points = 0;
-    EXPECT_FAIL(dt_lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
+    EXPECT_FAIL(dt__lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
     test.points = 3;
     test.loss[0] = NAN;
-    EXPECT_FAIL(dt_lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
+    EXPECT_FAIL(dt__lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
 }
 END_TEST
 
@@ -48,7 +48,7 @@ START_TEST(test_an_end_without_a_number)
     struct dt_lr_test test = make_course(1e-3, 0.1);
     test.points = 180;
     test.loss[179] = INFINITY;
-    EXPECT_OK(dt_lr_test_judge(&test));
+    EXPECT_OK(dt__lr_test_judge(&test));
     ck_assert_double_le(test.suggest, 1e-2);
 }
 END_TEST
@@ -57,15 +57,15 @@ END_TEST
 START_TEST(test_a_course_without_a_fall)
 {
     struct dt_lr_test test = make_course(1e-3, 0.1);
-    EXPECT_OK(dt_lr_test_judge(&test));
+    EXPECT_OK(dt__lr_test_judge(&test));
     ck_assert(!test.rises && !test.flat);
     for (int i = 0; i < test.points; i++)
         test.loss[i] = 1 + 0.01 * i;
-    EXPECT_OK(dt_lr_test_judge(&test));
+    EXPECT_OK(dt__lr_test_judge(&test));
     ck_assert(test.rises && !test.flat);
     for (int i = 0; i < test.points; i++)
         test.loss[i] = 1 - 1e-5 * i;
-    EXPECT_OK(dt_lr_test_judge(&test));
+    EXPECT_OK(dt__lr_test_judge(&test));
     ck_assert(!test.rises && test.flat);
 }
 END_TEST
@@ -79,11 +79,11 @@ START_TEST(test_a_loss_below_zero)
         for (int i = 0; i < points; i++)
             test.loss[i] -= shift;
         for (test.points = 1; test.points < 140; test.points++) { /* before the rate is 0.1 */
-            EXPECT_OK(dt_lr_test_judge(&test));
+            EXPECT_OK(dt__lr_test_judge(&test));
             ck_assert_msg(!test.diverged, "%d points, shift %g", test.points, shift);
         }
         test.points = points;
-        EXPECT_OK(dt_lr_test_judge(&test));
+        EXPECT_OK(dt__lr_test_judge(&test));
         ck_assert(test.diverged && !test.rises);
         ck_assert_double_ge(test.suggest, 5e-4);
         ck_assert_double_le(test.suggest, 1e-2);

@@ -32,11 +32,11 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 START_TEST(sizes_that_overflow_are_refused)
 {
     size_t out = 7;
-    ck_assert(!dt_size_mul(SIZE_MAX / 2, 3, &out));
-    ck_assert(!dt_size_add(SIZE_MAX, 1, &out));
+    ck_assert(!dt__size_mul(SIZE_MAX / 2, 3, &out));
+    ck_assert(!dt__size_add(SIZE_MAX, 1, &out));
     ck_assert_uint_eq(out, 7);
-    ck_assert(dt_size_mul(SIZE_MAX, 1, &out) && out == SIZE_MAX);
-    ck_assert(dt_size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
+    ck_assert(dt__size_mul(SIZE_MAX, 1, &out) && out == SIZE_MAX);
+    ck_assert(dt__size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
 }
 END_TEST
 
@@ -77,7 +77,7 @@ START_TEST(memory_is_zeroed_and_aligned)
 {
     for (size_t size = 0; size < 300; size += 7) {
         unsigned char *bytes;
-        EXPECT_OK(dt_alloc(size, 1, "bytes", &bytes));
+        EXPECT_OK(dt__alloc(size, 1, "bytes", &bytes));
         ck_assert_uint_eq((uintptr_t)bytes % 64, 0);
         ck_assert(all_zero(bytes, size));
         memset(bytes, 0xff, size);
@@ -92,7 +92,7 @@ START_TEST(impossible_sizes_are_errors)
     static const size_t counts[] = {SIZE_MAX / 4, SIZE_MAX / 8, (size_t)1 << 59};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         void *pointer = &pointer; /* never what was there before, which somebody might free */
-        EXPECT_FAIL(dt_alloc(counts[i], 8, "weights", &pointer), DT_EMEMORY, "weights");
+        EXPECT_FAIL(dt__alloc(counts[i], 8, "weights", &pointer), DT_EMEMORY, "weights");
         ck_assert_ptr_null(pointer);
     }
 }
@@ -104,7 +104,7 @@ START_TEST(growing_keeps_what_was_there_and_zeroes_the_rest)
     size_t capacity = 0;
     for (uint32_t n = 1; n <= 1000; n++) {
         size_t before = capacity;
-        EXPECT_OK(dt_grow(&items, &capacity, n, sizeof *items, "items"));
+        EXPECT_OK(dt__grow(&items, &capacity, n, sizeof *items, "items"));
         ck_assert_uint_ge(capacity, n);
         if (capacity > before) {
             ck_assert_uint_ge(capacity, 2 * before);
@@ -122,12 +122,12 @@ START_TEST(growing_that_fails_changes_nothing)
 {
     int *items = NULL;
     size_t capacity = 0;
-    EXPECT_OK(dt_grow(&items, &capacity, 4, sizeof *items, "items"));
+    EXPECT_OK(dt__grow(&items, &capacity, 4, sizeof *items, "items"));
     int *before = items;
     items[3] = 42;
-    EXPECT_FAIL(dt_grow(&items, &capacity, SIZE_MAX, sizeof *items, "items"), DT_EMEMORY, "items");
+    EXPECT_FAIL(dt__grow(&items, &capacity, SIZE_MAX, sizeof *items, "items"), DT_EMEMORY, "items");
     allocations_left = 0;
-    EXPECT_FAIL(dt_grow(&items, &capacity, 5, sizeof *items, "items"), DT_EMEMORY, "items");
+    EXPECT_FAIL(dt__grow(&items, &capacity, 5, sizeof *items, "items"), DT_EMEMORY, "items");
     ck_assert_ptr_eq(items, before);
     ck_assert_uint_eq(capacity, 4);
     ck_assert_int_eq(items[3], 42);
@@ -169,16 +169,16 @@ START_TEST(backed_memory_is_a_file_without_a_name)
     memory_bytes = 16L * BIG;
     for (int i = 0; i < 3; i++)
         for (size_t size = SMALL; size <= BIG; size += BIG - SMALL) {
-            EXPECT_OK(dt_alloc_backed(beside[i], size, 1, "bytes", &bytes));
+            EXPECT_OK(dt__alloc_backed(beside[i], size, 1, "bytes", &bytes));
             ck_assert_uint_eq((uintptr_t)bytes % 64, 0);
             ck_assert(all_zero(bytes, size));
             memset(bytes, 0xff, size);
             ck_assert_int_eq(is_mapped(dir), i == 0 && size == BIG);
-            dt_free_backed(bytes);
+            dt__free_backed(bytes);
             ck_assert(!is_mapped(dir));
         }
-    dt_free_backed(NULL);
-    EXPECT_FAIL(dt_alloc_backed("x", SIZE_MAX / 4, 8, "weights", &bytes), DT_EMEMORY, "weights");
+    dt__free_backed(NULL);
+    EXPECT_FAIL(dt__alloc_backed("x", SIZE_MAX / 4, 8, "weights", &bytes), DT_EMEMORY, "weights");
     ck_assert_int_eq(chdir("/"), 0);
     ck_assert_int_eq(rmdir(dir), 0); /* nothing is left in it */
 }
@@ -187,13 +187,13 @@ END_TEST
 START_TEST(the_limit_is_the_least_of_all)
 {
     struct rlimit before, less;
-    ck_assert(dt_memory_limit() > 1e6);
+    ck_assert(dt__memory_limit() > 1e6);
     memory_bytes = 64 << 20;
-    ck_assert(dt_memory_limit() <= 64 << 20);
+    ck_assert(dt__memory_limit() <= 64 << 20);
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
     less = (struct rlimit){32 << 20, before.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &less), 0);
-    const double limit = dt_memory_limit();
+    const double limit = dt__memory_limit();
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert(limit <= 32 << 20);
 }
@@ -204,17 +204,17 @@ END_TEST
 START_TEST(text_grows_and_stays_terminated)
 {
     struct dt_text text = {0};
-    EXPECT_OK(dt_text_append(&text, "", 0));
+    EXPECT_OK(dt__text_append(&text, "", 0));
     ck_assert_str_eq(text.data, "");
     for (int i = 0; i < 500; i++)
-        EXPECT_OK(dt_text_add(&text, "%d,", i % 10));
-    EXPECT_OK(dt_text_append(&text, "a\0b", 3));
+        EXPECT_OK(dt__text_add(&text, "%d,", i % 10));
+    EXPECT_OK(dt__text_append(&text, "a\0b", 3));
     ck_assert_uint_eq(text.length, 1003);
     ck_assert_int_eq(memcmp(text.data + 998, "9,a\0b", 6), 0);
     text.length = 0;
-    EXPECT_OK(dt_text_append(&text, "again", 5));
+    EXPECT_OK(dt__text_append(&text, "again", 5));
     ck_assert_str_eq(text.data, "again");
-    dt_text_free(&text);
+    dt__text_free(&text);
     ck_assert_ptr_null(text.data);
 }
 END_TEST
@@ -223,13 +223,13 @@ START_TEST(text_without_memory_is_an_error_and_stays_whole)
 {
     struct dt_text text = {0};
     char *copy;
-    EXPECT_OK(dt_text_add(&text, "abc"));
+    EXPECT_OK(dt__text_add(&text, "abc"));
     allocations_left = 0;
-    EXPECT_FAIL(dt_text_add(&text, "%0100d", 1), DT_EMEMORY, "text");
-    EXPECT_FAIL(dt_strdup("abc", &copy), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__text_add(&text, "%0100d", 1), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__strdup("abc", &copy), DT_EMEMORY, "text");
     ck_assert_str_eq(text.data, "abc");
     ck_assert_uint_eq(text.length, 3);
-    dt_text_free(&text);
+    dt__text_free(&text);
 }
 END_TEST
 
@@ -238,22 +238,22 @@ START_TEST(a_texts_first_failure_stays)
 {
     struct dt_text text = {0};
     char *out = NULL;
-    EXPECT_OK(dt_text_add(&text, "abc"));
+    EXPECT_OK(dt__text_add(&text, "abc"));
     allocations_left = 0;
-    EXPECT_FAIL(dt_text_add(&text, "%0100d", 1), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__text_add(&text, "%0100d", 1), DT_EMEMORY, "text");
     allocations_left = -1;
-    EXPECT_FAIL(dt_text_add(&text, "d"), DT_EMEMORY, "text");
-    EXPECT_FAIL(dt_text_append(&text, "", 0), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__text_add(&text, "d"), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__text_append(&text, "", 0), DT_EMEMORY, "text");
     ck_assert_str_eq(text.data, "abc");
-    dt_text_clear(&text);
-    EXPECT_OK(dt_text_add(&text, "d"));
-    EXPECT_OK(dt_text_end(&text, &out));
+    dt__text_clear(&text);
+    EXPECT_OK(dt__text_add(&text, "d"));
+    EXPECT_OK(dt__text_end(&text, &out));
     ck_assert_str_eq(out, "d");
     ck_assert_ptr_null(text.data);
     dt_free(out);
-    EXPECT_OK(dt_text_add(&text, "e"));
+    EXPECT_OK(dt__text_add(&text, "e"));
     text.status = DT_EMEMORY;
-    EXPECT_FAIL(dt_text_end(&text, &out), DT_EMEMORY, "text");
+    EXPECT_FAIL(dt__text_end(&text, &out), DT_EMEMORY, "text");
     ck_assert_ptr_null(text.data);
 }
 END_TEST
@@ -263,26 +263,54 @@ END_TEST
 START_TEST(reals_are_shortest_and_read_back)
 {
     char buffer[DT_REAL_TEXT];
-    ck_assert_str_eq(dt_real_text(0.1, buffer), "0.1");
-    ck_assert_str_eq(dt_real_text(1e6, buffer), "1000000");
-    ck_assert_str_eq(dt_real_text(1e22, buffer), "1e+22");
-    ck_assert_str_eq(dt_real_text(0.1 + 0.2, buffer), "0.30000000000000004");
-    ck_assert_str_eq(dt_real_text(-0.5, buffer), "-0.5");
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    ck_assert_str_eq(dt__real_text(0.1, buffer), "0.1");
+    ck_assert_str_eq(dt__real_text(1e6, buffer), "1000000");
+    ck_assert_str_eq(dt__real_text(1e22, buffer), "1e+22");
+    ck_assert_str_eq(dt__real_text(0.1 + 0.2, buffer), "0.30000000000000004");
+    ck_assert_str_eq(dt__real_text(-0.5, buffer), "-0.5");
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < 20000; i++) {
-        uint64_t bits = dt_rng_u64(&rng, i);
+        uint64_t bits = dt__rng_u64(&rng, i);
         double value;
         memcpy(&value, &bits, sizeof value);
         if (!isfinite(value)) continue;
-        double back = strtod(dt_real_text(value, buffer), NULL);
+        double back = strtod(dt__real_text(value, buffer), NULL);
         ck_assert_int_eq(memcmp(&back, &value, sizeof value), 0);
     }
 }
 END_TEST
 
-SUITE("memory", sizes_that_overflow_are_refused, memory_is_zeroed_and_aligned,
-      impossible_sizes_are_errors, growing_keeps_what_was_there_and_zeroes_the_rest,
-      growing_that_fails_changes_nothing, blocks_of_a_list_are_freed_together,
-      backed_memory_is_a_file_without_a_name, the_limit_is_the_least_of_all,
-      text_grows_and_stays_terminated, text_without_memory_is_an_error_and_stays_whole,
-      a_texts_first_failure_stays, reals_are_shortest_and_read_back)
+/* Programs run with libraries that are older or newer than their headers. */
+START_TEST(options_may_be_of_another_version)
+{
+    struct known {
+        size_t size;
+        int a, b;
+    } to;
+    struct {
+        size_t size;
+        int a, b, more[2];
+    } newer = {sizeof newer, 1, 2, {0, 0}};
+    ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_OK);
+    ck_assert_int_eq(to.b, 2);
+    newer.more[1] = 1;
+    ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_EUSAGE);
+    ck_assert_str_eq(dt_error_text(),
+                     "struct dt_x: a member is set that dtrain " DT_VERSION " does not know");
+    newer.size = offsetof(struct known, b); /* as if compiled before b was there */
+    ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_OK);
+    ck_assert_int_eq(to.a, 1);
+    ck_assert_int_eq(to.b, 0);
+    newer.size = 0;
+    ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_EUSAGE);
+    ck_assert_str_eq(dt_error_text(), "struct dt_x: its size is 0: expected its _INIT macro");
+}
+END_TEST
+
+SUITE("memory", options_may_be_of_another_version, sizes_that_overflow_are_refused,
+      memory_is_zeroed_and_aligned, impossible_sizes_are_errors,
+      growing_keeps_what_was_there_and_zeroes_the_rest, growing_that_fails_changes_nothing,
+      blocks_of_a_list_are_freed_together, backed_memory_is_a_file_without_a_name,
+      the_limit_is_the_least_of_all, text_grows_and_stays_terminated,
+      text_without_memory_is_an_error_and_stays_whole, a_texts_first_failure_stays,
+      reals_are_shortest_and_read_back)

@@ -17,14 +17,14 @@ static struct dt_model *model;
 /* Coarse values, so that ties are many. */
 static void fill(int nout, int classes)
 {
-    struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, (uint64_t)nout, 0);
+    struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, (uint64_t)nout, 0);
     for (int i = 0; i < ROWS * nout; i++) {
-        logits[i] = (float)(round(4.0 * dt_rng_normal(&rng, (uint64_t)i)) / 4.0);
-        target[i] = logits[i] + 0.5f * (float)dt_rng_normal(&rng, 100000 + (uint64_t)i);
+        logits[i] = (float)(round(4.0 * dt__rng_normal(&rng, (uint64_t)i)) / 4.0);
+        target[i] = logits[i] + 0.5f * (float)dt__rng_normal(&rng, 100000 + (uint64_t)i);
     }
     for (int i = 0; i < ROWS; i++)
         label[i] =
-            (int32_t)(dt_rng_u64(&rng, 200000 + (uint64_t)i) % (uint64_t)(classes ? classes : 1));
+            (int32_t)(dt__rng_u64(&rng, 200000 + (uint64_t)i) % (uint64_t)(classes ? classes : 1));
 }
 
 /* All rows in chunks; *confusion is what the last chunk left, added up by the metrics. */
@@ -32,28 +32,28 @@ static struct dt_metrics *measure(struct dt_metric_values *values)
 {
     struct dt_metrics *metrics;
     uint64_t confusion[MOST_CLASSES * MOST_CLASSES];
-    EXPECT_OK(dt_metrics_create(model, &metrics));
+    EXPECT_OK(dt__metrics_create(model, &metrics));
     const int nout = model->desc.nout;
     const bool classify = model->classes > 0;
-    ck_assert_uint_le(dt_metrics_sums(model), sizeof sums / sizeof *sums);
+    ck_assert_uint_le(dt__metrics_sums(model), sizeof sums / sizeof *sums);
     for (int r = 0; r < ROWS; r += DT_EVAL_CHUNK) {
         struct dt_batch batch = {.rows = ROWS - r < DT_EVAL_CHUNK ? ROWS - r : DT_EVAL_CHUNK,
                                  .label = label + r,
                                  .target = target + r * nout};
         memset(confusion, 0, sizeof confusion);
-        dt_metrics_chunk(model, logits + r * nout, &batch, sums, classify ? confusion : NULL);
-        EXPECT_OK(dt_metrics_add(metrics, sums));
-        if (classify) dt_metrics_add_confusion(metrics, confusion);
+        dt__metrics_chunk(model, logits + r * nout, &batch, sums, classify ? confusion : NULL);
+        EXPECT_OK(dt__metrics_add(metrics, sums));
+        if (classify) dt__metrics_add_confusion(metrics, confusion);
     }
-    dt_metrics_values(metrics, values);
+    dt__metrics_values(metrics, values);
     return metrics;
 }
 
 static void set_model(int task, int nout)
 {
     const struct dt_model_desc desc = desc_of("linear", 1, nout, task);
-    dt_model_destroy(model);
-    EXPECT_OK(dt_model_create(&desc, &model));
+    dt__model_destroy(model);
+    EXPECT_OK(dt__model_create(&desc, &model));
 }
 
 /* Sorts the classes of a row by selection: k-th best, ties to the lower class. */
@@ -90,14 +90,14 @@ START_TEST(classes_are_counted)
     ck_assert_double_eq(values.accuracy, first / ROWS);
     ck_assert_double_eq(values.top5, top5 / ROWS);
     ck_assert(isnan(values.auc) && isnan(values.rmse));
-    const uint64_t *confusion = dt_metrics_confusion(metrics);
+    const uint64_t *confusion = dt__metrics_confusion(metrics);
     for (int i = 0; i < MOST_CLASSES * MOST_CLASSES; i++) {
         cells += (double)confusion[i];
         if (i % (MOST_CLASSES + 1) == 0) diagonal += (double)confusion[i];
     }
     ck_assert_double_eq(cells, ROWS);
     ck_assert_double_eq(diagonal, first);
-    dt_metrics_destroy(metrics);
+    dt__metrics_destroy(metrics);
 }
 END_TEST
 
@@ -132,11 +132,11 @@ START_TEST(two_classes_are_ranked)
     ck_assert_double_eq(values.precision, cell[1][1] / (cell[0][1] + cell[1][1]));
     ck_assert_double_eq(values.recall, cell[1][1] / (cell[1][0] + cell[1][1]));
     ck_assert_double_eq_tol(values.loss, loss / ROWS, 1e-6);
-    ck_assert_double_eq((double)dt_metrics_confusion(metrics)[2], cell[1][0]);
-    dt_metrics_reset(metrics);
-    dt_metrics_values(metrics, &values);
+    ck_assert_double_eq((double)dt__metrics_confusion(metrics)[2], cell[1][0]);
+    dt__metrics_reset(metrics);
+    dt__metrics_values(metrics, &values);
     ck_assert(values.rows == 0.0 && isnan(values.auc));
-    dt_metrics_destroy(metrics);
+    dt__metrics_destroy(metrics);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ START_TEST(errors_are_measured)
             absolute += fabs(error);
             variation += ((double)target[i] - mean) * ((double)target[i] - mean);
         }
-        ck_assert(dt_metrics_target(metrics, t, &score));
+        ck_assert(dt__metrics_target(metrics, t, &score));
         ck_assert_double_eq_tol(score.rmse, sqrt(error2 / ROWS), 1e-12);
         ck_assert_double_eq_tol(score.guess_rmse, sqrt(variation / ROWS), 1e-9);
         ck_assert_double_eq_tol(score.r2, 1.0 - error2 / variation, 1e-9);
@@ -176,10 +176,10 @@ START_TEST(errors_are_measured)
     ck_assert_double_eq_tol(values.mae, absolute / COUNT, 1e-12);
     ck_assert_double_eq_tol(values.r2, r2, 1e-9);
     ck_assert_double_eq_tol(values.guess_rmse, sqrt(spread / COUNT), 1e-9);
-    ck_assert(!dt_metrics_target(metrics, NOUT, &score));
+    ck_assert(!dt__metrics_target(metrics, NOUT, &score));
     ck_assert(isnan(values.accuracy) && isnan(values.top5));
-    ck_assert_ptr_null(dt_metrics_confusion(metrics));
-    dt_metrics_destroy(metrics);
+    ck_assert_ptr_null(dt__metrics_confusion(metrics));
+    dt__metrics_destroy(metrics);
 }
 END_TEST
 
@@ -193,12 +193,12 @@ START_TEST(values_have_units)
     float gradient[FEW * NOUT], said[FEW * NOUT];
     fill(NOUT, 0);
     set_model(DT_TASK_REGRESS, NOUT);
-    EXPECT_OK(dt_model_set_units(model, mean, std));
+    EXPECT_OK(dt__model_set_units(model, mean, std));
     for (int i = 0; i < ROWS * NOUT; i++)
         target[i] = mean[i % NOUT] + std[i % NOUT] * target[i];
-    dt_metrics_destroy(measure(&values));
+    dt__metrics_destroy(measure(&values));
     memcpy(gradient, logits, sizeof gradient);
-    dt_model_predict(model, logits, FEW, said);
+    dt__model_predict(model, logits, FEW, said);
     const struct dt_batch batch = {.rows = FEW, .target = target};
     double loss = model->loss->sum(&model->outputs, &batch, gradient, gradient), want = 0.0;
     for (int i = 0; i < FEW * NOUT; i++) {
@@ -212,11 +212,11 @@ START_TEST(values_have_units)
     ck_assert_double_eq_tol(loss, want, 1e-5 * want);
     ck_assert_double_eq_tol(values.rmse, sqrt(values.loss), 1e-9 * values.rmse);
     set_model(DT_TASK_REGRESS, NOUT); /* the same numbers, as values without units */
-    dt_model_predict(model, logits, FEW, gradient);
+    dt__model_predict(model, logits, FEW, gradient);
     ck_assert_mem_eq(gradient, logits, sizeof gradient);
     for (int i = 0; i < ROWS * NOUT; i++)
         logits[i] = logits[i] * std[i % NOUT] + mean[i % NOUT];
-    dt_metrics_destroy(measure(&plain));
+    dt__metrics_destroy(measure(&plain));
     ck_assert(values.rmse == plain.rmse && values.mae == plain.mae && values.r2 == plain.r2);
     ck_assert(values.loss == plain.loss);
 }
@@ -246,8 +246,8 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
             desc_of("linear", 1, 2, labels ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
         desc.loss = rows[k].loss;
         desc.huber_delta = 0.7;
-        dt_model_destroy(model);
-        EXPECT_OK(dt_model_create(&desc, &model));
+        dt__model_destroy(model);
+        EXPECT_OK(dt__model_create(&desc, &model));
         for (int w = 1; w <= 2; w++) {
             const struct dt_batch batch = {
                 .rows = 2, .target = goal, .weight = w == 2 ? twice : NULL};
@@ -261,7 +261,7 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
                 ck_assert_float_eq_tol(z[i], (float)w * rows[k].slope[i], 1e-6f);
         }
         float said[COUNT];
-        dt_model_predict(model, out, 2, said);
+        dt__model_predict(model, out, 2, said);
         for (int i = 0; i < COUNT; i++)
             ck_assert_float_eq_tol(said[i],
                                    labels                          ? 1 / (1 + expf(-out[i]))
@@ -286,9 +286,9 @@ START_TEST(losses_have_units)
             struct dt_model_desc desc = desc_of("linear", 1, 1, DT_TASK_REGRESS);
             desc.loss = rows[k].loss;
             desc.huber_delta = 1.1;
-            dt_model_destroy(model);
-            EXPECT_OK(dt_model_create(&desc, &model));
-            EXPECT_OK(dt_model_set_units(model, mean, std));
+            dt__model_destroy(model);
+            EXPECT_OK(dt__model_create(&desc, &model));
+            EXPECT_OK(dt__model_set_units(model, mean, std));
             const struct dt_batch batch = {.rows = 1, .target = goal};
             float slope = z, left = z - h, right = z + h;
             const double cost = model->loss->sum(&model->outputs, &batch, &z, NULL);
@@ -357,15 +357,15 @@ START_TEST(constants_have_the_least_loss)
             desc.huber_delta = 0.7;
             desc.quantiles = (char *)(uintptr_t)(field ? "0.3" : "0.1,0.5,0.9");
             if (field && units) continue; /* units of a field are alike: see test_units.sh */
-            dt_model_destroy(model);
-            EXPECT_OK(dt_model_create(&desc, &model));
-            if (units) EXPECT_OK(dt_model_set_units(model, mean, std));
+            dt__model_destroy(model);
+            EXPECT_OK(dt__model_create(&desc, &model));
+            if (units) EXPECT_OK(dt__model_set_units(model, mean, std));
             for (int i = 0; i < PLACES * targets; i++)
                 goal[i] = labels ? (float)(i % 7 < 2 + i % 2)
                                  : (float)((i * 37) % 61) * (i % 2 ? 0.5f : 0.125f);
             const struct dt_batch batch = {
                 .rows = PLACES, .target = goal, .weight = way & 2 ? weight : NULL};
-            EXPECT_OK(dt_model_constant(model, &batch, z));
+            EXPECT_OK(dt__model_constant(model, &batch, z));
             expect_least(&batch, z, field ? 2 : targets * each);
         }
 }
@@ -381,13 +381,13 @@ START_TEST(constants_of_classes_are_frequencies)
     float z[CLASSES];
     struct dt_batch batch = {.rows = 10, .label = classes, .weight = weight};
     set_model(DT_TASK_CLASSIFY, CLASSES);
-    EXPECT_OK(dt_model_constant(model, &batch, z));
+    EXPECT_OK(dt__model_constant(model, &batch, z));
     const float rows[CLASSES] = {2, 3, 6, 0.5f};
     for (int c = 0; c < CLASSES; c++)
         ck_assert_float_eq_tol(z[c], logf(rows[c] / 11.5f), 1e-6f);
     batch.rows = 3; /* 0, 1, 1 */
     set_model(DT_TASK_CLASSIFY, 1);
-    EXPECT_OK(dt_model_constant(model, &batch, z));
+    EXPECT_OK(dt__model_constant(model, &batch, z));
     ck_assert_float_eq_tol(z[0], logf(2), 1e-6f);
     for (int loss = DT_LOSS_POISSON; loss <= DT_LOSS_BINARY; loss++) {
         struct dt_model_desc desc =
@@ -395,9 +395,9 @@ START_TEST(constants_of_classes_are_frequencies)
                     loss == DT_LOSS_BINARY ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
         desc.loss = loss;
         batch = (struct dt_batch){.rows = PLACES, .target = none};
-        dt_model_destroy(model);
-        EXPECT_OK(dt_model_create(&desc, &model));
-        EXPECT_OK(dt_model_constant(model, &batch, z));
+        dt__model_destroy(model);
+        EXPECT_OK(dt__model_create(&desc, &model));
+        EXPECT_OK(dt__model_constant(model, &batch, z));
         ck_assert_float_eq_tol(z[0], -logf(2 * PLACES), 1e-6f);
     }
 }
@@ -420,9 +420,9 @@ START_TEST(the_bias_of_the_output_is_found)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_model_desc desc = desc_of(rows[i].layers, 2, 4, rows[i].task);
         if (strstr(rows[i].layers, "conv")) desc.shape[1] = 2, desc.shape[2] = 1;
-        dt_model_destroy(model);
-        EXPECT_OK(dt_model_create(&desc, &model));
-        const struct dt_tensor *bias = dt_model_output_bias(model);
+        dt__model_destroy(model);
+        EXPECT_OK(dt__model_create(&desc, &model));
+        const struct dt_tensor *bias = dt__model_output_bias(model);
         if (rows[i].name)
             ck_assert_str_eq(bias->name, rows[i].name);
         else
@@ -448,35 +448,35 @@ START_TEST(quantiles_rise)
         const double want = 0.4109890 * (units ? 4 : 1);
         struct dt_metric_values values;
         float z[COUNT];
-        dt_model_destroy(model);
-        EXPECT_OK(dt_model_create(&desc, &model));
-        if (units) EXPECT_OK(dt_model_set_units(model, mean, std));
+        dt__model_destroy(model);
+        EXPECT_OK(dt__model_create(&desc, &model));
+        if (units) EXPECT_OK(dt__model_set_units(model, mean, std));
         memcpy(z, out, sizeof z);
         ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z, NULL), want, 1e-5);
         ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z, z), want, 1e-5);
         for (int i = 0; i < COUNT; i++)
             ck_assert_float_eq_tol(z[i], slope[i], 1e-6f);
         memcpy(z, out, sizeof z);
-        dt_model_predict(model, z, 2, z);
+        dt__model_predict(model, z, 2, z);
         for (int i = 0; i < COUNT; i++)
             ck_assert_float_eq_tol(z[i], units ? value[i] * 4 + 10 : value[i], 1e-5f);
         struct dt_metrics *metrics;
         memset(sums, 0, sizeof sums);
-        EXPECT_OK(dt_metrics_create(model, &metrics));
-        dt_metrics_chunk(model, out, &batch, sums, NULL);
-        EXPECT_OK(dt_metrics_add(metrics, sums));
-        dt_metrics_values(metrics, &values);
+        EXPECT_OK(dt__metrics_create(model, &metrics));
+        dt__metrics_chunk(model, out, &batch, sums, NULL);
+        EXPECT_OK(dt__metrics_add(metrics, sums));
+        dt__metrics_values(metrics, &values);
         ck_assert_double_eq_tol(values.mae, (units ? 4 : 1) * (1.17406058 + 0.41326165) / 2, 1e-5);
-        dt_metrics_destroy(metrics);
+        dt__metrics_destroy(metrics);
     }
     static const char *const bad[] = {"", "0.5,0.5", "0.5,", ",0.5", "0", "1", "x", "0.5;0.6", "nan"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct dt_model *made;
         desc.quantiles = (char *)(uintptr_t)bad[i];
-        ck_assert_int_eq(dt_model_create(&desc, &made), DT_EUSAGE);
+        ck_assert_int_eq(dt__model_create(&desc, &made), DT_EUSAGE);
     }
     desc.quantiles = NULL;
-    ck_assert_int_eq(dt_model_create(&desc, &model), DT_EUSAGE);
+    ck_assert_int_eq(dt__model_create(&desc, &model), DT_EUSAGE);
 }
 END_TEST
 
@@ -507,7 +507,7 @@ START_TEST(a_loss_may_be_ones_own)
     double told[2], same[2];
     for (int k = 0; k < 2; k++) {
         set_model(DT_TASK_REGRESS, 2);
-        if (k) EXPECT_OK(dt_model_set_loss(model, &own));
+        if (k) EXPECT_OK(dt__model_set_loss(model, &own));
         memcpy(z[k], out, sizeof out);
         told[k] = model->loss->sum(&model->outputs, &batch, z[k], NULL);
         same[k] = model->loss->sum(&model->outputs, &batch, z[k], z[k]);
@@ -518,7 +518,7 @@ START_TEST(a_loss_may_be_ones_own)
     for (int i = 0; i < COUNT; i++)
         ck_assert_float_eq_tol(z[0][i], z[1][i], 1e-6f);
     set_model(DT_TASK_CLASSIFY, 2);
-    ck_assert_int_eq(dt_model_set_loss(model, &own), DT_EUSAGE);
+    ck_assert_int_eq(dt__model_set_loss(model, &own), DT_EUSAGE);
 }
 END_TEST
 
@@ -531,15 +531,15 @@ START_TEST(labels_are_counted)
     struct dt_metrics *metrics;
     memset(sums, 0, sizeof sums);
     set_model(DT_TASK_MULTILABEL, 3);
-    EXPECT_OK(dt_metrics_create(model, &metrics));
-    dt_metrics_chunk(model, z, &rows, sums, NULL);
-    EXPECT_OK(dt_metrics_add(metrics, sums));
-    dt_metrics_values(metrics, &values);
+    EXPECT_OK(dt__metrics_create(model, &metrics));
+    dt__metrics_chunk(model, z, &rows, sums, NULL);
+    EXPECT_OK(dt__metrics_add(metrics, sums));
+    dt__metrics_values(metrics, &values);
     ck_assert_double_eq_tol(values.accuracy, (1 + 1 + 3) / 12.0, 1e-12);
     ck_assert_double_eq_tol(values.precision, 4 / 5.0, 1e-12);
     ck_assert_double_eq_tol(values.recall, 4 / 10.0, 1e-12);
     ck_assert(isnan(values.rmse) && isnan(values.auc));
-    dt_metrics_destroy(metrics);
+    dt__metrics_destroy(metrics);
 }
 END_TEST
 
@@ -557,7 +557,7 @@ START_TEST(constant_targets_are_met_or_not)
             logits[2 * r] = met == 2 ? NAN : met ? 0.1f : 0.2f;
             logits[2 * r + 1] = target[2 * r + 1];
         }
-        dt_metrics_destroy(measure(&values));
+        dt__metrics_destroy(measure(&values));
         ck_assert(met == 2 ? isnan(values.r2) : values.r2 == (met ? 1.0 : 0.5));
     }
 }
@@ -593,16 +593,16 @@ START_TEST(weights_count_as_repetitions)
         struct dt_metric_values values[2];
         for (int i = 0; i < 2; i++) {
             struct dt_metrics *metrics;
-            EXPECT_OK(dt_metrics_create(model, &metrics));
-            dt_metrics_chunk(model, i ? again : logits, &batches[i], sums, NULL);
-            EXPECT_OK(dt_metrics_add(metrics, sums));
-            dt_metrics_values(metrics, &values[i]);
-            dt_metrics_destroy(metrics);
+            EXPECT_OK(dt__metrics_create(model, &metrics));
+            dt__metrics_chunk(model, i ? again : logits, &batches[i], sums, NULL);
+            EXPECT_OK(dt__metrics_add(metrics, sums));
+            dt__metrics_values(metrics, &values[i]);
+            dt__metrics_destroy(metrics);
         }
         const char *name;
         double weighted, repeated;
-        for (int i = 0; dt_metric_at(i, &values[0], &name, &weighted); i++) {
-            dt_metric_at(i, &values[1], &name, &repeated);
+        for (int i = 0; dt__metric_at(i, &values[0], &name, &weighted); i++) {
+            dt__metric_at(i, &values[1], &name, &repeated);
             ck_assert_msg(isnan(weighted) ? isnan(repeated) : fabs(weighted - repeated) < 1e-9,
                           "%s of kind %zu is %g, expected %g", name, k, weighted, repeated);
         }
@@ -618,13 +618,13 @@ START_TEST(nan_is_never_right)
     fill(MOST_CLASSES, MOST_CLASSES);
     for (int i = 0; i < ROWS * MOST_CLASSES; i++)
         logits[i] = NAN;
-    dt_metrics_destroy(measure(&values));
+    dt__metrics_destroy(measure(&values));
     ck_assert(values.accuracy == 0.0 && isnan(values.loss));
     set_model(DT_TASK_CLASSIFY, 1);
     fill(1, 2);
     for (int i = 0; i < ROWS; i++)
         logits[i] = NAN;
-    dt_metrics_destroy(measure(&values));
+    dt__metrics_destroy(measure(&values));
     ck_assert(values.accuracy == 0.0 && isnan(values.auc));
 }
 END_TEST
@@ -654,7 +654,7 @@ START_TEST(metric_is_picked_by_the_task)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_model(rows[i].task, rows[i].nout);
         struct dt_metric_score metric;
-        dt_status status = dt_metric_pick(model, rows[i].metric, &values, &metric);
+        dt_status status = dt__metric_pick(model, rows[i].metric, &values, &metric);
         ck_assert_int_eq(status, rows[i].name ? DT_OK : DT_EUSAGE);
         if (status) continue;
         ck_assert_str_eq(metric.name, rows[i].name);
@@ -670,14 +670,14 @@ START_TEST(softmax_is_stable)
     float rows[2][3] = {{1000.0f, 999.0f, -1000.0f}, {0.0f, 0.0f, 0.0f}}, pair[4];
     const float one[2] = {2.0f, -300.0f};
     set_model(DT_TASK_CLASSIFY, 3);
-    dt_model_predict(model, rows[0], 2, rows[0]);
-    ck_assert_int_eq(dt_model_choose(model, rows[0]), 0);
+    dt__model_predict(model, rows[0], 2, rows[0]);
+    ck_assert_int_eq(dt__model_choose(model, rows[0]), 0);
     ck_assert_float_eq_tol(rows[0][0], 1.0f / (1.0f + expf(-1.0f)), 1e-6f);
     ck_assert_float_eq(rows[0][2], 0.0f);
     ck_assert_float_eq_tol(rows[1][1], 1.0f / 3.0f, 1e-7f);
     set_model(DT_TASK_CLASSIFY, 1);
-    dt_model_predict(model, one, 2, pair);
-    ck_assert(dt_model_choose(model, one) == 1 && dt_model_choose(model, one + 1) == 0);
+    dt__model_predict(model, one, 2, pair);
+    ck_assert(dt__model_choose(model, one) == 1 && dt__model_choose(model, one + 1) == 0);
     ck_assert_float_eq_tol(pair[1], 0.880797078f, 1e-6f);
     ck_assert_float_eq_tol(pair[0] + pair[1], 1.0f, 1e-6f);
     ck_assert_float_eq_tol(pair[2], 1.0f, 1e-6f);

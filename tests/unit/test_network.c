@@ -18,8 +18,8 @@ static struct dt_rng key;
 
 static void set_up(struct dt_model_desc desc)
 {
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &net));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &net));
     const size_t count = model->params, nout = (size_t)desc.nout;
     params = randoms(count, 1);
     grad = randoms(count, 2);
@@ -29,14 +29,14 @@ static void set_up(struct dt_model_desc desc)
     target = randoms(ROWS * nout, 4);
     for (int r = 0; r < ROWS; r++)
         label[r] = r % (desc.nout > 1 ? desc.nout : 2);
-    key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+    key = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 0);
 }
 
 static void tear_down(void)
 {
     dt_free(params), dt_free(grad), dt_free(x), dt_free(target);
-    dt_network_destroy(net);
-    dt_model_destroy(model);
+    dt__network_destroy(net);
+    dt__model_destroy(model);
 }
 
 static struct dt_batch whole_batch(void)
@@ -51,7 +51,8 @@ static double loss_at(size_t i, float value)
     double loss;
     float *unused = randoms(model->params, 6);
     params[i] = value;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = unused}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, &key, false,
+                                   (struct dt_slot){.grad = unused}, &loss, NULL));
     params[i] = kept;
     dt_free(unused);
     return loss;
@@ -62,7 +63,8 @@ static void check_gradient(void)
 {
     struct dt_batch batch = whole_batch();
     double loss, norm = 0.0, error = 0.0;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad},
+                                   &loss, NULL));
     for (size_t i = 0; i < model->params; i++) {
         const float h = 1e-2f, up = params[i] + h, down = params[i] - h;
         double slope = (loss_at(i, up) - loss_at(i, down)) / ((double)up - (double)down);
@@ -81,7 +83,7 @@ static void check_mlp(int variant)
     if (activation == DT_ACT_RELU) return;
     char layers[128], word[16];
     const char *dropout = drop ? ", dropout 0.4" : "";
-    dt_config_word(DT_ACTIVATION_WORDS, activation, word);
+    dt__config_word(DT_ACTIVATION_WORDS, activation, word);
     snprintf(layers, sizeof layers, "dense 6 %s%s, dense 4 %s%s", word, dropout, word, dropout);
     set_up(desc_of(layers, NIN, nout, task));
     check_gradient();
@@ -141,7 +143,8 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
     memset(params, 0, model->params * sizeof *params);
     for (int i = 0; i < WIDE; i++)
         params[bias->offset + (size_t)i] = 1.0f;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, rng, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, rng, false, (struct dt_slot){.grad = grad},
+                                   &loss, NULL));
     memcpy(units, grad + output->offset, WIDE * sizeof *units);
 }
 
@@ -179,7 +182,7 @@ END_TEST
 START_TEST(mask_follows_drop_numbers)
 {
     float one, unused = 1.0f, piece[WIDE], other[WIDE];
-    const struct dt__dropout dropout = {.key = dt_rng_make(1, DT_STREAM_DROPOUT, 2, 3),
+    const struct dt__dropout dropout = {.key = dt__rng_make(1, DT_STREAM_DROPOUT, 2, 3),
                                         .rate = 0.5};
     for (uint64_t start = 0; start < 9; start++) {
         for (int i = 0; i < WIDE; i++)
@@ -188,7 +191,7 @@ START_TEST(mask_follows_drop_numbers)
         for (int i = 0; i < WIDE; i++) {
             uint32_t words[4];
             const uint64_t number = start + (uint64_t)i;
-            dt_rng_block(&dropout.key, number / 4, words);
+            dt__rng_block(&dropout.key, number / 4, words);
             one = 1.0f;
             dt__dropout_apply(&dropout, number, 1, &one, &unused);
             ck_assert(piece[i] == one && other[i] == one);
@@ -202,7 +205,7 @@ END_TEST
 START_TEST(mask_is_a_function_of_the_key)
 {
     float first[WIDE], again[WIDE], out;
-    struct dt_rng other = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 1);
+    struct dt_rng other = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 1);
     set_up(desc_of("dense 1000 relu, dropout 0.5", NIN, 1, DT_TASK_REGRESS));
     masked_units(&key, 3, first);
     masked_units(&other, 3, again);
@@ -214,7 +217,7 @@ START_TEST(mask_is_a_function_of_the_key)
     for (int i = 0; i < WIDE; i++)
         params[model->tensor[2].offset + (size_t)i] = 1.0f;
     const struct dt_batch one = {.rows = 1, .x = x};
-    EXPECT_OK(dt_network_forward(net, params, &one, &out));
+    EXPECT_OK(dt__network_forward(net, params, &one, &out));
     ck_assert_float_eq(out, (float)WIDE);
     tear_down();
 }
@@ -233,13 +236,15 @@ START_TEST(slices_add_up)
     const size_t count = model->params;
     float *whole = randoms(count, 7);
     struct dt_batch batch = whole_batch();
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = whole}, &whole_loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, &key, false,
+                                   (struct dt_slot){.grad = whole}, &whole_loss, NULL));
     for (int r = 0; r < ROWS; r += 3) {
         struct dt_batch slice = {.rows = ROWS - r < 3 ? ROWS - r : 3,
                                  .first_row = (uint64_t)r,
                                  .x = x + r * NIN,
                                  .label = label + r};
-        EXPECT_OK(dt_network_gradient(net, params, &slice, &key, r > 0, (struct dt_slot){.grad = grad}, &loss, NULL));
+        EXPECT_OK(dt__network_gradient(net, params, &slice, &key, r > 0,
+                                       (struct dt_slot){.grad = grad}, &loss, NULL));
         sum += loss;
     }
     ck_assert_double_eq_tol(sum, whole_loss, 1e-5);
@@ -270,9 +275,10 @@ START_TEST(weights_count_as_repetitions)
         const struct dt_batch weighted = {
             .rows = 4, .x = x, .label = label, .target = target, .weight = weight};
         const struct dt_batch repeated = {.rows = 6, .x = xs, .label = labels, .target = targets};
-        EXPECT_OK(dt_network_gradient(net, params, &weighted, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
-        EXPECT_OK(
-            dt_network_gradient(net, params, &repeated, NULL, false, (struct dt_slot){.grad = again}, &again_loss, NULL));
+        EXPECT_OK(dt__network_gradient(net, params, &weighted, NULL, false,
+                                       (struct dt_slot){.grad = grad}, &loss, NULL));
+        EXPECT_OK(dt__network_gradient(net, params, &repeated, NULL, false,
+                                       (struct dt_slot){.grad = again}, &again_loss, NULL));
         ck_assert_double_eq_tol(loss, again_loss, 1e-5);
         for (size_t i = 0; i < count; i++)
             ck_assert_float_eq_tol(grad[i], again[i], 2e-5f);
@@ -292,14 +298,15 @@ START_TEST(bits_do_not_depend_on_alignment)
     float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8),
           *xs = randoms(ROWS * NIN + SHIFT, 9);
     struct dt_batch batch = whole_batch();
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad},
+                                   &loss, NULL));
     for (size_t shift = 1; shift < SHIFT; shift++) {
         const size_t other = shift * 5 % SHIFT;
         memcpy(p + shift, params, count * sizeof *p);
         memcpy(xs + other, x, ROWS * NIN * sizeof *x);
         batch.x = xs + other;
-        EXPECT_OK(
-            dt_network_gradient(net, p + shift, &batch, &key, false, (struct dt_slot){.grad = g + other}, &moved_loss, NULL));
+        EXPECT_OK(dt__network_gradient(net, p + shift, &batch, &key, false,
+                                       (struct dt_slot){.grad = g + other}, &moved_loss, NULL));
         ck_assert(memcmp(grad, g + other, count * sizeof *g) == 0);
         ck_assert(memcmp(&loss, &moved_loss, sizeof loss) == 0);
     }
@@ -343,8 +350,10 @@ static void check_hooks(int variant)
     const struct dt_network_hooks hooks = {note_forward, note_backward, &calls};
     struct dt_batch batch = whole_batch();
     if (empty) batch.rows = 0;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = plain}, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, &hooks));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, NULL, false,
+                                   (struct dt_slot){.grad = plain}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad},
+                                   &loss, &hooks));
     ck_assert_int_eq(calls.nforward, 3);
     ck_assert_int_eq(calls.nbackward, 3);
     for (int i = 0; i < 3; i++) {
@@ -373,7 +382,8 @@ START_TEST(no_rows_add_nothing)
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
     const struct dt_batch none = {.rows = 0};
     float *kept = randoms(model->params, 2);
-    EXPECT_OK(dt_network_gradient(net, params, &none, &key, true, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &none, &key, true, (struct dt_slot){.grad = grad},
+                                   &loss, NULL));
     ck_assert(loss == 0.0);
     ck_assert(memcmp(kept, grad, model->params * sizeof *grad) == 0);
     dt_free(kept);
@@ -387,11 +397,12 @@ static void check_nan(int variant)
     double loss;
     char layers[64], word[16];
     snprintf(layers, sizeof layers, "dense 70 %s, dense 9",
-             dt_config_word(DT_ACTIVATION_WORDS, variant, word));
+             dt__config_word(DT_ACTIVATION_WORDS, variant, word));
     set_up(desc_of(layers, NIN, 3, DT_TASK_CLASSIFY));
     struct dt_batch batch = whole_batch();
     params[model->tensor[1].offset] = NAN;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad},
+                                   &loss, NULL));
     ck_assert(isnan(loss));
     tear_down();
 }
@@ -442,8 +453,8 @@ START_TEST(table_tells_shapes_and_costs)
     struct dt_model_desc desc = desc_of("dense 10 relu, dropout 0.5, tanh, batchnorm", 6, 4,
                                         DT_TASK_CLASSIFY);
     desc.shape[0] = 3, desc.shape[1] = 2, desc.shape[2] = 1;
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_model_table(model, &table));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__model_table(model, &table));
     ck_assert_str_eq(
         table,
         "layer                                          output   parameters  multiply-adds\n"
@@ -454,19 +465,19 @@ START_TEST(table_tells_shapes_and_costs)
         "output                                              4           44             40\n"
         "all                                                            154            120\n");
     dt_free(table);
-    dt_model_destroy(model);
+    dt__model_destroy(model);
 }
 END_TEST
 
 static void check_spread(int variant)
 {
     char layers[64], word[16];
-    dt_config_word(DT_ACTIVATION_WORDS, variant, word);
+    dt__config_word(DT_ACTIVATION_WORDS, variant, word);
     snprintf(layers, sizeof layers, "dense 300 %s, dense 200 %s", word, word);
     struct dt_model_desc desc = desc_of(layers, 400, 1, DT_TASK_REGRESS);
-    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt__model_create(&desc, &model));
     params = randoms(model->params, 1);
-    dt_model_init(model, 77, params);
+    dt__model_init(model, 77, params);
     for (size_t i = 0; i < 6; i += 2) {
         const struct dt_tensor *weight = &model->tensor[i], *bias = weight + 1;
         const bool he = i < 4 && (variant == DT_ACT_RELU || variant == DT_ACT_GELU);
@@ -486,10 +497,10 @@ static void check_spread(int variant)
             ck_assert(params[j] == 0.0f);
     }
     const float first = params[0];
-    dt_model_init(model, 78, params);
+    dt__model_init(model, 78, params);
     ck_assert(params[0] != first);
     dt_free(params);
-    dt_model_destroy(model);
+    dt__model_destroy(model);
 }
 
 START_TEST(initial_weights_have_their_spread)
@@ -525,10 +536,11 @@ START_TEST(a_product_that_fails_is_an_error)
     EXPECT_OK(dt__onednn_load());
     dnnl.get_effective_cpu_isa = any_isa;
     dnnl.sgemm = no_sgemm;
-    ck_assert(dt_blas_choose("oneDNN"));
-    EXPECT_FAIL(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL),
+    ck_assert(dt__blas_choose("oneDNN"));
+    EXPECT_FAIL(dt__network_gradient(net, params, &batch, NULL, false,
+                                     (struct dt_slot){.grad = grad}, &loss, NULL),
                 DT_EMEMORY, "oneDNN: the product (7, 5) x (5, 70) failed");
-    EXPECT_FAIL(dt_network_forward(net, params, &batch, out), DT_EMEMORY, "oneDNN");
+    EXPECT_FAIL(dt__network_forward(net, params, &batch, out), DT_EMEMORY, "oneDNN");
     tear_down();
 }
 END_TEST
@@ -538,10 +550,10 @@ END_TEST
 /* A configuration with `assignments` (NULL at the end), settled. */
 static dt_status settle(const char *const *assignments, struct dt_config *config)
 {
-    EXPECT_OK(dt_config_init(config));
+    EXPECT_OK(dt__config_init(config));
     for (; *assignments; assignments++)
         EXPECT_OK(dt_config_set(config, *assignments));
-    return dt_model_settle(config);
+    return dt__model_settle(config);
 }
 
 static const struct {
@@ -624,8 +636,8 @@ START_TEST(texts_come_to_their_canonical_form)
                           dt_error_text(), given_texts[i].text);
         else
             ck_assert_str_eq(config.model.layers, given_texts[i].text);
-        if (!status) EXPECT_OK(dt_model_settle(&config));
-        dt_config_free(&config);
+        if (!status) EXPECT_OK(dt__model_settle(&config));
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -639,14 +651,14 @@ START_TEST(settled_text_is_printed_alone)
     EXPECT_OK(dt_config_print(&config, &text));
     ck_assert_ptr_nonnull(strstr(text, "layers = dense 7 relu\n"));
     ck_assert_ptr_null(strstr(text, "hidden"));
-    EXPECT_OK(dt_config_init(&again));
+    EXPECT_OK(dt__config_init(&again));
     EXPECT_OK(dt_config_read_text(&again, "config.ini", text));
-    EXPECT_OK(dt_model_settle(&again));
+    EXPECT_OK(dt__model_settle(&again));
     ck_assert_str_eq(again.model.layers, config.model.layers);
-    EXPECT_OK(dt_config_match(&config, &again));
+    EXPECT_OK(dt__config_match(&config, &again));
     dt_free(text);
-    dt_config_free(&config);
-    dt_config_free(&again);
+    dt__config_free(&config);
+    dt__config_free(&again);
 }
 END_TEST
 
@@ -673,7 +685,7 @@ START_TEST(bad_descriptions_are_refused)
         if (i < 7 && i > 3) desc.shape[i - 4] = 0;
         if (i == 7) desc.shape[0] = desc.shape[1] = 65536;
         if (i > 7) desc.layers = (char *)(uintptr_t)texts[i - 8];
-        ck_assert_msg(dt_model_create(&desc, &made) == DT_EUSAGE, "description %zu", i);
+        ck_assert_msg(dt__model_create(&desc, &made) == DT_EUSAGE, "description %zu", i);
         ck_assert_ptr_null(made);
     }
 }
@@ -697,11 +709,11 @@ START_TEST(parts_of_a_softmax_make_the_whole)
     for (int r = 0; r < CLASSES; r++)
         labels[r] = r;
     for (int p = 0; p < PARTS; p++)
-        dt_softmax_part(CLASSES, EACH, p * EACH, labels, z[p][0], part + (size_t)p * CLASSES);
-    const double got = dt_softmax_join(&batch, PARTS, CLASSES, part);
+        dt__softmax_part(CLASSES, EACH, p * EACH, labels, z[p][0], part + (size_t)p * CLASSES);
+    const double got = dt__softmax_join(&batch, PARTS, CLASSES, part);
     for (int p = 0; p < PARTS; p++)
-        dt_softmax_part_gradient(CLASSES, EACH, p * EACH, labels, z[p][0],
-                                 part + (size_t)p * CLASSES);
+        dt__softmax_part_gradient(CLASSES, EACH, p * EACH, labels, z[p][0],
+                                  part + (size_t)p * CLASSES);
     for (int r = 0; r < CLASSES; r++) {
         double sum = 0;
         for (int i = 0; i < CLASSES; i++)

@@ -18,8 +18,8 @@ static void expect_as_strtod(const char *text)
 /* Number `index` in one of the forms that programs print. */
 static void print_number(const struct dt_rng *rng, uint64_t index, char text[64])
 {
-    unsigned long long a = dt_rng_u64(rng, 2 * index), b = dt_rng_u64(rng, 2 * index + 1);
-    double uniform = dt_rng_uniform(rng, index);
+    unsigned long long a = dt__rng_u64(rng, 2 * index), b = dt__rng_u64(rng, 2 * index + 1);
+    double uniform = dt__rng_uniform(rng, index);
     switch (index % 5) {
     case 0: /* as Python prints a double */
         snprintf(text, 64, "%.17g", uniform);
@@ -41,7 +41,7 @@ static void print_number(const struct dt_rng *rng, uint64_t index, char text[64]
 
 START_TEST(numbers_are_read_as_the_nearest_double)
 {
-    const struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    const struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < MANY; i++) {
         char text[64];
         print_number(&rng, i, text);
@@ -77,7 +77,7 @@ END_TEST
 /* Where the short way ends with a double, it is the right one, and it takes what it read. */
 START_TEST(the_short_way_is_exact)
 {
-    const struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    const struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, 0, 0);
     int taken = 0;
     for (uint64_t i = 0; i < MANY; i++) {
         char text[64];

@@ -1,6 +1,6 @@
 /* Optimizers: any split at any alignment gives the same bits, in place or not; states and defaults.
  * test_golden holds the numbers. */
-#include "dtrain/model.h"
+#include "model/model.h"
 #include "suite.h"
 
 #include <math.h>
@@ -13,20 +13,20 @@ static struct dt_optimizer make(int kind, double momentum)
 {
     struct dt_config config;
     struct dt_optimizer optimizer;
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
     config.train.optimizer = kind;
     config.train.momentum = momentum;
     config.train.weight_decay = 0.01;
-    dt_optimizer_init(&optimizer, &config, false);
-    dt_config_free(&config);
+    dt__optimizer_init(&optimizer, &config, false);
+    dt__config_free(&config);
     return optimizer;
 }
 
 static void fill(float *values, uint64_t stream)
 {
-    struct dt_rng rng = dt_rng_make(3, DT_STREAM_TEST, stream, 0);
+    struct dt_rng rng = dt__rng_make(3, DT_STREAM_TEST, stream, 0);
     for (size_t i = 0; i < N; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
+        values[i] = (float)dt__rng_normal(&rng, i);
 }
 
 /* One update from fixed values; everything lies `shift` floats off alignment, and is split into
@@ -41,11 +41,11 @@ static void update(const struct dt_optimizer *optimizer, size_t shift, size_t pi
     fill(grad, 1), fill(params, 2), fill(state[0], 3), fill(state[1], 4);
     for (size_t i = 0; i < N; i++)
         state[0][i] = fabsf(state[0][i]), state[1][i] = fabsf(state[1][i]);
-    const struct dt_factors factors = dt_optimizer_factors(optimizer, 3, 0.05, 0.25);
+    const struct dt_factors factors = dt__optimizer_factors(optimizer, 3, 0.05, 0.25);
     for (size_t at = 0; at < N; at += piece) {
         float *parts[2] = {state[0] + at, state[1] + at};
         size_t count = N - at < piece ? N - at : piece;
-        dt_optimizer_apply(optimizer, &factors, count, grad + at, params + at, to + at, parts);
+        dt__optimizer_apply(optimizer, &factors, count, grad + at, params + at, to + at, parts);
     }
     memcpy(out[0], to, N * sizeof **out);
     for (int i = 0; i < 2; i++)
@@ -117,14 +117,14 @@ START_TEST(the_wide_part_has_its_own_epsilon)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_config config;
         struct dt_optimizer usual, wide;
-        EXPECT_OK(dt_config_init(&config));
+        EXPECT_OK(dt__config_init(&config));
         config.train.optimizer = rows[i].usual;
         config.train.wide_optimizer = 1 + rows[i].wide;
         config.train.epsilon = rows[i].given;
-        dt_optimizer_init(&usual, &config, false);
-        dt_optimizer_init(&wide, &config, true);
+        dt__optimizer_init(&usual, &config, false);
+        dt__optimizer_init(&wide, &config, true);
         ck_assert(usual.epsilon == rows[i].usual_epsilon && wide.epsilon == rows[i].wide_epsilon);
-        dt_config_free(&config);
+        dt__config_free(&config);
     }
 }
 END_TEST
@@ -139,7 +139,7 @@ START_TEST(ftrl_is_as_the_paper_has_it)
     double z[COUNT], n[COUNT] = {0}, w[COUNT];
     float grad[COUNT], params[COUNT], a[COUNT] = {0}, b[COUNT] = {0}, *state[2] = {a, b};
     struct dt_optimizer optimizer = make(DT_OPT_FTRL, 0.9);
-    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, (uint64_t)_i, 0);
+    struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, (uint64_t)_i, 0);
     int zeros = 0;
     optimizer.l1 = l1;
     for (int i = 0; i < COUNT; i++) {
@@ -149,9 +149,9 @@ START_TEST(ftrl_is_as_the_paper_has_it)
     }
     for (uint64_t step = 0; step < STEPS; step++) {
         for (int i = 0; i < COUNT; i++)
-            grad[i] = i < IDLE ? 0 : (float)dt_rng_normal(&rng, step * COUNT + (uint64_t)i);
-        const struct dt_factors factors = dt_optimizer_factors(&optimizer, step, alpha, scale);
-        dt_optimizer_apply(&optimizer, &factors, COUNT, grad, params, params, state);
+            grad[i] = i < IDLE ? 0 : (float)dt__rng_normal(&rng, step * COUNT + (uint64_t)i);
+        const struct dt_factors factors = dt__optimizer_factors(&optimizer, step, alpha, scale);
+        dt__optimizer_apply(&optimizer, &factors, COUNT, grad, params, params, state);
         for (int i = IDLE; i < COUNT; i++) {
             double g = scale * (double)grad[i];
             double sigma = (sqrt(n[i] + g * g) - sqrt(n[i])) / alpha;
@@ -193,14 +193,14 @@ START_TEST(two_rules_share_their_vectors)
         float grad[3] = {0.5f, -1, 2}, w[3] = {1, 2, 3}, v[3] = {1, 2, 3};
         float a[3] = {0}, b[3] = {0}, c[3] = {0}, d[3] = {0};
         float *shared[] = {a, b}, *own[] = {c, d};
-        dt_optimizer_share(&one, &two);
+        dt__optimizer_share(&one, &two);
         for (int s = 0; s < one.nstate; s++)
             ck_assert_str_eq(one.state_name[s], rows[i].name[s]);
         ck_assert_int_eq(one.nstate, (rows[i].name[0] != NULL) + (rows[i].name[1] != NULL));
         for (uint64_t step = 0; step < 3; step++) {
-            const struct dt_factors factors = dt_optimizer_factors(&two, step, 0.1, 1);
-            dt_optimizer_apply(&two, &factors, 3, grad, w, w, shared);
-            dt_optimizer_apply(&alone, &factors, 3, grad, v, v, own);
+            const struct dt_factors factors = dt__optimizer_factors(&two, step, 0.1, 1);
+            dt__optimizer_apply(&two, &factors, 3, grad, w, w, shared);
+            dt__optimizer_apply(&alone, &factors, 3, grad, v, v, own);
         }
         ck_assert_mem_eq(w, v, sizeof w);
         for (int s = 0; s < two.states; s++) {
@@ -216,24 +216,24 @@ START_TEST(schedule_warms_up_and_ends)
 {
     struct dt_config config;
     struct dt_schedule schedule;
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
     config.train.lr = 2.0;
     config.train.min_lr = 0.5;
     config.train.warmup_steps = 4;
     config.train.schedule = DT_SCHED_COSINE;
-    dt_schedule_init(&schedule, &config, 14);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 0), 0.5);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 3), 2.0);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 4), 2.0);
-    ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 9), 1.25, 1e-12);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 14), 0.5);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 1000), 0.5);
+    dt__schedule_init(&schedule, &config, 14);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 0), 0.5);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 3), 2.0);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 4), 2.0);
+    ck_assert_double_eq_tol(dt__schedule_lr(&schedule, 9), 1.25, 1e-12);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 14), 0.5);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 1000), 0.5);
     config.train.schedule = DT_SCHED_STEP;
     config.train.decay_steps = 3;
-    dt_schedule_init(&schedule, &config, 14);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 6), 2.0);
-    ck_assert_double_eq(dt_schedule_lr(&schedule, 7), 0.5);
-    dt_config_free(&config);
+    dt__schedule_init(&schedule, &config, 14);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 6), 2.0);
+    ck_assert_double_eq(dt__schedule_lr(&schedule, 7), 0.5);
+    dt__config_free(&config);
 }
 END_TEST
 

@@ -3,7 +3,7 @@
  * everywhere, is for random configurations to show (tests/random). */
 #include "unit/suite.h"
 
-#include "dtrain/config.h"
+#include "config/config.h"
 
 enum { MOST_VALUES = 10 };
 
@@ -64,12 +64,12 @@ static bool has_key_of(const char *text, const char *settings)
 static bool go_together(int a, int v, int b, int w)
 {
     struct dt_config config;
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__config_init(&config));
     set_all(&config, "data.train=rows.csv");
     for (int i = 0; i < COUNT; i++)
         set_all(&config, AXES[i][i == a ? v : i == b ? w : 0]);
-    const dt_status status = dt_config_check(&config, 3);
-    dt_config_free(&config);
+    const dt_status status = dt__config_check(&config, 3);
+    dt__config_free(&config);
     if (!status) return true;
     ck_assert_int_eq(status, DT_EUSAGE);
     ck_assert_msg(has_key_of(dt_error_text(), AXES[a][v]) && has_key_of(dt_error_text(), AXES[b][w]) &&

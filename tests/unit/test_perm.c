@@ -6,7 +6,7 @@
 static struct dt_perm make(uint64_t n, uint64_t key)
 {
     struct dt_perm perm;
-    dt_perm_init(&perm, n, dt_rng_make(key, DT_STREAM_TEST, 0, n));
+    dt__perm_init(&perm, n, dt__rng_make(key, DT_STREAM_TEST, 0, n));
     return perm;
 }
 
@@ -14,9 +14,9 @@ static void check_bijection(uint64_t n)
 {
     struct dt_perm perm = make(n, 1);
     bool *seen;
-    EXPECT_OK(dt_alloc(n, sizeof *seen, "marks", &seen));
+    EXPECT_OK(dt__alloc(n, sizeof *seen, "marks", &seen));
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t image = dt_perm_at(&perm, i);
+        uint64_t image = dt__perm_at(&perm, i);
         EXPECT(image < n);
         EXPECT(!seen[image]);
         seen[image] = true;
@@ -41,7 +41,7 @@ START_TEST(great_domains_work)
     struct dt_perm perm = make(n, 1);
     uint64_t before = n;
     for (uint64_t i = 0; i < 1000; i++) {
-        uint64_t image = dt_perm_at(&perm, n - 1 - i);
+        uint64_t image = dt__perm_at(&perm, n - 1 - i);
         ck_assert_uint_lt(image, n);
         ck_assert_uint_ne(image, before);
         before = image;
@@ -55,7 +55,7 @@ static double pair_chi2(int n, int keys)
     double count[32 * 32] = {0}, chi2 = 0;
     for (int key = 0; key < keys; key++) {
         struct dt_perm perm = make((uint64_t)n, (uint64_t)key);
-        count[(int)dt_perm_at(&perm, 0) * 32 + (int)dt_perm_at(&perm, 1)]++;
+        count[(int)dt__perm_at(&perm, 0) * 32 + (int)dt__perm_at(&perm, 1)]++;
     }
     const double expected = (double)keys / (n * (n - 1));
     for (int i = 0; i < n * 32; i++) {
@@ -82,7 +82,7 @@ START_TEST(neighbours_part)
     struct dt_perm perm = make(n, 3);
     double sum = 0;
     for (uint64_t i = 0; i + 1 < n; i++)
-        sum += fabs((double)dt_perm_at(&perm, i) - (double)dt_perm_at(&perm, i + 1));
+        sum += fabs((double)dt__perm_at(&perm, i) - (double)dt__perm_at(&perm, i + 1));
     ck_assert_double_eq_tol(sum / (double)n, (double)n / 3, (double)n / 100);
 }
 END_TEST
@@ -93,8 +93,8 @@ START_TEST(the_order_never_changes)
     struct dt_perm perm = make(1000, 1), whole = make(1024, 1); /* all of a power of two */
     const uint64_t expected[] = {270, 160, 291, 899}, of_whole[] = {794, 68, 940, 937};
     for (uint64_t i = 0; i < 4; i++) {
-        ck_assert_uint_eq(dt_perm_at(&perm, i), expected[i]);
-        ck_assert_uint_eq(dt_perm_at(&whole, i), of_whole[i]);
+        ck_assert_uint_eq(dt__perm_at(&perm, i), expected[i]);
+        ck_assert_uint_eq(dt__perm_at(&whole, i), of_whole[i]);
     }
 }
 END_TEST

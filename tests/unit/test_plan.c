@@ -33,25 +33,25 @@ static struct dt_source *make_source(const int *rows)
         for (int r = 0; r < rows[i]; r++)
             fprintf(out, "%d,%d\n", i * 1000 + r, (i + r) % 2);
         fclose(out);
-        EXPECT_OK(dt_text_add(&list, "%s%s", i ? "," : "data.train=", name));
+        EXPECT_OK(dt__text_add(&list, "%s%s", i ? "," : "data.train=", name));
     }
     set(list.data);
-    dt_text_free(&list);
+    dt__text_free(&list);
     return survey();
 }
 
 static struct dt_plan *make_plan(const struct dt_source *source, int replicas, int64_t batch)
 {
     struct dt_plan *plan;
-    EXPECT_OK(dt_plan_create(source, 1, replicas, batch, &plan));
+    EXPECT_OK(dt__plan_create(source, 1, replicas, batch, &plan));
     return plan;
 }
 
 /* Whether sample j of replica r comes before sample k of q: (2j+1)/(2 s_r), ties by replica. */
 static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_t k)
 {
-    uint64_t left = (2 * j + 1) * dt_plan_replica_rows(plan, q);
-    uint64_t right = (2 * k + 1) * dt_plan_replica_rows(plan, r);
+    uint64_t left = (2 * j + 1) * dt__plan_replica_rows(plan, q);
+    uint64_t right = (2 * k + 1) * dt__plan_replica_rows(plan, r);
     return left < right || (left == right && r < q);
 }
 
@@ -59,10 +59,10 @@ static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_
 static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
 {
     uint64_t next[MOST_REPLICAS] = {0};
-    for (uint64_t p = 0; p < dt_plan_samples(plan); p++) {
+    for (uint64_t p = 0; p < dt__plan_samples(plan); p++) {
         int least = -1;
         for (int r = 0; r < replicas; r++) {
-            if (next[r] == dt_plan_replica_rows(plan, r)) continue;
+            if (next[r] == dt__plan_replica_rows(plan, r)) continue;
             if (least < 0 || before(plan, r, next[r], least, next[least])) least = r;
         }
         owner[p] = least;
@@ -76,37 +76,37 @@ START_TEST(shares_follow_websters_order)
     int replicas = CASES[_i].replicas, *owner;
     struct dt_source *source = make_source(CASES[_i].rows);
     struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
-    uint64_t samples = dt_plan_samples(plan), steps = dt_plan_steps_per_epoch(plan);
-    uint64_t batch = dt_plan_batch(plan), drawn[MOST_REPLICAS] = {0};
-    ck_assert_uint_eq(samples, dt_source_rows(source));
+    uint64_t samples = dt__plan_samples(plan), steps = dt__plan_steps_per_epoch(plan);
+    uint64_t batch = dt__plan_batch(plan), drawn[MOST_REPLICAS] = {0};
+    ck_assert_uint_eq(samples, dt__source_rows(source));
     ck_assert_uint_eq(steps, (samples + batch - 1) / batch);
-    EXPECT_OK(dt_alloc(samples, sizeof *owner, "owners", &owner));
+    EXPECT_OK(dt__alloc(samples, sizeof *owner, "owners", &owner));
     brute_force(plan, replicas, owner);
     for (uint64_t step = 0; step < 2 * steps; step++) {
         uint64_t begin = step % steps * batch, total = 0, end = begin + batch;
         if (end > samples) end = samples;
-        ck_assert_uint_eq(dt_plan_step_rows(plan, step), end - begin);
+        ck_assert_uint_eq(dt__plan_step_rows(plan, step), end - begin);
         for (int r = 0; r < replicas; r++) {
             uint64_t expected = 0;
             for (uint64_t p = begin; p < end; p++)
                 expected += owner[p] == r;
-            struct dt_share share = dt_plan_share(plan, step, r);
+            struct dt_share share = dt__plan_share(plan, step, r);
             ck_assert_uint_eq(share.epoch, step / steps);
             ck_assert_uint_eq(share.begin, drawn[r]);
             ck_assert_uint_eq(share.count, expected);
-            ck_assert_uint_le(share.count, dt_plan_max_share(plan));
+            ck_assert_uint_le(share.count, dt__plan_max_share(plan));
             drawn[r] += share.count;
             total += share.count;
         }
         ck_assert_uint_eq(total, end - begin);
         for (int r = 0; r < replicas && (step + 1) % steps == 0; r++) {
-            ck_assert_uint_eq(drawn[r], dt_plan_replica_rows(plan, r));
+            ck_assert_uint_eq(drawn[r], dt__plan_replica_rows(plan, r));
             drawn[r] = 0;
         }
     }
     dt_free(owner);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -116,8 +116,8 @@ START_TEST(shards_cover_the_source)
     int replicas = CASES[_i].replicas, *seen;
     struct dt_source *source = make_source(CASES[_i].rows);
     struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
-    uint64_t samples = dt_plan_samples(plan), most = 0, least = samples;
-    EXPECT_OK(dt_alloc(samples, sizeof *seen, "rows", &seen));
+    uint64_t samples = dt__plan_samples(plan), most = 0, least = samples;
+    EXPECT_OK(dt__alloc(samples, sizeof *seen, "rows", &seen));
     for (int r = 0; r < replicas; r++) {
         const struct dt__shard *shard = &plan->shards[r];
         most = shard->rows > most ? shard->rows : most;
@@ -129,8 +129,8 @@ START_TEST(shards_cover_the_source)
         ck_assert_int_eq(seen[i], 1);
     ck_assert(most - least <= 1 || most * (uint64_t)replicas * 10 <= samples * 11);
     dt_free(seen);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -146,14 +146,14 @@ START_TEST(even_files_stay_whole)
         for (size_t s = 0; s < 2; s++)
             ck_assert_uint_ge(shard->segments[s].count, 99);
     }
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
     source = make_source(uneven);
     plan = make_plan(source, 2, 10);
-    ck_assert_uint_eq(dt_plan_replica_rows(plan, 0), 200);
-    ck_assert_uint_eq(dt_plan_replica_rows(plan, 1), 200);
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    ck_assert_uint_eq(dt__plan_replica_rows(plan, 0), 200);
+    ck_assert_uint_eq(dt__plan_replica_rows(plan, 1), 200);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -163,9 +163,9 @@ START_TEST(seed_deals_the_files)
     const int rows[MOST_FILES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
     struct dt_source *source = make_source(rows);
     struct dt_plan *a, *b, *c;
-    EXPECT_OK(dt_plan_create(source, 1, 5, 10, &a));
-    EXPECT_OK(dt_plan_create(source, 1, 5, 10, &b));
-    EXPECT_OK(dt_plan_create(source, 2, 5, 10, &c));
+    EXPECT_OK(dt__plan_create(source, 1, 5, 10, &a));
+    EXPECT_OK(dt__plan_create(source, 1, 5, 10, &b));
+    EXPECT_OK(dt__plan_create(source, 2, 5, 10, &c));
     bool differ = false;
     for (int r = 0; r < 5; r++) {
         uint64_t first = a->shards[r].segments[0].row;
@@ -173,8 +173,8 @@ START_TEST(seed_deals_the_files)
         differ |= first != c->shards[r].segments[0].row;
     }
     ck_assert(differ);
-    dt_plan_destroy(a), dt_plan_destroy(b), dt_plan_destroy(c);
-    dt_source_destroy(source);
+    dt__plan_destroy(a), dt__plan_destroy(b), dt__plan_destroy(c);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -188,11 +188,11 @@ START_TEST(shares_of_many_replicas)
     for (uint64_t step = 0; step < 2; step++) {
         uint64_t total = 0;
         for (int r = 0; r < REPLICAS; r++)
-            total += dt_plan_share(plan, step, r).count;
-        ck_assert_uint_eq(total, dt_plan_step_rows(plan, step));
+            total += dt__plan_share(plan, step, r).count;
+        ck_assert_uint_eq(total, dt__plan_step_rows(plan, step));
     }
-    dt_plan_destroy(plan);
-    dt_source_destroy(source);
+    dt__plan_destroy(plan);
+    dt__source_destroy(source);
 }
 END_TEST
 

@@ -2,9 +2,9 @@
  * catch a row that is normalised twice or not at all, and rows mixed up between chunks. */
 #include <math.h>
 
-#include "dtrain/predict.h"
-#include "state_sample.h"
 #include "model_text.h"
+#include "predict/predict.h"
+#include "state_sample.h"
 
 enum { NIN = 2, ROWS = 600 };
 static const float RAW[NIN] = {3, -1};
@@ -21,11 +21,11 @@ static struct dt_predictor *open_linear(int task, int nout)
     struct dt_config config;
     struct dt_predictor *predictor;
     make_test_dir();
-    assert_ok(dt_config_init(&config));
+    assert_ok(dt__config_init(&config));
     assert_ok(dt_config_set(&config, "model.kind=linear"));
     assert_ok(dt_config_set(&config, task == DT_TASK_CLASSIFY ? "model.task=classify"
                                                               : "model.task=regress"));
-    assert_ok(dt_model_settle(&config));
+    assert_ok(dt__model_settle(&config));
     model.desc = desc_of(config.model.layers, NIN, nout, task);
     assert_ok(dt_config_print(&config, &model.config));
     model.schema =
@@ -38,10 +38,10 @@ static struct dt_predictor *open_linear(int task, int nout)
                            .inv_std = inv_std,
                            .feature_names = features,
                            .label_names = task == DT_TASK_CLASSIFY ? labels : NULL};
-    assert_ok(dt_export_write(in_dir("best"), &model, 0));
+    assert_ok(dt__export_write(in_dir("best"), &model, 0));
     assert_ok(dt_predictor_open(in_dir("best"), &predictor));
     dt_free(model.config);
-    dt_config_free(&config);
+    dt__config_free(&config);
     return predictor;
 }
 
@@ -112,7 +112,7 @@ START_TEST(values_come_in_order)
     }
     assert_ok(dt_predictor_rows(predictor, raw[0], ROWS, out, NULL));
     const struct dt_inputs inputs = {.x = x[0]};
-    assert_ok(dt_predictor_inputs(predictor, &inputs, ROWS, again, NULL));
+    assert_ok(dt__predictor_inputs(predictor, &inputs, ROWS, again, NULL));
     for (int r = 0; r < ROWS; r++) {
         ck_assert_double_eq_tol(out[r], logit(raw[r], 0, 1), 1e-3);
         ck_assert_float_eq(out[r], again[r]);

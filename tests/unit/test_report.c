@@ -7,7 +7,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "dtrain/report.h"
+#include "report/report.h"
 
 /* ---- writes that are watched ---------------------------------------------------------------- */
 
@@ -52,11 +52,11 @@ int __wrap_close(int fd)
 }
 
 static double ahead; /* seconds */
-double __real_dt_clock_secs(void);
-double __wrap_dt_clock_secs(void);
-double __wrap_dt_clock_secs(void)
+double __real_dt__clock_secs(void);
+double __wrap_dt__clock_secs(void);
+double __wrap_dt__clock_secs(void)
 {
-    return __real_dt_clock_secs() + ahead;
+    return __real_dt__clock_secs() + ahead;
 }
 
 static bool another_appends; /* behind the next look into the file */
@@ -79,13 +79,13 @@ static struct dt_report *report;
 static void set_up(const char *content)
 {
     scratch_enter(scratch);
-    if (content) EXPECT_OK(dt_file_write("metrics.jsonl", content, strlen(content), NULL, NULL));
-    EXPECT_OK(dt_report_open(".", &report));
+    if (content) EXPECT_OK(dt__file_write("metrics.jsonl", content, strlen(content), NULL, NULL));
+    EXPECT_OK(dt__report_open(".", &report));
 }
 
 static void tear_down(void)
 {
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_OK(dt__report_close(report));
     scratch_leave(scratch);
 }
 
@@ -93,16 +93,16 @@ static void expect_file(const char *text)
 {
     char *bytes;
     size_t length;
-    EXPECT_OK(dt_file_read("metrics.jsonl", 1 << 20, &bytes, &length));
+    EXPECT_OK(dt__file_read("metrics.jsonl", 1 << 20, &bytes, &length));
     ck_assert_str_eq(bytes, text);
     dt_free(bytes);
 }
 
 static void write_record(int step)
 {
-    struct dt_json *record = dt_record_begin(report, "train");
-    dt_json_int(record, "step", step);
-    EXPECT_OK(dt_record_end(report));
+    struct dt_json *record = dt__record_begin(report, "train");
+    dt__json_int(record, "step", step);
+    EXPECT_OK(dt__record_end(report));
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -112,16 +112,16 @@ START_TEST(a_record_is_one_line_in_one_write)
     set_up(NULL);
     const uint64_t counts[] = {1, UINT64_MAX};
     writes = 0;
-    struct dt_json *record = dt_record_begin(report, "final");
-    dt_json_int(record, "step", INT64_MIN);
-    dt_json_real(record, "loss", 0.1 + 0.2);
-    dt_json_real(record, "lr", 0.1);
-    dt_json_real(record, "nan", NAN);
-    dt_json_real(record, "inf", -INFINITY);
-    dt_json_text(record, "status", "completed");
-    dt_json_counts(record, "histogram", counts, 2);
-    dt_json_counts(record, "empty", NULL, 0);
-    EXPECT_OK(dt_record_end(report));
+    struct dt_json *record = dt__record_begin(report, "final");
+    dt__json_int(record, "step", INT64_MIN);
+    dt__json_real(record, "loss", 0.1 + 0.2);
+    dt__json_real(record, "lr", 0.1);
+    dt__json_real(record, "nan", NAN);
+    dt__json_real(record, "inf", -INFINITY);
+    dt__json_text(record, "status", "completed");
+    dt__json_counts(record, "histogram", counts, 2);
+    dt__json_counts(record, "empty", NULL, 0);
+    EXPECT_OK(dt__record_end(report));
     ck_assert_int_eq(writes, 1);
     expect_file("{\"kind\":\"final\",\"step\":-9223372036854775808,\"loss\":0.30000000000000004,"
                 "\"lr\":0.1,\"nan\":null,\"inf\":null,\"status\":\"completed\","
@@ -141,9 +141,9 @@ START_TEST(strings_are_escaped)
                                   "\xed\xa0\x80"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         struct dt_json json = {0};
-        dt_json_begin(&json);
-        dt_json_text(&json, "text", values[i]);
-        EXPECT_OK(dt_json_end(&json));
+        dt__json_start(&json);
+        dt__json_text(&json, "text", values[i]);
+        EXPECT_OK(dt__json_end(&json));
         ck_assert_ptr_null(strchr(json.text.data, '\n'));
         json_t *parsed = json_loads(json.text.data, 0, NULL);
         ck_assert_msg(parsed != NULL, "not JSON: %s", json.text.data);
@@ -152,7 +152,7 @@ START_TEST(strings_are_escaped)
         if (i == 4) ck_assert_str_eq(back, "bad \\xFF\\xC3 utf-8");
         if (i == 5) ck_assert_str_eq(back, "\\xED\\xA0\\x80");
         json_decref(parsed);
-        dt_json_free(&json);
+        dt__json_free(&json);
     }
 }
 END_TEST
@@ -162,15 +162,15 @@ START_TEST(floats_read_back)
 {
     enum { COUNT = 1000 };
     float values[COUNT];
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < COUNT; i++)
-        values[i] = (float)exp(-30 * dt_rng_uniform(&rng, i));
+        values[i] = (float)exp(-30 * dt__rng_uniform(&rng, i));
     values[0] = 0.1f;
     values[1] = NAN;
     struct dt_json json = {0};
-    dt_json_begin(&json);
-    dt_json_floats(&json, "p", values, COUNT);
-    EXPECT_OK(dt_json_end(&json));
+    dt__json_start(&json);
+    dt__json_floats(&json, "p", values, COUNT);
+    EXPECT_OK(dt__json_end(&json));
     ck_assert_int_eq(strncmp(json.text.data, "{\"p\":[0.1,null,", 15), 0);
     json_t *parsed = json_loads(json.text.data, 0, NULL);
     json_t *array = json_object_get(parsed, "p");
@@ -178,7 +178,7 @@ START_TEST(floats_read_back)
     for (size_t i = 2; i < COUNT; i++)
         ck_assert(values[i] == (float)json_number_value(json_array_get(array, i)));
     json_decref(parsed);
-    dt_json_free(&json);
+    dt__json_free(&json);
 }
 END_TEST
 
@@ -198,13 +198,13 @@ START_TEST(metrics_show_what_applies)
     const double reals[] = {0.5, NAN};
     char *texts[] = {"a\"b", "c"};
     struct dt_json json = {0};
-    dt_json_begin(&json);
-    dt_json_metrics(&json, &values);
-    dt_json_confusion(&json, confusion, 2);
-    dt_json_reals(&json, "reals", reals, 2);
-    dt_json_texts(&json, "texts", texts, 2);
-    dt_json_texts(&json, "none", NULL, 0);
-    EXPECT_OK(dt_json_end(&json));
+    dt__json_start(&json);
+    dt__json_metrics(&json, &values);
+    dt__json_confusion(&json, confusion, 2);
+    dt__json_reals(&json, "reals", reals, 2);
+    dt__json_texts(&json, "texts", texts, 2);
+    dt__json_texts(&json, "none", NULL, 0);
+    EXPECT_OK(dt__json_end(&json));
     ck_assert_str_eq(
         json.text.data,
         "{\"rows\":10,\"loss\":0.5,\"accuracy\":0.75,\"auc\":0.5,\"confusion\":[[1,2],[3,4]],"
@@ -219,11 +219,11 @@ START_TEST(metrics_show_what_applies)
                                        .rmse = 1,
                                        .mae = 2,
                                        .r2 = -3};
-    dt_json_begin(&json);
-    dt_json_metrics(&json, &values);
-    EXPECT_OK(dt_json_end(&json));
+    dt__json_start(&json);
+    dt__json_metrics(&json, &values);
+    EXPECT_OK(dt__json_end(&json));
     ck_assert_str_eq(json.text.data, "{\"rows\":1,\"loss\":null,\"rmse\":1,\"mae\":2,\"r2\":-3}");
-    dt_json_free(&json);
+    dt__json_free(&json);
 }
 END_TEST
 
@@ -243,7 +243,7 @@ START_TEST(what_is_appended_cuts_no_other_line)
 {
     set_up("{\"a\":1}\n");
     another_appends = true;
-    EXPECT_OK(dt_report_append(".", "{\"b\":1}\n"));
+    EXPECT_OK(dt__report_append(".", "{\"b\":1}\n"));
     expect_file("{\"a\":1}\n{\"kind\":\"final\",\"step\":9}\n{\"b\":1}\n");
     tear_down();
 }
@@ -305,7 +305,7 @@ START_TEST(a_disk_that_stays_full_is_an_error)
         write_record(1);
         write_record(2);
         disk_bytes = room;
-        const dt_status status = dt_report_close(report);
+        const dt_status status = dt__report_close(report);
         disk_bytes = -1;
         ck_assert_int_eq(status, room ? DT_OK : DT_EIO);
         if (status) ck_assert_ptr_nonnull(strstr(dt_error_text(), "cannot write: No space left"));
@@ -328,7 +328,7 @@ START_TEST(records_that_wait_have_a_limit)
     memset(line, ' ', LONG - 1);
     memcpy(line, "{}", 2);
     disk_bytes = 0;
-    while (taken < 100 && !dt_record_line(report, line))
+    while (taken < 100 && !dt__record_line(report, line))
         taken++;
     ck_assert_int_eq(taken, 16);
     free(line);
@@ -357,7 +357,7 @@ START_TEST(deleted_records_are_put_back)
     write_record(2);
     expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");
     ck_assert_int_eq(unlink("metrics.jsonl"), 0);
-    EXPECT_OK(dt_report_close(report));
+    EXPECT_OK(dt__report_close(report));
     expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");
     scratch_leave(scratch);
 }
@@ -370,7 +370,7 @@ START_TEST(records_that_cannot_be_put_back_are_an_error)
     write_record(1);
     ck_assert_int_eq(unlink("metrics.jsonl"), 0);
     ck_assert_int_eq(mkdir("metrics.jsonl", 0777), 0);
-    EXPECT_FAIL(dt_report_close(report), DT_EIO, "metrics.jsonl");
+    EXPECT_FAIL(dt__report_close(report), DT_EIO, "metrics.jsonl");
     scratch_leave(scratch);
 }
 END_TEST
@@ -379,7 +379,7 @@ START_TEST(another_file_in_their_place_is_gone_on_with)
 {
     dt_log_set_level(DT_LOG_ERROR);
     set_up("{\"a\":1}\n");
-    EXPECT_OK(dt_file_write("metrics.jsonl", "{\"b\":2}\n", 8, NULL, NULL));
+    EXPECT_OK(dt__file_write("metrics.jsonl", "{\"b\":2}\n", 8, NULL, NULL));
     write_record(1);
     expect_file("{\"b\":2}\n{\"kind\":\"train\",\"step\":1}\n");
     tear_down();
@@ -390,11 +390,11 @@ START_TEST(a_failed_last_sync_or_close_is_told)
 {
     set_up(NULL);
     fsync_fails = true;
-    EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot sync");
+    EXPECT_FAIL(dt__report_close(report), DT_EIO, "cannot sync");
     fsync_fails = false;
-    EXPECT_OK(dt_report_open(".", &report));
+    EXPECT_OK(dt__report_open(".", &report));
     close_fails = true;
-    EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot close");
+    EXPECT_FAIL(dt__report_close(report), DT_EIO, "cannot close");
     close_fails = false;
     scratch_leave(scratch);
 }
@@ -402,9 +402,9 @@ END_TEST
 
 START_TEST(a_directory_that_is_not_there_is_an_error)
 {
-    EXPECT_FAIL(dt_report_open("/none/such", &report), DT_EIO,
+    EXPECT_FAIL(dt__report_open("/none/such", &report), DT_EIO,
                 "/none/such/metrics.jsonl: cannot open: No such file");
-    EXPECT_OK(dt_report_close(NULL));
+    EXPECT_OK(dt__report_close(NULL));
 }
 END_TEST
 
@@ -423,7 +423,7 @@ static void expect_stderr(const char *text)
 {
     char *bytes;
     size_t length;
-    EXPECT_OK(dt_file_read("stderr", 1 << 20, &bytes, &length));
+    EXPECT_OK(dt__file_read("stderr", 1 << 20, &bytes, &length));
     ck_assert_str_eq(bytes, text);
     dt_free(bytes);
 }
@@ -434,19 +434,19 @@ START_TEST(progress_is_sparse_in_a_file)
     unsetenv("OMPI_COMM_WORLD_RANK");
     scratch_enter(scratch);
     redirect_stderr();
-    EXPECT_OK(dt_report_open(".", &report));
+    EXPECT_OK(dt__report_open(".", &report));
     struct dt_progress progress = {1, 100, 0.25, 0.5, 0.1, 1234, 5, 3723, "  best rmse 2"};
-    dt_progress_show(report, &progress, false);
+    dt__progress_show(report, &progress, false);
     progress.step = 2;
     ahead = 9;
-    dt_progress_show(report, &progress, false);
+    dt__progress_show(report, &progress, false);
     progress.step = 3;
     progress.secs_left = 59.9;
     ahead = 10.5;
-    dt_progress_show(report, &progress, false);
+    dt__progress_show(report, &progress, false);
     progress.step = 4;
     progress.secs_left = NAN;
-    dt_progress_show(report, &progress, true);
+    dt__progress_show(report, &progress, true);
     expect_stderr("dtrain: step 1/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  1:02:03 left\n"
                   "dtrain: step 3/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  0:59 left\n"
                   "dtrain: step 4/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  time left unknown\n");
@@ -470,11 +470,11 @@ START_TEST(a_status_that_fails_is_told_once)
     const struct dt_progress progress = {.last_step = 100};
     set_up(NULL);
     dt_log_set_sink(count_warnings, NULL);
-    dt_run_status_write(report, &progress, 0, NULL);
+    dt__run_status_write(report, &progress, 0, NULL);
     ck_assert_int_eq(access("status.json", F_OK), 0);
     disk_bytes = 0;
     for (int i = 0; i < 3; i++)
-        dt_run_status_write(report, &progress, 0, NULL);
+        dt__run_status_write(report, &progress, 0, NULL);
     dt_log_set_sink(NULL, NULL);
     disk_bytes = -1;
     ck_assert_int_eq(warnings, 1);

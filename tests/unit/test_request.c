@@ -18,7 +18,7 @@ static const char *read_request(const char *body, bool v2, struct dt_inputs *inp
     ck_assert(!dt__columns_of_json(&version.columns, &predictor.file.schema));
     const dt_status status = dt__request_read(body, strlen(body), v2, &version, 3, &request);
     if (!status) {
-        ck_assert(!dt_inputs_reserve(inputs, &predictor, request.rows));
+        ck_assert(!dt__inputs_reserve(inputs, &predictor, request.rows));
         ck_assert(!dt__request_inputs(&request, 0, request.rows, &predictor, inputs, 0));
         ck_assert(!dt__answer_format(&request, &version, "\"m\"", values, classes, answer));
     }
@@ -47,7 +47,7 @@ START_TEST(json_is_a_row_of_tokens)
     ck_assert_int_eq(dt__json_next(&copy), 'n');
     dt__json_begin(&json, "[[1,2],{\"a\":[3,4]},5]", 21, &scratch);
     ck_assert_uint_eq(dt__json_pass(&json, dt__json_next(&json)), 4); /* an object is one value */
-    dt_text_free(&scratch);
+    dt__text_free(&scratch);
 }
 END_TEST
 
@@ -77,8 +77,8 @@ START_TEST(rows_have_many_forms)
         for (int x = 0; x < 4; x++)
             ck_assert_float_eq(inputs.x[x], (float)x + 1);
         ck_assert_str_eq(answer.data, requests[i].answer);
-        dt_inputs_free(&inputs);
-        dt_text_free(&answer);
+        dt__inputs_free(&inputs);
+        dt__text_free(&answer);
     }
 }
 END_TEST

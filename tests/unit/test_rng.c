@@ -33,22 +33,22 @@ END_TEST
 /* Checkpoints of earlier versions resume with these numbers: they never change. */
 START_TEST(streams_never_change)
 {
-    struct dt_rng rng = dt_rng_make(1, DT_STREAM_SHUFFLE, 2, 3);
+    struct dt_rng rng = dt__rng_make(1, DT_STREAM_SHUFFLE, 2, 3);
     ck_assert_uint_eq(rng.key[0], 0x19c2c969);
     ck_assert_uint_eq(rng.key[1], 0xc8b08b70);
-    ck_assert_uint_eq(dt_rng_u64(&rng, 5), 0xd0dce6b7cfb61335);
+    ck_assert_uint_eq(dt__rng_u64(&rng, 5), 0xd0dce6b7cfb61335);
 }
 END_TEST
 
 /* Two numbers a block, the high half behind the low one. */
 START_TEST(numbers_are_words_of_blocks)
 {
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, 0, 0);
     for (uint64_t block = 0; block < 100; block++) {
         uint32_t words[4];
-        dt_rng_block(&rng, block, words);
-        ck_assert_uint_eq(dt_rng_u64(&rng, 2 * block), (uint64_t)words[1] << 32 | words[0]);
-        ck_assert_uint_eq(dt_rng_u64(&rng, 2 * block + 1), (uint64_t)words[3] << 32 | words[2]);
+        dt__rng_block(&rng, block, words);
+        ck_assert_uint_eq(dt__rng_u64(&rng, 2 * block), (uint64_t)words[1] << 32 | words[0]);
+        ck_assert_uint_eq(dt__rng_u64(&rng, 2 * block + 1), (uint64_t)words[3] << 32 | words[2]);
     }
 }
 END_TEST
@@ -58,13 +58,13 @@ START_TEST(blocks_are_blocks)
 {
     enum { MOST = 100 };
     const uint64_t starts[] = {0, 5, 0xffffffff - 40, ~(uint64_t)0 - 200};
-    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, 0, 0);
     for (size_t count = 0; count <= MOST; count++) {
         uint32_t all[4 * MOST], one[4];
         const uint64_t start = starts[count % 4];
-        dt_rng_blocks(&rng, start, count, all);
+        dt__rng_blocks(&rng, start, count, all);
         for (size_t i = 0; i < count; i++) {
-            dt_rng_block(&rng, start + i, one);
+            dt__rng_block(&rng, start + i, one);
             ck_assert_mem_eq(all + 4 * i, one, sizeof one);
         }
     }
@@ -76,11 +76,11 @@ START_TEST(streams_differ)
 {
     const uint64_t big = (uint64_t)1 << 40;
     const struct dt_rng rngs[] = {
-        dt_rng_make(1, DT_STREAM_INIT, 0, 0),    dt_rng_make(2, DT_STREAM_INIT, 0, 0),
-        dt_rng_make(big, DT_STREAM_INIT, 0, 0),  dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0),
-        dt_rng_make(1, DT_STREAM_INIT, 1, 0),    dt_rng_make(1, DT_STREAM_INIT, big, 0),
-        dt_rng_make(1, DT_STREAM_INIT, 0, 1),    dt_rng_make(1, DT_STREAM_INIT, 0, big),
-        dt_rng_make(1, DT_STREAM_SHUFFLE, 0, 0), dt_rng_make(1, DT_STREAM_INIT, 1, 1),
+        dt__rng_make(1, DT_STREAM_INIT, 0, 0),    dt__rng_make(2, DT_STREAM_INIT, 0, 0),
+        dt__rng_make(big, DT_STREAM_INIT, 0, 0),  dt__rng_make(1, DT_STREAM_DROPOUT, 0, 0),
+        dt__rng_make(1, DT_STREAM_INIT, 1, 0),    dt__rng_make(1, DT_STREAM_INIT, big, 0),
+        dt__rng_make(1, DT_STREAM_INIT, 0, 1),    dt__rng_make(1, DT_STREAM_INIT, 0, big),
+        dt__rng_make(1, DT_STREAM_SHUFFLE, 0, 0), dt__rng_make(1, DT_STREAM_INIT, 1, 1),
     };
     const size_t count = sizeof rngs / sizeof *rngs;
     for (size_t i = 0; i < count; i++) {
@@ -94,9 +94,9 @@ START_TEST(uniform_is_uniform)
 {
     enum { BINS = 64 };
     double count[BINS] = {0}, chi2 = 0;
-    struct dt_rng rng = dt_rng_make(3, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(3, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < DRAWS; i++) {
-        double u = dt_rng_uniform(&rng, i);
+        double u = dt__rng_uniform(&rng, i);
         ck_assert(u >= 0 && u < 1);
         count[(int)(u * BINS)]++;
     }
@@ -110,9 +110,9 @@ END_TEST
 START_TEST(normal_has_the_moments_of_the_normal)
 {
     double sum[5] = {0};
-    struct dt_rng rng = dt_rng_make(4, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(4, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < DRAWS; i++) {
-        double x = dt_rng_normal(&rng, i);
+        double x = dt__rng_normal(&rng, i);
         ck_assert(isfinite(x));
         for (int k = 1; k <= 4; k++)
             sum[k] += pow(x, k) / DRAWS;
@@ -127,11 +127,11 @@ END_TEST
 /* Number i is made of uniform numbers 2i and 2i + 1, by Box and Muller. */
 START_TEST(normal_is_box_muller)
 {
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(5, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < 100; i++) {
-        double u = 1 - dt_rng_uniform(&rng, 2 * i), v = dt_rng_uniform(&rng, 2 * i + 1);
+        double u = 1 - dt__rng_uniform(&rng, 2 * i), v = dt__rng_uniform(&rng, 2 * i + 1);
         double expected = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
-        ck_assert_double_eq_tol(dt_rng_normal(&rng, i), expected, 1e-12);
+        ck_assert_double_eq_tol(dt__rng_normal(&rng, i), expected, 1e-12);
     }
 }
 END_TEST
@@ -141,11 +141,11 @@ START_TEST(blocks_are_single_blocks)
 {
     enum { COUNT = 77 };
     uint32_t many[4 * COUNT], one[4];
-    struct dt_rng rng = dt_rng_make(6, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(6, DT_STREAM_TEST, 0, 0);
     const uint64_t first = 0xfffffff0u;
-    dt_rng_blocks(&rng, first, COUNT, many);
+    dt__rng_blocks(&rng, first, COUNT, many);
     for (uint64_t i = 0; i < COUNT; i++) {
-        dt_rng_block(&rng, first + i, one);
+        dt__rng_block(&rng, first + i, one);
         ck_assert_mem_eq(many + 4 * i, one, sizeof one);
     }
 }

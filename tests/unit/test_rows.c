@@ -14,12 +14,12 @@ static void open_rows(const char *text)
     ck_assert_ptr_nonnull(in);
     schema.task = DT_TASK_CLASSIFY, schema.features = 3, schema.classes = 2;
     if (schema.scale == 0) schema.scale = 1;
-    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
+    EXPECT_OK(dt__rows_open(in, "rows", &schema, &config, &rows));
 }
 
 static void close_rows(void)
 {
-    dt_rows_close(rows);
+    dt__rows_close(rows);
     fclose(in);
 }
 
@@ -28,7 +28,7 @@ static void expect_row(uint64_t line, float a, float b, float c)
     float x[3];
     uint64_t at = 0;
     bool end;
-    EXPECT_OK(dt_rows_next(rows, x, &at, &end));
+    EXPECT_OK(dt__rows_next(rows, x, &at, &end));
     ck_assert(!end);
     ck_assert_uint_eq(at, line);
     ck_assert_float_eq(x[0], a);
@@ -41,7 +41,7 @@ static void expect_bad(uint64_t line, const char *message)
     float x[3];
     uint64_t at = 0;
     bool end;
-    dt_status status = dt_rows_next(rows, x, &at, &end);
+    dt_status status = dt__rows_next(rows, x, &at, &end);
     ck_assert(status == DT_EFORMAT || status == DT_EMISMATCH);
     ck_assert_msg(strstr(dt_error_text(), message), "message is '%s'", dt_error_text());
     ck_assert_uint_eq(at, line);
@@ -53,7 +53,7 @@ static void expect_end(void)
     uint64_t at;
     bool end;
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(dt_rows_next(rows, x, &at, &end));
+        EXPECT_OK(dt__rows_next(rows, x, &at, &end));
         ck_assert(end);
     }
     close_rows();
@@ -110,7 +110,7 @@ START_TEST(csv_has_the_header_that_it_is_told)
     float x[3];
     uint64_t line;
     bool end;
-    EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, "the header lacks 'p', 'q, r'");
+    EXPECT_FAIL(dt__rows_next(rows, x, &line, &end), DT_EMISMATCH, "the header lacks 'p', 'q, r'");
     expect_end();
     set("data.header=no"); /* rows by place, whose texts are none of the names */
     open_rows("NA,,?\n1,2,3\n");
@@ -146,7 +146,7 @@ START_TEST(csv_repeats_a_name)
 {
     schema.feature_names = names;
     open_rows("s,x,p,\"q, r\",x,,\n3,7,1,2,8,,\n6,7,4,5,8,,\n");
-    EXPECT_OK(dt_rows_keep(rows, "s"));
+    EXPECT_OK(dt__rows_keep(rows, "s"));
     expect_row(2, 1, 2, 3);
     expect_row(3, 4, 5, 6);
     expect_end();
@@ -154,8 +154,9 @@ START_TEST(csv_repeats_a_name)
     uint64_t line;
     bool end;
     open_rows("s,x,p,\"q, r\",x\n3,7,1,2,8\n");
-    EXPECT_OK(dt_rows_keep(rows, "x"));
-    EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, "predict.keep: several columns are named 'x'");
+    EXPECT_OK(dt__rows_keep(rows, "x"));
+    EXPECT_FAIL(dt__rows_next(rows, x, &line, &end), DT_EMISMATCH,
+                "predict.keep: several columns are named 'x'");
     expect_end();
     schema.feature_names = NULL;
 }
@@ -180,7 +181,7 @@ START_TEST(csv_lacks_a_name)
         float x[3];
         uint64_t line;
         bool end;
-        EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, lacking[i].message);
+        EXPECT_FAIL(dt__rows_next(rows, x, &line, &end), DT_EMISMATCH, lacking[i].message);
         ck_assert_uint_eq(line, 1);
         expect_end();
     }
@@ -242,10 +243,10 @@ static void count_piece(void)
 START_TEST(who_watches_is_told_of_what_is_read)
 {
     pieces = 0;
-    dt_work_watch(count_piece);
+    dt__work_watch(count_piece);
     open_rows("[1,2,3]\n");
     expect_row(1, 1, 2, 3);
-    dt_work_watch(NULL);
+    dt__work_watch(NULL);
     ck_assert_int_gt(pieces, 0);
     expect_end();
 }
@@ -258,9 +259,9 @@ START_TEST(json_goes_on_behind_bad_rows)
         "7",          "[01,2,3]",  "[1.,2,3]",   "[.5,2,3]", "[1,2,NaN]",   "[1,2,1e39]",
         "[1,2,true]", "[]",        "{",          "[-,1,2]",  "[1,2,1e999]", "[+1,2,3]"};
     struct dt_text text = {0};
-    EXPECT_OK(dt_text_add(&text, "[1,2,3]\n"));
+    EXPECT_OK(dt__text_add(&text, "[1,2,3]\n"));
     for (size_t i = 0; i < COUNT(bad); i++)
-        EXPECT_OK(dt_text_add(&text, "%s\n[1,2,%zu]\n", bad[i], i));
+        EXPECT_OK(dt__text_add(&text, "%s\n[1,2,%zu]\n", bad[i], i));
     open_rows(text.data);
     expect_row(1, 1, 2, 3);
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -268,7 +269,7 @@ START_TEST(json_goes_on_behind_bad_rows)
         expect_row(2 * i + 3, 1, 2, (float)i);
     }
     expect_end();
-    dt_text_free(&text);
+    dt__text_free(&text);
 }
 END_TEST
 
@@ -421,20 +422,21 @@ START_TEST(numbers_alone_may_be_rows)
     ck_assert_int_eq(pipe(ends), 0);
     in = fdopen(ends[0], "r");
     dprintf(ends[1], "5\n");
-    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
-    EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+    EXPECT_OK(dt__rows_open(in, "rows", &schema, &config, &rows));
+    EXPECT_OK(dt__rows_next(rows, &x, &line, &end));
     ck_assert_float_eq(x, 5);
     dprintf(ends[1], "6\n1 1:2\n");
-    EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+    EXPECT_OK(dt__rows_next(rows, &x, &line, &end));
     ck_assert_float_eq(x, 6);
-    EXPECT_FAIL(dt_rows_next(rows, &x, &line, &end), DT_EFORMAT, "(rows of LIBSVM: data.format=libsvm)");
+    EXPECT_FAIL(dt__rows_next(rows, &x, &line, &end), DT_EFORMAT,
+                "(rows of LIBSVM: data.format=libsvm)");
     close(ends[1]);
     close_rows();
     put_text("rows", "5\n1 1:2\n");
     in = fopen("rows", "r");
-    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
+    EXPECT_OK(dt__rows_open(in, "rows", &schema, &config, &rows));
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(dt_rows_next(rows, &x, &line, &end));
+        EXPECT_OK(dt__rows_next(rows, &x, &line, &end));
         ck_assert_float_eq(x, (float)(2 * i));
     }
     close_rows();
@@ -450,7 +452,8 @@ START_TEST(rows_have_the_format_that_they_are_told)
     expect_end();
     in = fopen("rows", "r");
     set("data.format=hdf5");
-    EXPECT_FAIL(dt_rows_open(in, "rows", &schema, &config, &rows), DT_EUSAGE, "CSV, JSON or LIBSVM, not of HDF5");
+    EXPECT_FAIL(dt__rows_open(in, "rows", &schema, &config, &rows), DT_EUSAGE,
+                "CSV, JSON or LIBSVM, not of HDF5");
     fclose(in);
 }
 END_TEST
@@ -463,7 +466,8 @@ START_TEST(libsvm_rows_are_no_table)
     put_text("rows", "1 1:1 2:1 3:1\n");
     in = fopen("rows", "r");
     schema.features = 3, schema.scale = 1;
-    EXPECT_FAIL(dt_rows_open(in, "rows", &schema, &config, &rows), DT_EMISMATCH, "expected CSV or JSON");
+    EXPECT_FAIL(dt__rows_open(in, "rows", &schema, &config, &rows), DT_EMISMATCH,
+                "expected CSV or JSON");
     fclose(in);
     schema.columns = NULL;
 }
@@ -481,7 +485,7 @@ END_TEST
 
 static void expect_kept(const char *first, const char *second)
 {
-    char **kept = dt_rows_take_kept(rows);
+    char **kept = dt__rows_take_kept(rows);
     ck_assert_ptr_nonnull(kept);
     ck_assert_str_eq(kept[0], first);
     ck_assert_str_eq(kept[1], second);
@@ -494,18 +498,18 @@ START_TEST(kept_texts_are_of_one_row)
 {
     schema.feature_names = names;
     open_rows("id,s,\"q, r\",p,note\n1,3,2,1,x\n2,3,2,1,y\n3,3,2\n4,3,2,1,z\n");
-    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(2, 1, 2, 3);
     expect_row(3, 1, 2, 3);
     expect_kept("y", "2");
-    ck_assert_ptr_null(dt_rows_take_kept(rows));
+    ck_assert_ptr_null(dt__rows_take_kept(rows));
     expect_bad(4, "3 columns, expected 5");
     expect_row(5, 1, 2, 3);
     expect_kept("z", "4");
     expect_end();
     set("data.decimal=,"); /* what stands there, a comma and a point */
     open_rows("id;s;q, r;p;note\n1,5;3;2,0;1;1.5\n");
-    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(2, 1, 2, 3);
     expect_kept("1.5", "1,5");
     expect_end();
@@ -515,10 +519,10 @@ START_TEST(kept_texts_are_of_one_row)
     expect_end();
     open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, r\":2,\"s\":3,\"note\":\"y\"}\n"
               "{\"p\":4,\"q, r\":2,\"s\":3,\"note\":\"z\",\"id\":8}\n");
-    EXPECT_OK(dt_rows_keep(rows, "note,id"));
+    EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(1, 1, 2, 3);
     expect_bad(2, "column 'id' of predict.keep is missing");
-    ck_assert_ptr_null(dt_rows_take_kept(rows));
+    ck_assert_ptr_null(dt__rows_take_kept(rows));
     expect_row(3, 4, 2, 3);
     expect_kept("z", "8");
     expect_end();
@@ -535,7 +539,7 @@ START_TEST(streams_may_be_empty_or_in_memory)
     expect_end();
     char text[] = "[1,2,3]\n[4,5,6]\n";
     in = fmemopen(text, strlen(text), "r");
-    EXPECT_OK(dt_rows_open(in, "memory", &schema, NULL, &rows));
+    EXPECT_OK(dt__rows_open(in, "memory", &schema, NULL, &rows));
     expect_row(1, 1, 2, 3);
     expect_row(2, 4, 5, 6);
     expect_end();
@@ -558,7 +562,7 @@ START_TEST(packed_streams_are_named)
     };
     for (size_t i = 0; i < COUNT(streams); i++) {
         in = fmemopen((void *)(uintptr_t)streams[i].bytes, streams[i].length, "r");
-        EXPECT_FAIL(dt_rows_open(in, "memory", &schema, NULL, &rows), DT_EFORMAT,
+        EXPECT_FAIL(dt__rows_open(in, "memory", &schema, NULL, &rows), DT_EFORMAT,
                     streams[i].message);
         fclose(in);
     }

@@ -99,7 +99,7 @@ static dt_status try_save(uint64_t step, int64_t keep, const char *protected)
     char *file;
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 20, 10);
     dt_status status = save_checkpoint(test_dir, &checkpoint, keep, protected, &file);
-    dt_checkpoint_free(&checkpoint);
+    dt__checkpoint_free(&checkpoint);
     if (!status) dt_free(file);
     return status;
 }
@@ -116,13 +116,13 @@ static uint64_t load_step(void)
     char *path;
     bool found = false;
     struct dt_checkpoint loaded;
-    assert_ok(dt_checkpoint_load_latest(test_dir, &loaded, &path, &found));
+    assert_ok(dt__checkpoint_load_newest(test_dir, &loaded, &path, &found));
     ck_assert(found);
     struct dt_checkpoint saved = sample_checkpoint(loaded.step, 20, 10);
     assert_same_checkpoint(&loaded, &saved);
     uint64_t step = loaded.step;
-    dt_checkpoint_free(&loaded);
-    dt_checkpoint_free(&saved);
+    dt__checkpoint_free(&loaded);
+    dt__checkpoint_free(&saved);
     dt_free(path);
     return step;
 }
@@ -143,7 +143,7 @@ static void damage(uint64_t step)
 
 static bool has_step(uint64_t step)
 {
-    return dt_path_exists(step_file(step));
+    return dt__path_exists(step_file(step));
 }
 
 static void quiet(void)
@@ -157,12 +157,12 @@ START_TEST(latest_links_to_the_newest)
 {
     char target[64] = "";
     uint64_t step;
-    ck_assert(!dt_checkpoint_newest(test_dir, &step));
+    ck_assert(!dt__checkpoint_newest(test_dir, &step));
     save_steps(1, 3, 0);
     ck_assert_int_gt(readlink(in_dir("latest.h5"), target, sizeof target - 1), 0);
     ck_assert_str_eq(target, "step-000000003.h5");
     ck_assert_uint_eq(load_step(), 3);
-    ck_assert(dt_checkpoint_newest(test_dir, &step));
+    ck_assert(dt__checkpoint_newest(test_dir, &step));
     ck_assert_uint_eq(step, 3);
 }
 END_TEST
@@ -172,9 +172,9 @@ START_TEST(no_checkpoint_is_no_error)
     char *path;
     bool found = true;
     struct dt_checkpoint loaded;
-    assert_ok(dt_checkpoint_load_latest(test_dir, &loaded, &path, &found));
+    assert_ok(dt__checkpoint_load_newest(test_dir, &loaded, &path, &found));
     ck_assert(!found);
-    assert_ok(dt_checkpoint_load_latest(in_dir("nowhere"), &loaded, &path, &found));
+    assert_ok(dt__checkpoint_load_newest(in_dir("nowhere"), &loaded, &path, &found));
     ck_assert(!found);
 }
 END_TEST
@@ -191,7 +191,7 @@ START_TEST(load_falls_back_to_older_ones)
     ck_assert_int_eq(truncate(step_file(2), 100), 0);
     ck_assert_uint_eq(load_step(), 1);
     damage(1);
-    ck_assert_int_eq(dt_checkpoint_load_latest(test_dir, &loaded, &path, &found), DT_EFORMAT);
+    ck_assert_int_eq(dt__checkpoint_load_newest(test_dir, &loaded, &path, &found), DT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "none of its 3 checkpoints is good"));
 }
 END_TEST
@@ -305,7 +305,7 @@ START_TEST(what_is_not_ours_stays)
         close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
     save_steps(1, 5, 2);
     for (int i = 0; i < 4; i++)
-        ck_assert(dt_path_exists(in_dir(names[i])));
+        ck_assert(dt__path_exists(in_dir(names[i])));
 }
 END_TEST
 
@@ -355,11 +355,11 @@ START_TEST(a_failed_load_names_the_file_once)
     for (int at = 1; reached; at++) {
         calls = 0;
         fail_at = at;
-        dt_status status = dt_checkpoint_load(path, &loaded);
+        dt_status status = dt__checkpoint_load(path, &loaded);
         reached = calls >= at;
         fail_at = 0;
         failed += status != DT_OK;
-        if (!status) dt_checkpoint_free(&loaded); /* a reader's socket may fail to close */
+        if (!status) dt__checkpoint_free(&loaded); /* a reader's socket may fail to close */
         if (!status) continue;
         const char *named = strstr(dt_error_text(), path);
         ck_assert_msg(named == dt_error_text() && !strstr(named + 1, path), "call %d: %s", at, dt_error_text());
@@ -422,12 +422,12 @@ START_TEST(any_allocation_may_fail)
         ck_assert_msg(status == DT_OK || status == DT_EMEMORY || status == DT_EIO, "%d", status);
         ck_assert_msg(!status || reached, "%d", status);
         if (!status) dt_free(file);
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&checkpoint);
         ck_assert_uint_ge(load_step(), 1);
         allocs = 0;
         fail_alloc_at = at;
-        if (!dt_checkpoint_load_latest(test_dir, &checkpoint, &path, &found)) {
-            dt_checkpoint_free(&checkpoint);
+        if (!dt__checkpoint_load_newest(test_dir, &checkpoint, &path, &found)) {
+            dt__checkpoint_free(&checkpoint);
             dt_free(path);
         }
         fail_alloc_at = 0;
@@ -530,18 +530,19 @@ static bool was_saving(void)
 
 START_TEST(a_kill_at_any_moment_leaves_the_newest_good)
 {
-    struct dt_rng rng = dt_rng_make((uint64_t)dt_clock_unix(), DT_STREAM_TEST, 3, 0);
+    struct dt_rng rng = dt__rng_make((uint64_t)dt__clock_unix(), DT_STREAM_TEST, 3, 0);
     int rounds = 0;
     int inside = 0;
     quiet();
-    double begin = dt_clock_secs();
+    double begin = dt__clock_secs();
     save_steps(1, 1, 0);
-    double longest = 3 * (dt_clock_secs() - begin); /* a save takes as long as this machine needs */
+    double longest =
+        3 * (dt__clock_secs() - begin); /* a save takes as long as this machine needs */
     for (; rounds < 30 || (inside == 0 && rounds < 300); rounds++) {
         uint64_t before = load_step();
         pid_t child = fork();
         if (child == 0) save_for_ever(before + 1);
-        dt_sleep_secs(0.001 + longest * dt_rng_uniform(&rng, (uint64_t)rounds));
+        dt__sleep_secs(0.001 + longest * dt__rng_uniform(&rng, (uint64_t)rounds));
         ck_assert_int_eq(kill(child, SIGKILL), 0);
         ck_assert_int_eq(waitpid(child, NULL, 0), child);
         inside += was_saving();

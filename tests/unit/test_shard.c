@@ -43,7 +43,7 @@ static void read_order(const struct dt_source *source, int *order)
     static bool seen[ROWS];
     struct dt_table *table = open_table(source);
     memset(seen, 0, sizeof seen);
-    ck_assert_uint_eq(dt_source_rows(source), ROWS);
+    ck_assert_uint_eq(dt__source_rows(source), ROWS);
     for (int i = 0; i < ROWS; i++) {
         struct dt_batch batch = read_row(table, (uint64_t)i);
         int row = (int)batch.x[0] | (int)batch.x[1] << 8;
@@ -52,7 +52,7 @@ static void read_order(const struct dt_source *source, int *order)
         EXPECT(batch.x[2] == (float)(row % 251) && batch.label[0] == row % 3);
         order[i] = row;
     }
-    dt_table_destroy(table);
+    dt__table_destroy(table);
 }
 
 /* Mean over all rows of how far a row lies from its old place, as a part of all rows: 1/3 for a
@@ -70,12 +70,12 @@ START_TEST(shards_hold_every_row)
     static int order[ROWS], same[ROWS];
     put_rows();
     set("data.train=in.csv"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
-    EXPECT_OK(dt_shard_write(&config, "out", 7));
-    ck_assert(dt_path_exists("out/shard-00000-of-00007.h5"));
-    ck_assert(dt_path_exists("out/shard-00006-of-00007.h5"));
+    EXPECT_OK(dt__shard_write(&config, "out", 7));
+    ck_assert(dt__path_exists("out/shard-00000-of-00007.h5"));
+    ck_assert(dt__path_exists("out/shard-00006-of-00007.h5"));
     set("data.memory_mb=64");
     struct dt_source *source = open_shards();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_str_eq(schema->label_names[2], "class 2");
     ck_assert_str_eq(schema->feature_names[1], "b");
     read_order(source, order);
@@ -85,15 +85,15 @@ START_TEST(shards_hold_every_row)
     for (int i = 1; i < ROWS; i++)
         neighbours += order[i] == order[i - 1] + 1;
     ck_assert_int_lt(neighbours, 20); /* 1 expected */
-    dt_source_destroy(source);
+    dt__source_destroy(source);
     set("data.train=in.csv"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
     ck_assert_int_eq(rename("out", "before"), 0);
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
     set("data.memory_mb=64");
     source = open_shards();
     read_order(source, same);
     ck_assert_mem_eq(order, same, sizeof order); /* one seed, one order */
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -104,7 +104,7 @@ START_TEST(floats_and_targets_are_kept)
     put_text("in.csv", "0.5,-1,0.25\n2,3e5,0.75\n");
     set("data.train=in.csv"), set("model.task=regress"), set("data.eval_fraction=0.5");
     set("data.normalize=standard");
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
     set("data.eval_fraction=0"), set("data.normalize=none"), set("data.train=out/*");
     struct dt_source *source = survey();
     struct dt_table *table = open_table(source);
@@ -114,8 +114,8 @@ START_TEST(floats_and_targets_are_kept)
         ck_assert_float_eq(batch.x[0], x[from]);
         ck_assert_float_eq(batch.x[1], x[from + 1]);
     }
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -126,9 +126,9 @@ static void put_shard(void)
 {
     put_text("in.csv", TABLE);
     set("data.train=in.csv"), set("data.missing=flag"), set("data.weight=w");
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
-    dt_config_free(&config);
-    EXPECT_OK(dt_config_init(&config));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
+    dt__config_free(&config);
+    EXPECT_OK(dt__config_init(&config));
 }
 
 /* Puts 4 bytes of the `at`-th value of a data set. */
@@ -174,9 +174,9 @@ START_TEST(tables_are_kept_as_words)
     dt__h5_close(file);
     set("data.train=out/*.h5");
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_int_eq(schema->features, 9); /* n, days, year, month, weekday, no n; red, blue, others */
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -298,18 +298,18 @@ START_TEST(shapes_are_kept)
     } shapes[] = {{"data.shape=3x2", {3, 2, 1}}, {"data.shape=1x3x2", {1, 3, 2}}};
     put_text("in.csv", "0,1,2,3,4,5,0\n6,7,8,9,10,11,1\n");
     set("data.train=in.csv"), set(shapes[_i].told);
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
     set("data.shape=");
     struct dt_source *source = open_shards();
-    ck_assert_mem_eq(dt_source_schema(source)->shape, shapes[_i].shape, sizeof shapes->shape);
+    ck_assert_mem_eq(dt__source_schema(source)->shape, shapes[_i].shape, sizeof shapes->shape);
     struct dt_table *table = open_table(source);
     for (uint64_t r = 0; r < 2; r++) {
         const struct dt_batch batch = read_row(table, r);
         for (int i = 0; i < 6; i++)
             ck_assert_float_eq(batch.x[i], (float)(6 * batch.label[0] + i));
     }
-    dt_table_destroy(table);
-    dt_source_destroy(source);
+    dt__table_destroy(table);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -330,10 +330,10 @@ START_TEST(half_of_the_shards_are_not_taken_for_all)
     struct dt_source *source;
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
-    EXPECT_OK(dt_shard_write(&config, "half", 2));
+    EXPECT_OK(dt__shard_write(&config, "half", 2));
     ck_assert_int_eq(rename("half/shard-00001-of-00002.h5", "half/shard-00001-of-00002.h5.part"), 0);
     set(names[_i]);
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
+    EXPECT_FAIL(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
                 "half/shard-00001-of-00002.h5.part: dtrain shard was killed");
 }
 END_TEST
@@ -352,10 +352,10 @@ static void expect_said(const char *train, const char *eval, const char *expecte
     struct dt_source *source, *held_out;
     set(train), set(eval);
     *said = '\0';
-    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &held_out));
-    dt_source_destroy(held_out);
-    dt_source_destroy(source);
+    EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &held_out));
+    dt__source_destroy(held_out);
+    dt__source_destroy(source);
     ck_assert_str_eq(said, expected);
 }
 
@@ -364,8 +364,8 @@ START_TEST(shards_left_out_are_told_of)
 {
     put_text("in.csv", "1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n");
     set("data.train=in.csv");
-    EXPECT_OK(dt_shard_write(&config, "o[1]", 4));
-    EXPECT_OK(dt_shard_write(&config, "b", 2));
+    EXPECT_OK(dt__shard_write(&config, "o[1]", 4));
+    EXPECT_OK(dt__shard_write(&config, "b", 2));
     ck_assert_int_eq(rename("b/shard-00001-of-00002.h5", "shard-00001-of-00002.h5"), 0);
     dt_log_set_sink(catch_lines, NULL);
     expect_said("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
@@ -385,20 +385,21 @@ START_TEST(mistakes_are_named)
 {
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
-    EXPECT_FAIL(dt_shard_write(&config, "out", 3), DT_EUSAGE, "3 shards of 2 rows");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 3), DT_EUSAGE, "3 shards of 2 rows");
     put_text("out/shard-00000-of-00002.h5.part", "of a run that was killed");
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
     ck_assert_int_eq(count_entries("out"), 1);
-    EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
     const int held = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
     ck_assert_int_eq(flock(held, LOCK_EX), 0);
-    EXPECT_FAIL(dt_shard_write(&config, "new", 1), DT_EIO, "new: another dtrain shard writes into it");
+    EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EIO,
+                "new: another dtrain shard writes into it");
     close(held);
-    EXPECT_FAIL(dt_shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
-    EXPECT_OK(dt_shard_write(&config, "out[1]", 1));
-    EXPECT_FAIL(dt_shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
+    EXPECT_FAIL(dt__shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
+    EXPECT_OK(dt__shard_write(&config, "out[1]", 1));
+    EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
     put_text("in.csv", "1,0\nx,1\n");
-    EXPECT_FAIL(dt_shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
+    EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
     ck_assert_int_eq(count_entries("new"), 0);
 }
 END_TEST
@@ -427,7 +428,7 @@ START_TEST(full_disk_leaves_nothing_behind)
     set("data.train=in.csv");
     for (;; nth++) {
         writes_left = nth;
-        dt_status status = dt_shard_write(&config, "out", 2);
+        dt_status status = dt__shard_write(&config, "out", 2);
         if (!status && writes_left >= 0) break; /* there are fewer */
         EXPECT_FAIL(status, DT_EIO, "No space left on device");
         ck_assert_int_eq(count_entries("out"), 0); /* no whole shard either: others would be missed by nobody */
@@ -456,10 +457,11 @@ START_TEST(a_disk_without_room_is_told_before)
     put_text("in.csv", "1,2,3,4,0\n2,3,4,5,1\n3,4,5,6,1\n4,5,6,7,0\n");
     set("data.train=in.csv");
     disk_left = 63;
-    EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: the disk has 0 MiB left, shuffling takes 1");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO,
+                "out: the disk has 0 MiB left, shuffling takes 1");
     ck_assert_int_eq(count_entries("out"), 0);
     disk_left = 64;
-    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_OK(dt__shard_write(&config, "out", 1));
 }
 END_TEST
 

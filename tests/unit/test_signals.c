@@ -23,9 +23,9 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 /* A signal to the process is taken by another thread: soon. */
 static bool requested_soon(void)
 {
-    for (int i = 0; i < 1000 && !dt_stop_requested(); i++)
-        dt_sleep_secs(0.01);
-    return dt_stop_requested();
+    for (int i = 0; i < 1000 && !dt__stop_requested(); i++)
+        dt__sleep_secs(0.01);
+    return dt__stop_requested();
 }
 
 /* The exit code of `body` in a process of its own, 256 + the signal that ended it. */
@@ -46,7 +46,7 @@ static int end_of(void body(int arg), int arg)
 static void ask_to_stop(int number)
 {
     EXPECT_OK(dt_stop_install());
-    if (dt_stop_requested()) _exit(2);
+    if (dt__stop_requested()) _exit(2);
     kill(getpid(), number);
     _exit(requested_soon() ? 0 : 1);
 }
@@ -60,9 +60,9 @@ END_TEST
 
 static void come_early(int number)
 {
-    dt_stop_block(true);
+    dt__stop_block(true);
     kill(getpid(), number);
-    dt_sleep_secs(0.01);
+    dt__sleep_secs(0.01);
     EXPECT_OK(dt_stop_install());
     _exit(requested_soon() ? 0 : 1);
 }
@@ -70,9 +70,9 @@ static void come_early(int number)
 static void come_unwanted(int number)
 {
     signal(number, SIG_DFL); /* Check has handlers */
-    dt_stop_block(true);
+    dt__stop_block(true);
     kill(getpid(), number);
-    dt_stop_block(false);
+    dt__stop_block(false);
 }
 
 /* Would catch a stop in the first moments of a process that ends it as if nobody cared. */
@@ -90,7 +90,7 @@ static void ask_again(int secs)
 {
     ahead = secs;
     kill(getpid(), SIGTERM);
-    dt_sleep_secs(secs > 5 ? 10 : 0.2);
+    dt__sleep_secs(secs > 5 ? 10 : 0.2);
     _exit(7);
 }
 
@@ -112,10 +112,10 @@ END_TEST
 
 static void ask_from_within(int secs)
 {
-    EXPECT_OK(dt_stop_check());
+    EXPECT_OK(dt__stop_check());
     EXPECT_OK(dt_stop_install());
     dt_stop_request();
-    EXPECT_FAIL(dt_stop_check(), DT_STOPPED, "stopped on request");
+    EXPECT_FAIL(dt__stop_check(), DT_STOPPED, "stopped on request");
     ask_again(secs);
 }
 
@@ -134,7 +134,7 @@ static void write_to_nobody(int unused)
     if (pipe(ends)) _exit(1);
     close(ends[0]);
     EXPECT_OK(dt_stop_install());
-    _exit(write(ends[1], "x", 1) == -1 && !dt_stop_requested() ? 0 : 1);
+    _exit(write(ends[1], "x", 1) == -1 && !dt__stop_requested() ? 0 : 1);
 }
 
 /* A reader of our output that goes away must be an error to handle, not the end. */
@@ -195,7 +195,7 @@ static void compute_under(int number, bool installed)
     bool came = false;
     for (int i = 0; i < 100 && !came; i++) { /* the sender may have to wait for a core */
         spin_with_stack_in(block);
-        came = handled || dt_stop_requested();
+        came = handled || dt__stop_requested();
     }
     kill(sender, SIGKILL);
     for (int i = 0; i < BLOCK; i++)
@@ -261,7 +261,7 @@ START_TEST(a_thread_takes_nothing_but_its_faults)
     struct seen seen = {0};
     pthread_t thread;
     void *result;
-    EXPECT_OK(dt_thread_start(&thread, "test", look_around, &seen));
+    EXPECT_OK(dt__thread_start(&thread, "test", look_around, &seen));
     pthread_join(thread, &result);
     ck_assert_ptr_eq(result, &seen);
     ck_assert(!flushes_denormals() && seen.flushes);
@@ -271,7 +271,7 @@ START_TEST(a_thread_takes_nothing_but_its_faults)
     ck_assert_uint_ge(seen.stack.ss_size, 65536);
     pthread_sigmask(SIG_BLOCK, NULL, &seen.mask);
     ck_assert(!sigismember(&seen.mask, SIGUSR1));
-    dt_denormals_flush();
+    dt__denormals_flush();
     ck_assert(flushes_denormals());
 }
 END_TEST
@@ -290,7 +290,7 @@ static void make_a_fault(int unused)
     char local = (char)unused;
     here = &local;
     signal(SIGSEGV, end_elsewhere);
-    dt_signals_move_handlers();
+    dt__signals_move_handlers();
     raise(SIGSEGV);
 }
 
@@ -309,8 +309,8 @@ static void stay_on(int installed)
     if (installed) EXPECT_OK(dt_stop_install());
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(98);
-    dt_exit_within(0.5, DT_STOPPED, "late\n");
-    dt_sleep_secs(100);
+    dt__exit_within(0.5, DT_STOPPED, "late\n");
+    dt__sleep_secs(100);
 }
 
 START_TEST(an_end_that_does_not_come_has_its_code)
@@ -340,12 +340,12 @@ static void count_up(void)
 START_TEST(who_watches_long_work_is_told)
 {
     count = 0;
-    dt_work_progress();
-    dt_work_watch(count_up);
-    dt_work_progress();
-    dt_work_progress();
-    dt_work_watch(NULL);
-    dt_work_progress();
+    dt__work_progress();
+    dt__work_watch(count_up);
+    dt__work_progress();
+    dt__work_progress();
+    dt__work_watch(NULL);
+    dt__work_progress();
     ck_assert_int_eq(count, 2);
 }
 END_TEST

@@ -110,17 +110,17 @@ static void expect_word(const float *at, uint64_t expected, const char *what)
 /* Rising; few or none, so that the row log is overrun at times, and at times not. */
 static uint32_t rows_of(uint64_t worker, uint64_t number, int range, uint32_t rows[2])
 {
-    struct dt_rng rng = dt_rng_make(worker, DT_STREAM_TEST, number, (uint64_t)range);
+    struct dt_rng rng = dt__rng_make(worker, DT_STREAM_TEST, number, (uint64_t)range);
     const uint64_t half = RANGE[range].rows / 2;
-    const uint32_t count = (uint32_t)(dt_rng_u64(&rng, 0) % 3);
-    rows[0] = (uint32_t)(dt_rng_u64(&rng, 1) % half);
-    rows[1] = (uint32_t)(half + dt_rng_u64(&rng, 2) % (RANGE[range].rows - half));
+    const uint32_t count = (uint32_t)(dt__rng_u64(&rng, 0) % 3);
+    rows[0] = (uint32_t)(dt__rng_u64(&rng, 1) % half);
+    rows[1] = (uint32_t)(half + dt__rng_u64(&rng, 2) % (RANGE[range].rows - half));
     return count;
 }
 
 static void write_gradient_rows(const struct dt_async *worker, float *grad)
 {
-    const struct dt_touched *touched = dt_async_touched(worker);
+    const struct dt_touched *touched = dt__async_touched(worker);
     const uint64_t w = (uint64_t)worker->worker;
     for (int i = 0; i < worker->spec.row_ranges; i++) {
         *touched[i].count = rows_of(w, worker->sent, i, touched[i].row);
@@ -379,14 +379,14 @@ static void faulty_rows_log(struct dt__slice *slice, int range, int n,
     dt__row_log_append(slice, range, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
 }
 
-void __wrap_dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
-void __wrap_dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
+void __wrap_dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
+void __wrap_dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
 {
     (void)world, (void)phase, (void)step;
 }
 
-void __wrap_dt_world_abort(struct dt_world *world, dt_status status);
-void __wrap_dt_world_abort(struct dt_world *world, dt_status status)
+void __wrap_dt__world_abort(struct dt_world *world, dt_status status);
+void __wrap_dt__world_abort(struct dt_world *world, dt_status status)
 {
     (void)world, (void)status;
     fake_fail(&scene.fake, "%s", dt_error_text());
@@ -430,8 +430,8 @@ static void worker_body(void)
     int w = scene.fake.running - 1;
     struct dt_async *worker = &scene.end[w + 1];
     uint64_t before[FAKE_ACTORS] = {0};
-    while (dt_async_begin(worker)) {
-        const float *weights = dt_async_read(worker);
+    while (dt__async_begin(worker)) {
+        const float *weights = dt__async_read(worker);
         for (int i = 0; i < scene.slices; i++) {
             const struct dt__slice *slice = &worker->slice[i];
             uint64_t version = version_of(worker, i);
@@ -440,16 +440,16 @@ static void worker_body(void)
             expect_values(weights + slice->offset, i, WEIGHTS, version, "weights");
             expect_rows(weights, version, "row");
             if (slice->params)
-                write_values(dt_async_grad(worker) + slice->offset, i, (uint64_t)(GRADIENTS + w),
+                write_values(dt__async_grad(worker) + slice->offset, i, (uint64_t)(GRADIENTS + w),
                              worker->sent);
-            dt_async_progress(worker);
+            dt__async_progress(worker);
         }
-        write_gradient_rows(worker, dt_async_grad(worker));
+        write_gradient_rows(worker, dt__async_grad(worker));
         for (int i = 0; i < scene.slices; i++)
             expect_values(weights + worker->slice[i].offset, i, WEIGHTS, before[i],
                           "weights, later");
         expect_rows(weights, before[0], "row, later");
-        dt_async_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
+        dt__async_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
     }
     scene.leaves[w] = true;
     dt__async_leave(worker);
@@ -462,7 +462,7 @@ static void worker_body(void)
 static void serve(struct dt_async *bank)
 {
     struct dt_applied applied[3];
-    int n = dt_async_serve(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
+    int n = dt__async_serve(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
         if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
@@ -485,9 +485,9 @@ static void expect_rest(int slice)
 static void bank_body(void)
 {
     struct dt_async *bank = &scene.end[0];
-    while (!dt_async_over(bank)) {
+    while (!dt__async_over(bank)) {
         if (scene.closes && fake_random(&scene.fake, 32) == 0)
-            dt_async_close(bank);
+            dt__async_close(bank);
         else
             serve(bank);
         fake_yield(&scene.fake);
@@ -548,14 +548,14 @@ static void weights_init(int slice)
 
 static void scene_init(uint64_t seed)
 {
-    struct dt_rng rng = dt_rng_make(seed, DT_STREAM_TEST, 0, 0);
-    const int workers = 1 + (int)(dt_rng_u64(&rng, 0) % MOST_WORKERS);
-    const bool shared = dt_rng_u64(&rng, 4) % 2 == 0;
-    const bool rows = shared && dt_rng_u64(&rng, 7) % 2 == 0;
-    const bool bank_has_floats = shared || dt_rng_u64(&rng, 5) % 2 == 0;
-    const uint64_t entries = 1 + dt_rng_u64(&rng, 6) % 6;
+    struct dt_rng rng = dt__rng_make(seed, DT_STREAM_TEST, 0, 0);
+    const int workers = 1 + (int)(dt__rng_u64(&rng, 0) % MOST_WORKERS);
+    const bool shared = dt__rng_u64(&rng, 4) % 2 == 0;
+    const bool rows = shared && dt__rng_u64(&rng, 7) % 2 == 0;
+    const bool bank_has_floats = shared || dt__rng_u64(&rng, 5) % 2 == 0;
+    const uint64_t entries = 1 + dt__rng_u64(&rng, 6) % 6;
     scene.workers = workers;
-    scene.slices = shared ? 1 : 1 + (int)(dt_rng_u64(&rng, 1) % (uint64_t)(workers + 1));
+    scene.slices = shared ? 1 : 1 + (int)(dt__rng_u64(&rng, 1) % (uint64_t)(workers + 1));
     if (scene.slices == 1 && !bank_has_floats) scene.slices = 2;
     struct dt_async_spec spec = {.params = FLOATS * (size_t)(scene.slices - !bank_has_floats) +
                                            2 * (size_t)(rows ? MOST_ROWS + 5 : 0),
@@ -563,13 +563,13 @@ static void scene_init(uint64_t seed)
                                  .update_rows = update_rows,
                                  .row_range = RANGE,
                                  .row_ranges = rows ? RANGES : 0,
-                                 .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4};
+                                 .staleness = (int64_t)(dt__rng_u64(&rng, 2) % 8) - 4};
     if (spec.staleness < 0) spec.staleness = -1;
     scene.step = 0;
     memset(scene.applied, 0, sizeof scene.applied);
     memset(scene.told, 0, sizeof scene.told);
     for (int w = 0; w < workers; w++)
-        scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
+        scene.active[w] = w == 0 || dt__rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     fake_init(&scene.fake, seed, workers + 1, shared, scene.slices);
     wrap_operations(&scene.fake);
     for (int i = 0; i <= workers; i++) {
@@ -578,7 +578,7 @@ static void scene_init(uint64_t seed)
                                  .workers = workers,
                                  .worker = i - 1,
                                  .shared = shared,
-                                 .at_once = 1 + (int)(dt_rng_u64(&rng, 16) % 4),
+                                 .at_once = 1 + (int)(dt__rng_u64(&rng, 16) % 4),
                                  .active = scene.active};
         if (end->at_once > DT__ASYNC_AT_ONCE) end->at_once = DT__ASYNC_AT_ONCE;
         scene.slice[i][0].log_entries = entries;

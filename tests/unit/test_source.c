@@ -20,11 +20,11 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 }
 
 /* Any piece of text may be the one that needs more room. */
-dt_status __real_dt_text_append(struct dt_text *text, const void *bytes, size_t length);
-dt_status __wrap_dt_text_append(struct dt_text *text, const void *bytes, size_t length);
-dt_status __wrap_dt_text_append(struct dt_text *text, const void *bytes, size_t length)
+dt_status __real_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
+dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
+dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length)
 {
-    return fails() ? dt_fail(DT_EMEMORY, "no memory") : __real_dt_text_append(text, bytes, length);
+    return fails() ? dt_fail(DT_EMEMORY, "no memory") : __real_dt__text_append(text, bytes, length);
 }
 
 static void put_rows(const char *path, int first, int rows)
@@ -136,29 +136,29 @@ START_TEST(parts_are_disjoint)
     put_rows("a.csv", 0, 1000), put_rows("b.csv", 1000, 2000);
     set("data.train=?.csv"), set("data.eval_fraction=0.1");
     struct dt_source *train = survey(), *eval, *other;
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &eval));
-    ck_assert_uint_eq(dt_source_rows(eval), 300);
-    ck_assert_uint_eq(dt_source_rows(train), 2700);
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &eval));
+    ck_assert_uint_eq(dt__source_rows(eval), 300);
+    ck_assert_uint_eq(dt__source_rows(train), 2700);
     struct dt_table *tables[] = {open_table(train), open_table(eval)};
     for (uint64_t r = 0; r < 3000; r++) {
         struct dt_batch batch = read_row(tables[r >= 2700], r >= 2700 ? r - 2700 : r);
         ck_assert_int_eq(seen[(int)batch.x[0]]++, 0);
     }
-    EXPECT_OK(dt_source_held_out(train, &other));
-    ck_assert_uint_eq(dt_source_rows(other), 300);
+    EXPECT_OK(dt__source_held_out(train, &other));
+    ck_assert_uint_eq(dt__source_rows(other), 300);
     struct dt_table *again = open_table(other);
     for (uint64_t r = 0; r < 300; r++)
         ck_assert_float_eq(read_row(again, r).x[0], read_row(tables[1], r).x[0]);
-    dt_table_destroy(again), dt_source_destroy(other);
+    dt__table_destroy(again), dt__source_destroy(other);
     set("run.seed=2");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &other));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &other));
     struct dt_table *table = open_table(other);
     int same = 0;
     for (uint64_t r = 0; r < 300; r++)
         same += read_row(table, r).x[0] == read_row(tables[1], r).x[0];
     ck_assert_int_lt(same, 30);
-    dt_table_destroy(table), dt_table_destroy(tables[0]), dt_table_destroy(tables[1]);
-    dt_source_destroy(train), dt_source_destroy(eval), dt_source_destroy(other);
+    dt__table_destroy(table), dt__table_destroy(tables[0]), dt__table_destroy(tables[1]);
+    dt__source_destroy(train), dt__source_destroy(eval), dt__source_destroy(other);
     set("data.eval=a.csv");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     set("data.eval="), set("data.eval_fraction=0.00001");
@@ -175,9 +175,9 @@ START_TEST(statistics_are_of_training_rows)
     struct dt_source *plain = survey();
     set("data.normalize=standard");
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     struct dt_table *table = open_table(plain), *normal = open_table(source);
-    uint64_t n = dt_source_rows(source);
+    uint64_t n = dt__source_rows(source);
     for (int f = 0; f < 3; f++) {
         double sum = 0, squares = 0;
         for (uint64_t r = 0; r < n; r++) {
@@ -193,8 +193,8 @@ START_TEST(statistics_are_of_training_rows)
         float x = read_row(table, 7).x[f];
         ck_assert_float_eq(read_row(normal, 7).x[f], (x - schema->mean[f]) * schema->inv_std[f]);
     }
-    dt_table_destroy(table), dt_table_destroy(normal);
-    dt_source_destroy(plain), dt_source_destroy(source);
+    dt__table_destroy(table), dt__table_destroy(normal);
+    dt__source_destroy(plain), dt__source_destroy(source);
 }
 END_TEST
 
@@ -236,8 +236,8 @@ START_TEST(robust_statistics_stay_where_they_are)
     struct dt_source *plain = survey_with("standard", rows, NULL, gaps);
     struct dt_source *clean = survey_with("robust", rows, NULL, gaps);
     struct dt_source *odd = survey_with("robust", rows, cases[_i].misprint, gaps);
-    const struct dt_schema *a = dt_source_schema(plain), *b = dt_source_schema(clean);
-    const struct dt_schema *c = dt_source_schema(odd);
+    const struct dt_schema *a = dt__source_schema(plain), *b = dt__source_schema(clean);
+    const struct dt_schema *c = dt__source_schema(odd);
     ck_assert_double_eq(a->clip, 0);
     ck_assert_double_eq(b->clip, 5);
     ck_assert_double_eq(c->clip, 5);
@@ -252,12 +252,12 @@ START_TEST(robust_statistics_stay_where_they_are)
     const float end = *cases[_i].misprint == '-' ? -5 : 5;
     ck_assert_float_eq(read_row(table, 77).x[0], end);
     ck_assert_float_eq(read_row(table, 77).x[1], end);
-    dt_table_destroy(table);
-    dt_source_destroy(plain), dt_source_destroy(clean), dt_source_destroy(odd);
+    dt__table_destroy(table);
+    dt__source_destroy(plain), dt__source_destroy(clean), dt__source_destroy(odd);
     set("data.clip=3");
     odd = survey_with("robust", rows, cases[_i].misprint, gaps);
-    ck_assert_double_eq(dt_source_schema(odd)->clip, 3);
-    dt_source_destroy(odd);
+    ck_assert_double_eq(dt__source_schema(odd)->clip, 3);
+    dt__source_destroy(odd);
 }
 END_TEST
 
@@ -283,8 +283,8 @@ START_TEST(robust_statistics_of_arrays_and_bytes)
     if (bytes)
         source = survey();
     else
-        EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
-    const struct dt_schema *schema = dt_source_schema(source);
+        EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
+    const struct dt_schema *schema = dt__source_schema(source);
     if (rows == 600) {
         ck_assert_int_eq(source->layout.bytes, bytes);
         ck_assert_float_eq_tol(schema->mean[0], 9.5f / 2, 0.05f);
@@ -295,7 +295,7 @@ START_TEST(robust_statistics_of_arrays_and_bytes)
     for (uint64_t r = 0; r < (uint64_t)rows; r++)
         for (int f = 0; f < 2; f++)
             ck_assert_float_le(fabsf(read_row(table, r).x[f]), 5);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -310,44 +310,44 @@ START_TEST(targets_have_units)
     fclose(out);
     set("data.train=a.csv"), set("data.label=y"), set("data.weight=w"), set("model.task=regress");
     struct dt_source *source = survey(), *held;
-    ck_assert_float_eq_tol(dt_source_schema(source)->target_mean[0], 1002, 1e-3f);
-    ck_assert_float_eq_tol(dt_source_schema(source)->target_std[0], sqrtf(2), 1e-5f);
-    dt_source_destroy(source);
+    ck_assert_float_eq_tol(dt__source_schema(source)->target_mean[0], 1002, 1e-3f);
+    ck_assert_float_eq_tol(dt__source_schema(source)->target_std[0], sqrtf(2), 1e-5f);
+    dt__source_destroy(source);
     set("data.weight="), set("data.ignore=w"), set("data.eval_fraction=0.5");
     source = survey();
     struct dt_table *table = open_table(source);
     double sum = 0;
     for (uint64_t r = 0; r < 200; r++)
         sum += (double)read_row(table, r).target[0];
-    ck_assert_double_eq_tol((double)dt_source_schema(source)->target_mean[0], sum / 200, 1e-2);
-    EXPECT_OK(dt_source_held_out(source, &held));
-    ck_assert_float_eq(dt_source_schema(held)->target_std[0],
-                       dt_source_schema(source)->target_std[0]);
-    dt_table_destroy(table), dt_source_destroy(source), dt_source_destroy(held);
+    ck_assert_double_eq_tol((double)dt__source_schema(source)->target_mean[0], sum / 200, 1e-2);
+    EXPECT_OK(dt__source_held_out(source, &held));
+    ck_assert_float_eq(dt__source_schema(held)->target_std[0],
+                       dt__source_schema(source)->target_std[0]);
+    dt__table_destroy(table), dt__source_destroy(source), dt__source_destroy(held);
     set("data.normalize_target=no");
     source = survey();
-    ck_assert_ptr_null(dt_source_schema(source)->target_mean);
-    dt_source_destroy(source);
+    ck_assert_ptr_null(dt__source_schema(source)->target_mean);
+    dt__source_destroy(source);
 
     static float x[8] = {0}, y[8] = {1, 5, 1, 6, 1, 7, 1, 8};
     const struct dt_arrays arrays = {.rows = 4, .features = 2, .targets = 2, .x = x, .target = y};
     set("data.eval_fraction=0"), set("data.normalize_target=auto");
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
-    ck_assert_ptr_null(dt_source_schema(source)->target_mean);
-    dt_source_destroy(source);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
+    ck_assert_ptr_null(dt__source_schema(source)->target_mean);
+    dt__source_destroy(source);
     set("data.normalize_target=yes");
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
-    ck_assert_float_eq(dt_source_schema(source)->target_std[0], 1);
-    ck_assert_float_eq(dt_source_schema(source)->target_mean[1], 6.5f);
-    ck_assert_float_eq_tol(dt_source_schema(source)->target_std[1], sqrtf(1.25f), 1e-6f);
-    dt_source_destroy(source);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
+    ck_assert_float_eq(dt__source_schema(source)->target_std[0], 1);
+    ck_assert_float_eq(dt__source_schema(source)->target_mean[1], 6.5f);
+    ck_assert_float_eq_tol(dt__source_schema(source)->target_std[1], sqrtf(1.25f), 1e-6f);
+    dt__source_destroy(source);
     set("model.layers=output conv 1 1x1");
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
     for (int i = 0; i < 2; i++) {
-        ck_assert_float_eq(dt_source_schema(source)->target_mean[i], 3.75f);
-        ck_assert_float_eq_tol(dt_source_schema(source)->target_std[i], sqrtf(8.1875f), 1e-6f);
+        ck_assert_float_eq(dt__source_schema(source)->target_mean[i], 3.75f);
+        ck_assert_float_eq_tol(dt__source_schema(source)->target_std[i], sqrtf(8.1875f), 1e-6f);
     }
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -363,9 +363,9 @@ START_TEST(values_in_memory_count)
     set("model.task=regress");
     for (size_t i = 0; i < COUNT(last); i++) {
         if (last[i]) *last[i] += 1;
-        EXPECT_OK(dt_source_from_arrays(&config, &weighted, NULL, &source));
-        EXPECT_OK(dt_source_content(source, &crc[i]));
-        dt_source_destroy(source);
+        EXPECT_OK(dt__source_from_arrays(&config, &weighted, NULL, &source));
+        EXPECT_OK(dt__source_content(source, &crc[i]));
+        dt__source_destroy(source);
         ck_assert_msg(!i || crc[i] != crc[i - 1], "values %zu", i);
     }
 }
@@ -380,44 +380,45 @@ START_TEST(pack_is_whole)
     struct dt_source *source = survey(), *copy, *far;
     unsigned char *bytes;
     size_t length;
-    EXPECT_OK(dt_source_pack(source, &bytes, &length));
-    EXPECT_OK(dt_source_unpack(bytes, length, &copy));
-    ck_assert_uint_eq(dt_source_crc(source), dt_source_crc(copy));
-    ck_assert_str_eq(dt_source_schema(copy)->label_names[0], "a, b");
-    ck_assert_str_eq(dt_source_schema(copy)->feature_names[1], "q");
-    ck_assert_str_eq(dt_source_schema(copy)->label_column, "y");
+    EXPECT_OK(dt__source_pack(source, &bytes, &length));
+    EXPECT_OK(dt__source_unpack(bytes, length, &copy));
+    ck_assert_uint_eq(dt__source_crc(source), dt__source_crc(copy));
+    ck_assert_str_eq(dt__source_schema(copy)->label_names[0], "a, b");
+    ck_assert_str_eq(dt__source_schema(copy)->feature_names[1], "q");
+    ck_assert_str_eq(dt__source_schema(copy)->label_column, "y");
     struct dt_table *a = open_table(source), *b = open_table(copy);
     for (uint64_t r = 0; r < 2; r++)
         ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 2 * sizeof(float));
-    dt_table_destroy(b);
+    dt__table_destroy(b);
     for (size_t cut = 0; cut < length; cut++)
-        EXPECT_FAIL(dt_source_unpack(bytes, cut, &far), DT_EBUG, "too short");
+        EXPECT_FAIL(dt__source_unpack(bytes, cut, &far), DT_EBUG, "too short");
     /* Where the file of typed rows is not to be seen, a copy does. */
-    const struct dt_place place = dt_source_place(copy);
+    const struct dt_place place = dt__source_place(copy);
     float x[2][2];
     for (uint64_t r = 0; r < 2; r++)
         memcpy(x[r], read_row(a, r).x, sizeof x[r]);
-    dt_table_destroy(a);
-    dt_source_destroy(source);
-    EXPECT_OK(dt_source_unpack(bytes, length, &far));
-    ck_assert(dt_source_is_here(copy) && !dt_source_is_here(far));
-    EXPECT_FAIL(dt_table_create(&config, far, 0, 2, &a), DT_EBUG, "not on this host");
+    dt__table_destroy(a);
+    dt__source_destroy(source);
+    EXPECT_OK(dt__source_unpack(bytes, length, &far));
+    ck_assert(dt__source_is_here(copy) && !dt__source_is_here(far));
+    EXPECT_FAIL(dt__table_create(&config, far, 0, 2, &a), DT_EBUG, "not on this host");
     setenv("TMPDIR", "/nowhere", 1); /* no place for the copy */
-    EXPECT_FAIL(dt_source_copy_in(far, (unsigned char[16]){0}, 16), DT_EIO, "/nowhere: cannot make a temporary file");
+    EXPECT_FAIL(dt__source_copy_in(far, (unsigned char[16]){0}, 16), DT_EIO,
+                "/nowhere: cannot make a temporary file");
     unsetenv("TMPDIR");
     for (uint64_t at = 0; at < place.bytes; at += length) {
         unsigned char piece[16];
         length = place.bytes - at < sizeof piece ? (size_t)(place.bytes - at) : sizeof piece;
-        EXPECT_OK(dt_source_copy_out(copy, at, piece, length));
-        EXPECT_OK(dt_source_copy_in(far, piece, length));
+        EXPECT_OK(dt__source_copy_out(copy, at, piece, length));
+        EXPECT_OK(dt__source_copy_in(far, piece, length));
     }
-    dt_source_destroy(copy);
-    ck_assert(dt_source_is_here(far));
+    dt__source_destroy(copy);
+    ck_assert(dt__source_is_here(far));
     a = open_table(far);
     for (uint64_t r = 0; r < 2; r++)
         ck_assert_mem_eq(read_row(a, r).x, x[r], sizeof x[r]);
-    dt_table_destroy(a);
-    dt_source_destroy(far);
+    dt__table_destroy(a);
+    dt__source_destroy(far);
     dt_free(bytes);
 }
 END_TEST
@@ -438,27 +439,28 @@ START_TEST(arrays_are_a_source)
     set("data.train=a.csv"), set("data.normalize=standard"), set("data.eval_fraction=0.2");
     struct dt_arrays arrays = {.rows = 100, .features = 3, .x = x, .label = label};
     struct dt_source *file = survey(), *memory, *held;
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &memory));
-    ck_assert_uint_eq(dt_source_rows(memory), 80);
-    ck_assert_int_eq(dt_source_schema(memory)->classes, 3);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &memory));
+    ck_assert_uint_eq(dt__source_rows(memory), 80);
+    ck_assert_int_eq(dt__source_schema(memory)->classes, 3);
     struct dt_table *a = open_table(file), *b = open_table(memory);
     for (uint64_t r = 0; r < 80; r++) {
         ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 3 * sizeof *x);
         ck_assert_int_eq(read_row(a, r).label[0], read_row(b, r).label[0]);
     }
-    dt_table_destroy(a), dt_table_destroy(b);
-    EXPECT_OK(dt_source_held_out(memory, &held));
-    ck_assert_uint_eq(dt_source_rows(held), 20);
-    dt_source_destroy(held);
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(file), &held));
-    ck_assert_uint_eq(dt_source_rows(held), 100);
-    dt_source_destroy(held);
+    dt__table_destroy(a), dt__table_destroy(b);
+    EXPECT_OK(dt__source_held_out(memory, &held));
+    ck_assert_uint_eq(dt__source_rows(held), 20);
+    dt__source_destroy(held);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &held));
+    ck_assert_uint_eq(dt__source_rows(held), 100);
+    dt__source_destroy(held);
     label[7] = 9;
-    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(file), &held), DT_EFORMAT,
-                "rows in memory: row 7: label 9 is out of range");
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &held),
+                DT_EFORMAT, "rows in memory: row 7: label 9 is out of range");
     arrays.label = NULL;
-    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, NULL, &held), DT_EMISMATCH, "needs labels");
-    dt_source_destroy(file), dt_source_destroy(memory);
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, NULL, &held), DT_EMISMATCH,
+                "needs labels");
+    dt__source_destroy(file), dt__source_destroy(memory);
 }
 END_TEST
 
@@ -471,24 +473,24 @@ START_TEST(evaluation_is_checked)
     struct dt_arrays arrays = {.rows = 4, .features = 1, .targets = 1, .x = x, .target = target};
     struct dt_source *source, *eval;
     set("model.task=multilabel"), set("data.train=none");
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval));
-    dt_source_destroy(eval);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(source), &eval));
+    dt__source_destroy(eval);
     target[2] = 2;
-    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval),
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, dt__source_schema(source), &eval),
                 DT_EFORMAT, "evaluation data: a target is 2, expected 0 or 1");
-    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, NULL, &eval), DT_EFORMAT,
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, NULL, &eval), DT_EFORMAT,
                 "training data: a target is 2, expected 0 or 1");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
     arrays = (struct dt_arrays){.rows = 4, .features = 1, .x = x, .label = label};
     set("model.task=classify");
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
-    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval));
-    dt_source_destroy(eval);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(source), &eval));
+    dt__source_destroy(eval);
     label[3] = 0;
-    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval),
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, dt__source_schema(source), &eval),
                 DT_EFORMAT, "rows in memory: row 3: label 0 was never seen in training");
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -512,10 +514,10 @@ START_TEST(deviations_may_be_beyond_floats)
     dt_log_set_sink(catch_deviations, NULL);
     struct dt_source *source = survey();
     dt_log_set_sink(NULL, NULL);
-    ck_assert_float_eq(dt_source_schema(source)->inv_std[0], 1);
-    ck_assert_float_eq(dt_source_schema(source)->inv_std[1], 1);
+    ck_assert_float_eq(dt__source_schema(source)->inv_std[0], 1);
+    ck_assert_float_eq(dt__source_schema(source)->inv_std[1], 1);
     ck_assert_msg(strstr(said, "feature 0 (p): its deviation, "), "said is '%s'", said);
-    dt_source_destroy(source);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -571,14 +573,14 @@ START_TEST(memory_may_run_out)
     int tries = 0;
     for (;; tries++) {
         allocations_left = tries;
-        status = dt_source_held_out(source, &copy);
+        status = dt__source_held_out(source, &copy);
         if (!status && allocations_left >= 0) break; /* there are fewer */
         EXPECT_FAIL(status, DT_EMEMORY, "memory");
     }
     allocations_left = -1;
     ck_assert_int_gt(tries, 15);
-    ck_assert_uint_eq(dt_source_rows(copy), 1);
-    dt_source_destroy(copy), dt_source_destroy(source);
+    ck_assert_uint_eq(dt__source_rows(copy), 1);
+    dt__source_destroy(copy), dt__source_destroy(source);
 }
 END_TEST
 
@@ -586,11 +588,11 @@ END_TEST
 static void expect_same_rows(const struct dt_source *a, const struct dt_source *b)
 {
     struct dt_table *one = open_table(a), *other = open_table(b);
-    const size_t features = (size_t)dt_source_schema(a)->features;
-    ck_assert_uint_eq(dt_source_rows(a), dt_source_rows(b));
-    for (uint64_t r = 0; r < dt_source_rows(a); r++)
+    const size_t features = (size_t)dt__source_schema(a)->features;
+    ck_assert_uint_eq(dt__source_rows(a), dt__source_rows(b));
+    for (uint64_t r = 0; r < dt__source_rows(a); r++)
         ck_assert_mem_eq(read_row(one, r).x, read_row(other, r).x, features * sizeof(float));
-    dt_table_destroy(one), dt_table_destroy(other);
+    dt__table_destroy(one), dt__table_destroy(other);
 }
 
 /* The same of a survey: of numbers, of categories and dates with gaps, of two files of LIBSVM. */
@@ -608,20 +610,20 @@ START_TEST(memory_may_run_out_in_a_survey)
     for (int tries = 0; reached; tries++) {
         struct dt_source *source = NULL, *again = NULL;
         allocations_left = tries;
-        status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+        status = dt__source_survey(&config, DT_PART_TRAIN, NULL, &source);
         if (!status)
-            status = dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(known), &again);
+            status = dt__source_survey(&config, DT_PART_TRAIN, dt__source_schema(known), &again);
         reached = allocations_left < 0;
         allocations_left = -1;
         if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
         ck_assert(!status || reached);
         /* What is only said may fail alone: nothing is lost. */
-        if (!status) ck_assert_uint_eq(dt_source_crc(source), dt_source_crc(known));
-        if (!status) ck_assert_uint_eq(dt_source_crc(again), dt_source_crc(known));
+        if (!status) ck_assert_uint_eq(dt__source_crc(source), dt__source_crc(known));
+        if (!status) ck_assert_uint_eq(dt__source_crc(again), dt__source_crc(known));
         if (!status && _i < 2) expect_same_rows(again, known);
-        dt_source_destroy(source), dt_source_destroy(again);
+        dt__source_destroy(source), dt__source_destroy(again);
     }
-    dt_source_destroy(known);
+    dt__source_destroy(known);
 }
 END_TEST
 
@@ -635,16 +637,16 @@ START_TEST(each_column_has_its_own_statistics)
     struct dt_plan *plan;
     struct dt_loader *loader;
     struct dt_batch batch;
-    EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 2, 0, &loader));
-    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 2, &batch));
+    EXPECT_OK(dt__plan_create(source, 1, 1, 0, &plan));
+    EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, 1, 2, 0, &loader));
+    EXPECT_OK(dt__loader_read(loader, 0, 0, 0, 2, &batch));
     for (int f = 0; f < 3; f++) {
         ck_assert_float_eq_tol(read_row(table, 0).x[f], -1, 1e-6f);
         ck_assert_float_eq_tol(read_row(table, 1).x[f], 1, 1e-6f);
         ck_assert_float_eq_tol(batch.x[f], batch.label[0] ? 1 : -1, 1e-6f);
     }
-    dt_loader_destroy(loader), dt_plan_destroy(plan);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__loader_destroy(loader), dt__plan_destroy(plan);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -662,8 +664,8 @@ START_TEST(crc_knows_the_data)
         snprintf(assignment, sizeof assignment, "data.train=%s", files[i]), set(assignment);
         if (i == 3) put_rows("a.csv", 0, 11);
         struct dt_source *source = survey();
-        crc[i] = dt_source_crc(source);
-        dt_source_destroy(source);
+        crc[i] = dt__source_crc(source);
+        dt__source_destroy(source);
     }
     ck_assert_uint_eq(crc[0], 0xea12aa7u); /* as checkpoints have it */
     ck_assert_uint_eq(crc[0], crc[1]);
@@ -679,23 +681,23 @@ START_TEST(tables_are_the_same)
     set("data.train=a.csv");
     struct dt_source *source = survey();
     struct dt_table *held, *streamed;
-    EXPECT_OK(dt_table_create(&config, source, 5, 60000, &held));
+    EXPECT_OK(dt__table_create(&config, source, 5, 60000, &held));
     set("data.memory_mb=1");
-    EXPECT_OK(dt_table_create(&config, source, 5, 60000, &streamed));
+    EXPECT_OK(dt__table_create(&config, source, 5, 60000, &streamed));
     for (uint64_t at = 5; at < 60000; at += DT_EVAL_CHUNK) {
         int count = 60000 - at < DT_EVAL_CHUNK ? (int)(60000 - at) : DT_EVAL_CHUNK;
         struct dt_batch a, b;
-        EXPECT_OK(dt_table_read(held, at, count, &a));
-        EXPECT_OK(dt_table_read(streamed, at, count, &b));
+        EXPECT_OK(dt__table_read(held, at, count, &a));
+        EXPECT_OK(dt__table_read(streamed, at, count, &b));
         ck_assert_float_eq(a.x[0], (float)at);
         ck_assert_mem_eq(a.x, b.x, (size_t)count * 3 * sizeof *a.x);
         ck_assert_mem_eq(a.label, b.label, (size_t)count * sizeof *a.label);
     }
     struct dt_batch batch;
-    EXPECT_FAIL(dt_table_read(held, 4, 1, &batch), DT_EBUG, "no such rows");
-    EXPECT_FAIL(dt_table_read(held, 59999, 2, &batch), DT_EBUG, "no such rows");
-    dt_table_destroy(held), dt_table_destroy(streamed);
-    dt_source_destroy(source);
+    EXPECT_FAIL(dt__table_read(held, 4, 1, &batch), DT_EBUG, "no such rows");
+    EXPECT_FAIL(dt__table_read(held, 59999, 2, &batch), DT_EBUG, "no such rows");
+    dt__table_destroy(held), dt__table_destroy(streamed);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -713,11 +715,11 @@ START_TEST(gaps_in_front_are_what_the_column_is)
     put_text("a.csv", cases[_i].rows);
     set("data.train=a.csv"), set("data.missing=mean");
     struct dt_source *source = survey();
-    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(source), &again));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, dt__source_schema(source), &again));
     ck_assert_int_eq(source->layout.bytes, cases[_i].bytes);
     ck_assert_int_eq(again->layout.bytes, cases[_i].bytes);
-    dt_source_destroy(again);
-    dt_source_destroy(source);
+    dt__source_destroy(again);
+    dt__source_destroy(source);
 }
 END_TEST
 
@@ -730,7 +732,7 @@ START_TEST(targets_come_without_inputs)
     set("data.train=a.csv"), set("data.label=y"), set("data.weight=w");
     set("train.class_weight=balanced");
     struct dt_source *source = survey();
-    EXPECT_OK(dt_source_targets(source, &targets));
+    EXPECT_OK(dt__source_targets(source, &targets));
     ck_assert_int_eq(targets.rows, 4);
     ck_assert_ptr_null(targets.target);
     const float weight[] = {1 / 3.0f, 3, 1 / 3.0f, 1};
@@ -738,19 +740,19 @@ START_TEST(targets_come_without_inputs)
         ck_assert_int_eq(targets.label[r], r == 1);
         ck_assert_float_eq_tol(targets.weight[r], weight[r], 1e-6f);
     }
-    dt_source_targets_free(&targets);
-    dt_source_destroy(source);
+    dt__source_targets_free(&targets);
+    dt__source_destroy(source);
     put_rows("b.csv", 0, 1000);
     set("data.train=b.csv"), set("data.label=0"), set("data.weight="), set("train.class_weight=none");
     set("model.task=regress"), set("data.eval_fraction=0.3");
     source = survey();
-    EXPECT_OK(dt_source_targets(source, &targets));
+    EXPECT_OK(dt__source_targets(source, &targets));
     ck_assert_int_eq(targets.rows, 700);
     ck_assert_ptr_null(targets.weight);
     for (uint64_t r = 0; r < 700; r++)
         ck_assert_float_eq(targets.target[r], (float)dt__source_raw(source, r));
-    dt_source_targets_free(&targets);
-    dt_source_destroy(source);
+    dt__source_targets_free(&targets);
+    dt__source_destroy(source);
 }
 END_TEST
 

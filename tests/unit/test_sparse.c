@@ -1,7 +1,7 @@
 /* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
  * products are those of the same rows written out. */
-#include "data/text.h"
 #include "data/source.h"
+#include "data/text.h"
 #include "data_files.h"
 #include "model/entries.h"
 #include "model_text.h"
@@ -18,12 +18,12 @@ static int32_t label[ROWS];
 
 static void make_rows(int dense, bool ones)
 {
-    struct dt_rng rng = dt_rng_make(6, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(6, DT_STREAM_TEST, 0, 0);
     uint64_t draws = 0, count = 0;
     for (int r = 0; r < ROWS; r++) {
         for (int f = 0; f < NIN; f++) {
-            bool there = f < dense || dt_rng_u64(&rng, draws++) % 7 == 0;
-            float x = there ? (float)(dt_rng_u64(&rng, draws++) % 100) / 50 - 1 : 0;
+            bool there = f < dense || dt__rng_u64(&rng, draws++) % 7 == 0;
+            float x = there ? (float)(dt__rng_u64(&rng, draws++) % 100) / 50 - 1 : 0;
             if (there && f >= dense && ones) x = 1;
             whole_x[r * NIN + f] = x;
             if (f < dense) dense_x[r * dense + f] = x;
@@ -55,8 +55,8 @@ START_TEST(products_are_those_of_dense_rows)
     struct dt_network *network;
     double whole_loss, loss, part;
     make_rows(cases[_i].dense, cases[_i].ones);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     size_t count = model->params;
     float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
     float a[ROWS * NOUT], b[ROWS * NOUT];
@@ -68,25 +68,28 @@ START_TEST(products_are_those_of_dense_rows)
                               .index = index_of,
                               .value = cases[_i].ones ? NULL : value,
                               .label = label};
-    EXPECT_OK(dt_network_forward(network, params, &full, a));
-    EXPECT_OK(dt_network_forward(network, params, &sparse, b));
+    EXPECT_OK(dt__network_forward(network, params, &full, a));
+    EXPECT_OK(dt__network_forward(network, params, &sparse, b));
     for (int i = 0; i < ROWS * NOUT; i++)
         ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
-    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false,
-                                  (struct dt_slot){.grad = whole}, &whole_loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &sparse, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &full, NULL, false,
+                                   (struct dt_slot){.grad = whole}, &whole_loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &sparse, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     ck_assert_double_eq_tol(loss, whole_loss, 1e-5);
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
     struct dt_batch first = sparse, rest = sparse;
     first.rows = 4, rest.rows = ROWS - 4, rest.x += 4 * cases[_i].dense, rest.offsets += 4,
     rest.label += 4;
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, (struct dt_slot){.grad = grad}, &part, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true,
+                                   (struct dt_slot){.grad = grad}, &part, NULL));
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
     dt_free(params), dt_free(whole), dt_free(grad);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -101,10 +104,10 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
     struct dt_network *network;
     double loss;
     make_rows(dense, false);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     ck_assert_uint_eq(model->row_sparse, 1);
-    const struct dt_tensor *weight = dt_model_row_sparse_tensor(model, 0);
+    const struct dt_tensor *weight = dt__model_row_sparse_tensor(model, 0);
     ck_assert_str_eq(weight->name, "layers/0/weight");
     size_t count = model->params, width = weight->count / NIN;
     float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
@@ -122,9 +125,9 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
         rest.rows = ROWS - cut, rest.x += cut * dense, rest.offsets += cut, rest.label += cut;
         for (int way = 0; way < 2; way++) {
             const struct dt_slot out = {.grad = way ? grad : whole, .touched = way ? &touched : NULL};
-            EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
+            EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
             if (!cut) continue;
-            EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
+            EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
         }
         const float zeros[6] = {0};
         uint32_t at = 0;
@@ -143,10 +146,10 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
     }
     struct dt_batch none = {.rows = 0};
     const struct dt_slot slot = {.grad = grad, .touched = &touched};
-    EXPECT_OK(dt_network_gradient(network, params, &none, NULL, false, slot, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &none, NULL, false, slot, &loss, NULL));
     ck_assert_uint_eq(listed, 0);
     dt_free(params), dt_free(whole), dt_free(grad);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -157,13 +160,14 @@ enum { COLUMNS = 4, WIDTH = 5, TABLE = NIN - DENSE, EMBEDDED = DENSE + COLUMNS *
 /* One category a column, anywhere in the table, as hashing has it: a row may have one twice. */
 static struct dt_batch make_categories(int dense)
 {
-    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, 0, 0);
+    struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, 0, 0);
     uint64_t draws = 0;
     for (int r = 0; r < ROWS; r++) {
         for (int f = 0; f < dense; f++)
-            dense_x[r * dense + f] = 0.25f + (float)dt_rng_uniform(&rng, draws++);
+            dense_x[r * dense + f] = 0.25f + (float)dt__rng_uniform(&rng, draws++);
         for (int c = 0; c < COLUMNS; c++)
-            index_of[r * COLUMNS + c] = (uint32_t)dense + (uint32_t)(dt_rng_u64(&rng, draws++) % 11);
+            index_of[r * COLUMNS + c] =
+                (uint32_t)dense + (uint32_t)(dt__rng_u64(&rng, draws++) % 11);
         offsets[r + 1] = (uint64_t)(r + 1) * COLUMNS;
         label[r] = r % NOUT;
     }
@@ -179,8 +183,8 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
     struct dt_model_desc desc = desc_of("scale, dense 6 tanh", EMBEDDED, NOUT, DT_TASK_CLASSIFY);
     struct dt_model *model;
     struct dt_network *network;
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, 1, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, 1, DT_PRECISION_F32, &network));
     size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), x[EMBEDDED];
     for (int i = 0; i < EMBEDDED; i++)
@@ -194,15 +198,16 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
             memcpy(x + DENSE + c * WIDTH, table + (index_of[r * COLUMNS + c] - DENSE) * WIDTH,
                    WIDTH * sizeof *x);
         const struct dt_batch row = {.rows = 1, .ndense = EMBEDDED, .x = x, .label = label + r};
-        EXPECT_OK(dt_network_forward(network, params, &row, logits + r * NOUT));
-        EXPECT_OK(dt_network_gradient(network, params, &row, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+        EXPECT_OK(dt__network_forward(network, params, &row, logits + r * NOUT));
+        EXPECT_OK(dt__network_gradient(network, params, &row, NULL, false,
+                                       (struct dt_slot){.grad = grad}, &loss, NULL));
         for (int i = DENSE; i < EMBEDDED; i++) {
             const uint32_t at = index_of[r * COLUMNS + (i - DENSE) / WIDTH] - DENSE;
             table_grad[at * WIDTH + (uint32_t)((i - DENSE) % WIDTH)] += grad[i] / x[i];
         }
     }
     dt_free(params), dt_free(grad);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 
 /* Would catch a vector of another category or at another column's place, and one that occurs twice in a row
@@ -216,20 +221,21 @@ START_TEST(embeddings_are_the_vectors_written_out)
     double loss;
     desc.dense = DENSE, desc.categories = COLUMNS;
     const struct dt_batch batch = make_categories(DENSE);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2);
     ck_assert_uint_eq(model->tensor[0].count, TABLE * WIDTH);
-    EXPECT_OK(dt_network_forward(network, params, &batch, a));
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_forward(network, params, &batch, a));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     write_out(&batch, params, params + TABLE * WIDTH, b, table_grad);
     for (int i = 0; i < ROWS * NOUT; i++)
         ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
     for (int i = 0; i < TABLE * WIDTH; i++)
         ck_assert_float_eq_tol(grad[i], table_grad[i], 2e-5f);
     dt_free(params), dt_free(grad);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -245,21 +251,22 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     double loss, up, down;
     desc.dense = dense, desc.categories = COLUMNS;
     const struct dt_batch batch = make_categories(dense);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), *touched_grad = randoms(count, 3);
     for (size_t i = 0; i < count; i++)
         params[i] *= 0.5f;
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t i = 0; i < count; i += 3) {
         const float kept = params[i], h = 4e-3f;
         params[i] = kept + h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false,
-                                      (struct dt_slot){.grad = touched_grad}, &up, NULL));
+        EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
+                                       (struct dt_slot){.grad = touched_grad}, &up, NULL));
         params[i] = kept - h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false,
-                                      (struct dt_slot){.grad = touched_grad}, &down, NULL));
+        EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
+                                       (struct dt_slot){.grad = touched_grad}, &down, NULL));
         params[i] = kept;
         ck_assert_double_eq_tol((up - down) / (2 * (double)h), (double)grad[i], 3e-3);
     }
@@ -267,14 +274,16 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     const struct dt_touched touched[] = {{row[0], &listed[0]}, {row[1], &listed[1]}};
     struct dt_batch first = batch, rest = batch;
     first.rows = 4, rest.rows -= 4, rest.x += 4 * dense, rest.offsets += 4, rest.label += 4;
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
     const struct dt_slot slot = {.grad = touched_grad, .touched = touched};
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, slot, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, slot, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false, slot, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true, slot, &loss, NULL));
     ck_assert_uint_eq(model->row_sparse, 2);
     for (size_t t = 0; t < 2; t++) {
-        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(model, t);
+        const struct dt_tensor *tensor = dt__model_row_sparse_tensor(model, t);
         const size_t width = tensor->shape[1];
         ck_assert_uint_eq(listed[t], 10 + (t ? (uint32_t)dense : 0)); /* of 11 */
         for (size_t i = 0; i < listed[t]; i++)
@@ -282,7 +291,7 @@ START_TEST(wide_and_deep_gradients_are_slopes)
                              touched_grad + tensor->offset + i * width, width * sizeof *grad);
     }
     dt_free(params), dt_free(grad), dt_free(touched_grad);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -295,17 +304,18 @@ START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
     float out[ROWS * NOUT];
     desc.dense = DENSE, desc.categories = COLUMNS;
     struct dt_batch batch = make_categories(DENSE);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     float *params = randoms(model->params, 1);
-    EXPECT_OK(dt_network_forward(network, params, &batch, out));
+    EXPECT_OK(dt__network_forward(network, params, &batch, out));
     offsets[ROWS]--;
-    EXPECT_FAIL(dt_network_forward(network, params, &batch, out), DT_EMISMATCH,
+    EXPECT_FAIL(dt__network_forward(network, params, &batch, out), DT_EMISMATCH,
                 "embedding 5: a row of 3 categories, expected 4");
     batch.offsets = NULL;
-    EXPECT_FAIL(dt_network_forward(network, params, &batch, out), DT_EMISMATCH, "without categories");
+    EXPECT_FAIL(dt__network_forward(network, params, &batch, out), DT_EMISMATCH,
+                "without categories");
     dt_free(params);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -314,12 +324,12 @@ START_TEST(entries_come_by_input_and_row)
 {
     static const size_t inputs[] = {2, 40, 2048, 2049, 70000, 1 << 24, (size_t)INT32_MAX};
     enum { ENTRIES = 500, BATCH = 50 };
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)_i, 0);
+    struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, (uint64_t)_i, 0);
     struct dt__entries entries = {0};
     uint64_t begin[BATCH + 1];
     uint32_t index[ENTRIES];
     for (uint64_t e = 0; e < ENTRIES; e++)
-        index[e] = (uint32_t)(dt_rng_u64(&rng, e) % inputs[_i]) & (e % 3 ? ~0U : 7U);
+        index[e] = (uint32_t)(dt__rng_u64(&rng, e) % inputs[_i]) & (e % 3 ? ~0U : 7U);
     for (uint64_t r = 0; r <= BATCH; r++)
         begin[r] = r * (ENTRIES / BATCH);
     const struct dt_batch batch = {.rows = BATCH, .offsets = begin, .index = index};
@@ -370,24 +380,24 @@ START_TEST(rows_stay_sparse)
     struct dt_source *surveyed = survey(), *source;
     unsigned char *bytes;
     size_t length;
-    EXPECT_OK(dt_source_pack(surveyed, &bytes, &length));
-    EXPECT_OK(dt_source_unpack(bytes, length, &source));
-    dt_free(bytes), dt_source_destroy(surveyed);
-    ck_assert_int_eq(dt_source_schema(source)->dense, 0);
+    EXPECT_OK(dt__source_pack(surveyed, &bytes, &length));
+    EXPECT_OK(dt__source_unpack(bytes, length, &source));
+    dt_free(bytes), dt__source_destroy(surveyed);
+    ck_assert_int_eq(dt__source_schema(source)->dense, 0);
     ck_assert_ptr_null(source->columns.items);
     struct dt_plan *plan;
     struct dt_loader *loader;
     static bool seen[FILE_ROWS];
     memset(seen, 0, sizeof seen);
     int before = threads();
-    EXPECT_OK(dt_plan_create(source, 1, 2, 100, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 2, 1, 100, 0, &loader));
+    EXPECT_OK(dt__plan_create(source, 1, 2, 100, &plan));
+    EXPECT_OK(dt__loader_create(&config, source, plan, 0, 2, 1, 100, 0, &loader));
     ck_assert_int_eq(threads() - before, _i);
-    for (uint64_t step = 0; step < dt_plan_steps_per_epoch(plan); step++)
+    for (uint64_t step = 0; step < dt__plan_steps_per_epoch(plan); step++)
         for (int replica = 0; replica < 2; replica++) {
-            struct dt_share share = dt_plan_share(plan, step, replica);
+            struct dt_share share = dt__plan_share(plan, step, replica);
             struct dt_batch batch;
-            EXPECT_OK(dt_loader_read(loader, replica, 0, share.begin, (int)share.count, &batch));
+            EXPECT_OK(dt__loader_read(loader, replica, 0, share.begin, (int)share.count, &batch));
             ck_assert_int_eq(batch.ndense, 0);
             for (int r = 0; r < batch.rows; r++) {
                 int row = (int)(2 * batch.value[batch.offsets[r]]) - 4;
@@ -403,7 +413,7 @@ START_TEST(rows_stay_sparse)
         }
     for (int r = 0; r < FILE_ROWS; r++)
         ck_assert(seen[r]);
-    dt_loader_destroy(loader), dt_plan_destroy(plan), dt_source_destroy(source);
+    dt__loader_destroy(loader), dt__plan_destroy(plan), dt__source_destroy(source);
 }
 END_TEST
 
@@ -415,14 +425,14 @@ START_TEST(pictures_are_whole)
     put_file();
     set("data.shape=40x75x1"), set("data.augment=flip");
     struct dt_source *source = survey();
-    ck_assert_int_eq(dt_source_schema(source)->dense, FEATURES);
+    ck_assert_int_eq(dt__source_schema(source)->dense, FEATURES);
     struct dt_plan *plan;
     struct dt_loader *loader;
     struct dt_batch batch;
     int mirrored = 0;
-    EXPECT_OK(dt_plan_create(source, 1, 1, 100, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 100, 0, &loader));
-    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 100, &batch));
+    EXPECT_OK(dt__plan_create(source, 1, 1, 100, &plan));
+    EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, 1, 100, 0, &loader));
+    EXPECT_OK(dt__loader_read(loader, 0, 0, 0, 100, &batch));
     ck_assert_int_eq(batch.ndense, FEATURES);
     ck_assert_ptr_null(batch.offsets);
     for (const float *x = batch.x; x < batch.x + 100 * FEATURES; x += FEATURES) {
@@ -443,17 +453,17 @@ START_TEST(pictures_are_whole)
         mirrored += flipped == SET;
     }
     ck_assert(mirrored > 20 && mirrored < 80);
-    dt_loader_destroy(loader), dt_plan_destroy(plan);
+    dt__loader_destroy(loader), dt__plan_destroy(plan);
     struct dt_schema known;
     struct dt_source *sparse;
-    EXPECT_OK(dt_schema_copy(dt_source_schema(source), &known));
+    EXPECT_OK(dt__schema_copy(dt__source_schema(source), &known));
     known.dense = 0;
-    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, &known, &sparse));
-    EXPECT_OK(dt_plan_create(sparse, 1, 1, 100, &plan));
-    EXPECT_FAIL(dt_loader_create(&config, sparse, plan, 0, 1, 1, 100, 0, &loader), DT_EMISMATCH,
+    EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, &known, &sparse));
+    EXPECT_OK(dt__plan_create(sparse, 1, 1, 100, &plan));
+    EXPECT_FAIL(dt__loader_create(&config, sparse, plan, 0, 1, 1, 100, 0, &loader), DT_EMISMATCH,
                 "data.augment = flip: the rows are sparse in the checkpoint");
-    dt_plan_destroy(plan), dt_schema_free(&known);
-    dt_source_destroy(sparse), dt_source_destroy(source);
+    dt__plan_destroy(plan), dt__schema_free(&known);
+    dt__source_destroy(sparse), dt__source_destroy(source);
 }
 END_TEST
 
@@ -466,7 +476,7 @@ START_TEST(sparse_rows_are_scaled_alone)
     fclose(out);
     set("data.train=a.svm"), set("data.normalize=standard");
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_int_eq(schema->dense, 0);
     ck_assert_float_eq(schema->mean[6], 0);
     ck_assert_float_eq_tol(schema->inv_std[6], 1 / (3 * 0.4330127f), 1e-5f);
@@ -474,7 +484,7 @@ START_TEST(sparse_rows_are_scaled_alone)
     struct dt_batch batch = read_row(table, 0);
     ck_assert_uint_eq(batch.index[0], 6);
     ck_assert_float_eq_tol(batch.value[0], 1 / 0.4330127f, 1e-5f);
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -488,14 +498,14 @@ START_TEST(sparse_rows_are_scaled_robustly)
         fclose(out);
         set("data.train=a.svm"), set("data.normalize=robust");
         struct dt_source *source = survey();
-        const struct dt_schema *schema = dt_source_schema(source);
+        const struct dt_schema *schema = dt__source_schema(source);
         ck_assert_int_eq(schema->dense, 0);
         ck_assert_float_eq(schema->mean[6], 0);
         ck_assert_float_eq_tol(schema->inv_std[6], 1 / 1.11102f, 0.01f);
         ck_assert_float_eq_tol(schema->inv_std[1999], 1 / 0.4330127f, 1e-5f);
         struct dt_table *table = open_table(source);
         ck_assert_float_eq(read_row(table, 400).value[0], dirty ? -5 : 3 * schema->inv_std[6]);
-        dt_table_destroy(table), dt_source_destroy(source);
+        dt__table_destroy(table), dt__source_destroy(source);
     }
 }
 END_TEST
@@ -511,7 +521,7 @@ START_TEST(categories_are_entries)
     set("data.train=a.csv"), set("data.categories=word");
     if (_i) set("data.hash_bits=12");
     struct dt_source *source = survey();
-    const struct dt_schema *schema = dt_source_schema(source);
+    const struct dt_schema *schema = dt__source_schema(source);
     ck_assert_int_eq(schema->dense, 1);
     ck_assert_int_eq(schema->features, _i ? 1 + 4096 : 1 + 1501);
     struct dt_table *table = open_table(source);
@@ -523,7 +533,7 @@ START_TEST(categories_are_entries)
         ck_assert_uint_eq(batch.index[batch.offsets[0]], first);
         ck_assert_ptr_null(batch.value);
     }
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -543,10 +553,10 @@ START_TEST(shards_hold_rows_in_full)
         fprintf(out, "%d %d:0.5 2000:%d\n", r % 2, r + 1, r + 1);
     fclose(out);
     set("data.train=a.svm");
-    EXPECT_OK(dt_shard_write(&config, "out", 2));
+    EXPECT_OK(dt__shard_write(&config, "out", 2));
     set("data.train=out/*.h5");
     struct dt_source *source = survey();
-    ck_assert_uint_eq(dt_source_rows(source), 40);
+    ck_assert_uint_eq(dt__source_rows(source), 40);
     struct dt_table *table = open_table(source);
     for (uint64_t r = 0; r < 40; r++) {
         struct dt_batch batch = read_row(table, r);
@@ -554,7 +564,7 @@ START_TEST(shards_hold_rows_in_full)
         ck_assert_int_eq(batch.label[0], row % 2);
         ck_assert_float_eq(batch.x[row], 0.5f);
     }
-    dt_table_destroy(table), dt_source_destroy(source);
+    dt__table_destroy(table), dt__source_destroy(source);
 }
 END_TEST
 
@@ -567,8 +577,8 @@ START_TEST(weights_count_rows)
     struct dt_network *network;
     double loss, again;
     make_rows(NIN, false);
-    EXPECT_OK(dt_model_create(&desc, &model));
-    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt__model_create(&desc, &model));
+    EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), *other = randoms(count, 3);
     float *target = randoms(ROWS * NOUT, 4), weight[] = {2, 1, 0};
@@ -576,17 +586,19 @@ START_TEST(weights_count_rows)
         .rows = 3, .ndense = NIN, .x = whole_x, .label = label, .target = target, .weight = weight};
     struct dt_batch first = {
         .rows = 2, .ndense = NIN, .x = whole_x, .label = label, .target = target};
-    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false,
-                                  (struct dt_slot){.grad = grad}, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = other}, &again, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &weighted, NULL, false,
+                                   (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false,
+                                   (struct dt_slot){.grad = other}, &again, NULL));
     double sum = again;
     first.rows = 1;
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, true, (struct dt_slot){.grad = other}, &again, NULL));
+    EXPECT_OK(dt__network_gradient(network, params, &first, NULL, true,
+                                   (struct dt_slot){.grad = other}, &again, NULL));
     ck_assert_double_eq_tol(loss, sum + again, 1e-5);
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], other[i], 1e-5f);
     dt_free(params), dt_free(grad), dt_free(other), dt_free(target);
-    dt_network_destroy(network), dt_model_destroy(model);
+    dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
@@ -607,8 +619,8 @@ START_TEST(full_rows_are_dense)
         ck_assert_int_eq(fclose(out), 0);
         set("data.train=a.svm");
         struct dt_source *source = survey();
-        ck_assert_int_eq(dt_source_schema(source)->dense, i ? MANY : 0);
-        dt_source_destroy(source);
+        ck_assert_int_eq(dt__source_schema(source)->dense, i ? MANY : 0);
+        dt__source_destroy(source);
     }
 }
 END_TEST

@@ -67,20 +67,20 @@ static struct dt_job make_job(int mode, int replicas)
     set("train.momentum=0.5");
     set("train.weight_decay=0.1");
     job.train = survey();
-    EXPECT_OK(dt_plan_create(job.train, 1, replicas, config.train.batch, &job.plan));
+    EXPECT_OK(dt__plan_create(job.train, 1, replicas, config.train.batch, &job.plan));
     const struct dt_model_desc desc = desc_of("linear", 2, 1, DT_TASK_REGRESS);
-    EXPECT_OK(dt_model_create(&desc, &job.model));
+    EXPECT_OK(dt__model_create(&desc, &job.model));
     job.last_step = 20;
-    dt_optimizer_init(&job.optimizer, &config, false);
-    dt_schedule_init(&job.schedule, &config, job.last_step);
+    dt__optimizer_init(&job.optimizer, &config, false);
+    dt__schedule_init(&job.schedule, &config, job.last_step);
     return job;
 }
 
 static void free_job(struct dt_job *job)
 {
-    dt_model_destroy(job->model);
-    dt_plan_destroy(job->plan);
-    dt_source_destroy(job->train);
+    dt__model_destroy(job->model);
+    dt__plan_destroy(job->plan);
+    dt__source_destroy(job->train);
     dt__kept_free(&job->kept);
 }
 
@@ -129,14 +129,14 @@ START_TEST(test_trust_is_of_whole_tensors)
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
     set("train.schedule=constant"), set("train.warmup_steps=0"), set("train.weight_decay=0");
     const struct dt_model_desc desc = desc_of("linear", INPUTS, 1, DT_TASK_REGRESS);
-    dt_model_destroy(job.model);
-    EXPECT_OK(dt_model_create(&desc, &job.model));
+    dt__model_destroy(job.model);
+    EXPECT_OK(dt__model_create(&desc, &job.model));
     EXPECT_OK(dt__optimizers_init(&job));
-    dt_schedule_init(&job.schedule, &config, job.last_step);
+    dt__schedule_init(&job.schedule, &config, job.last_step);
     struct dt_group all = {.job = &job, .count = job.replicas};
     struct dt_update_info info = {.step = 0};
     double *measures, norm2 = 0;
-    EXPECT_OK(dt_alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
+    EXPECT_OK(dt__alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
     for (int i = 0; i < PARAMS; i++) {
         before[i] = weights[i] = i < DT_MEASURE_BLOCK ? 1 : 3;
         sum[i] = i % 3 ? 2 : -5;
@@ -177,7 +177,7 @@ START_TEST(test_a_bias_at_the_baseline_does_not_decay)
             double *measures = NULL;
             memcpy(sum, tiny, sizeof sum);
             if (dt__measures(&job)) {
-                EXPECT_OK(dt_alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
+                EXPECT_OK(dt__alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
                 dt__measure_sync(&all, &info, 0, 3, sum, vectors, measures);
                 info.measures = measures;
             }
@@ -268,8 +268,8 @@ START_TEST(test_outer_update_of_states)
     set("train.outer_lr=0.5");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
     const struct dt_model_desc desc = desc_of("dense 3, batchnorm relu", 2, 1, DT_TASK_REGRESS);
-    dt_model_destroy(job.model);
-    EXPECT_OK(dt_model_create(&desc, &job.model));
+    dt__model_destroy(job.model);
+    EXPECT_OK(dt__model_create(&desc, &job.model));
     size_t params = job.model->params, trained = job.model->trained;
     ck_assert(trained < params && params <= MOST);
     job.outer = outer_optimizer(0);
@@ -321,7 +321,7 @@ END_TEST
 START_TEST(test_group_part)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 3);
-    const uint64_t epoch = dt_plan_steps_per_epoch(job.plan);
+    const uint64_t epoch = dt__plan_steps_per_epoch(job.plan);
     job.groups = 2;
     const struct dt_group one = {.job = &job, .first = 0, .count = 1}, two = {.job = &job, .first = 1, .count = 2};
     ck_assert_double_eq_tol(dt__group_part(&one, 0, epoch), 0.3, 1e-12);
@@ -403,7 +403,7 @@ START_TEST(test_async_update_of_rows)
     struct dt_job job = make_job(DT_MODE_ASYNC, 2);
     set("train.momentum=0");
     set("train.weight_decay=0");
-    dt_optimizer_init(&job.optimizer, &config, false);
+    dt__optimizer_init(&job.optimizer, &config, false);
     struct dt_row_range range = {.rows = 2, .width = 1, .touched_alone = true};
     job.row_range = &range;
     job.row_ranges = 1;
@@ -462,8 +462,8 @@ START_TEST(test_plateau_rate)
                                    .decay_steps = 1};
     static const double RATES[] = {0.4, 0.2, 0.1, 0.05, 0.05};
     for (schedule.drops = 0; schedule.drops < 5; schedule.drops++)
-        ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 9), RATES[schedule.drops], 1e-15);
-    ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 1), 0.2, 1e-15);
+        ck_assert_double_eq_tol(dt__schedule_lr(&schedule, 9), RATES[schedule.drops], 1e-15);
+    ck_assert_double_eq_tol(dt__schedule_lr(&schedule, 1), 0.2, 1e-15);
 }
 END_TEST
 
@@ -534,20 +534,20 @@ static struct fixture make_worker(int mode)
 {
     struct fixture f = {.job = make_job(mode, 2)};
     f.worker = (struct dt_worker){.first = 0, .count = 2, .readers = 1};
-    EXPECT_OK(dt_network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
-    EXPECT_OK(dt_alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
-    EXPECT_OK(
-        dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 1, 4, 0, &f.worker.reader->loader));
-    EXPECT_OK(dt_alloc(2, sizeof(double), "losses", &f.worker.loss));
-    EXPECT_OK(dt_alloc(2, sizeof(uint64_t), "draws", &f.worker.draws));
+    EXPECT_OK(dt__network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
+    EXPECT_OK(dt__alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
+    EXPECT_OK(dt__loader_create(&config, f.job.train, f.job.plan, 0, 2, 1, 4, 0,
+                                &f.worker.reader->loader));
+    EXPECT_OK(dt__alloc(2, sizeof(double), "losses", &f.worker.loss));
+    EXPECT_OK(dt__alloc(2, sizeof(uint64_t), "draws", &f.worker.draws));
     return f;
 }
 
 static void free_worker(struct fixture *f)
 {
-    dt_loader_destroy(f->worker.reader->loader);
+    dt__loader_destroy(f->worker.reader->loader);
     dt_free(f->worker.reader);
-    dt_network_destroy(f->worker.network);
+    dt__network_destroy(f->worker.network);
     dt_free(f->worker.loss);
     dt_free(f->worker.draws);
     free_job(&f->job);
@@ -649,15 +649,15 @@ static const struct {
 START_TEST(test_a_failed_save_rests)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
-    struct dt_bank bank = {.job = &job, .saved_at = dt_clock_secs() - 1};
+    struct dt_bank bank = {.job = &job, .saved_at = dt__clock_secs() - 1};
     struct dt_writer_spec spec = {.dir = "ckpt"};
     set("run.checkpoint_secs=0.001");
     set("run.checkpoint_steps=1");
-    EXPECT_OK(dt_writer_create(&spec, &bank.writer));
+    EXPECT_OK(dt__writer_create(&spec, &bank.writer));
     ck_assert(dt__save_time_due(&bank) && dt__save_due(&bank));
-    bank.retry_at = dt_clock_secs() + 100;
+    bank.retry_at = dt__clock_secs() + 100;
     ck_assert(!dt__save_time_due(&bank) && !dt__save_due(&bank));
-    dt_writer_destroy(bank.writer);
+    dt__writer_destroy(bank.writer);
     free_job(&job);
 }
 END_TEST

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "dtrain/config.h"
+#include "config/config.h"
 #include "suite.h"
 
 enum { N = 1200 };
@@ -13,9 +13,9 @@ static const int KINDS[] = {DT_WIRE_BF16, DT_WIRE_Q8};
 
 static void fill(float *values, size_t n, uint64_t stream, double size)
 {
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    struct dt_rng rng = dt__rng_make(5, DT_STREAM_TEST, stream, 0);
     for (size_t i = 0; i < n; i++)
-        values[i] = (float)(size * dt_rng_normal(&rng, i));
+        values[i] = (float)(size * dt__rng_normal(&rng, i));
 }
 
 static float magnitude(const float *values, size_t n)

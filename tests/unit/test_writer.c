@@ -35,7 +35,7 @@ int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
     while (is_held())
-        dt_sleep_secs(0.001);
+        dt__sleep_secs(0.001);
     pthread_mutex_lock(&gate);
     struct stat info;
     if (fstat(fd, &info) == 0 && syncs < 16) synced[syncs++] = info.st_ino;
@@ -49,13 +49,13 @@ int __wrap_fsync(int fd)
 static dt_status create(const char *dir, int64_t keep, struct dt_writer **out)
 {
     struct dt_writer_spec spec = {.dir = dir, .keep = keep};
-    return dt_writer_create(&spec, out);
+    return dt__writer_create(&spec, out);
 }
 
 static struct dt_saved poll_saved(struct dt_writer *writer)
 {
     struct dt_saved saved;
-    ck_assert(dt_writer_poll(writer, true, &saved));
+    ck_assert(dt__writer_poll(writer, true, &saved));
     return saved;
 }
 
@@ -67,8 +67,8 @@ START_TEST(the_snapshot_is_of_the_call)
     struct dt_checkpoint live = sample_checkpoint(5, 300, 200),
                          then = sample_checkpoint(5, 300, 200);
     assert_ok(create(test_dir, 0, &writer));
-    ck_assert(!dt_writer_poll(writer, true, &saved));
-    assert_ok(dt_writer_start(writer, &live));
+    ck_assert(!dt__writer_poll(writer, true, &saved));
+    assert_ok(dt__writer_start(writer, &live));
     for (size_t i = 0; i < live.params_count; i++)
         live.params[i] = live.state[0][i] = -1;
     live.config[0] = 'X';
@@ -80,13 +80,13 @@ START_TEST(the_snapshot_is_of_the_call)
     ck_assert_uint_eq(saved.step, 5);
     ck_assert_str_eq(saved.file, "step-000000005.h5");
     ck_assert(saved.secs > 0 && saved.secs < 60);
-    assert_ok(dt_checkpoint_load(in_dir(saved.file), &loaded));
+    assert_ok(dt__checkpoint_load(in_dir(saved.file), &loaded));
     assert_same_checkpoint(&loaded, &then);
-    ck_assert(!dt_writer_poll(writer, true, &saved));
-    dt_writer_destroy(writer);
-    dt_checkpoint_free(&loaded);
-    dt_checkpoint_free(&live);
-    dt_checkpoint_free(&then);
+    ck_assert(!dt__writer_poll(writer, true, &saved));
+    dt__writer_destroy(writer);
+    dt__checkpoint_free(&loaded);
+    dt__checkpoint_free(&live);
+    dt__checkpoint_free(&then);
 }
 END_TEST
 
@@ -111,20 +111,20 @@ START_TEST(memory_may_run_out_in_a_snapshot)
         struct dt_writer *writer;
         assert_ok(create(test_dir, 0, &writer));
         allocations_left = tries;
-        const dt_status status = dt_writer_start(writer, &live);
+        const dt_status status = dt__writer_start(writer, &live);
         reached = allocations_left < 0;
         allocations_left = -1;
         ck_assert_int_eq((int)status, reached ? DT_EMEMORY : DT_OK);
         if (!status) {
             assert_ok(poll_saved(writer).status);
-            assert_ok(dt_checkpoint_load(in_dir("step-000000005.h5"), &loaded));
+            assert_ok(dt__checkpoint_load(in_dir("step-000000005.h5"), &loaded));
             assert_same_checkpoint(&loaded, &live);
-            dt_checkpoint_free(&loaded);
+            dt__checkpoint_free(&loaded);
         }
-        dt_writer_destroy(writer);
+        dt__writer_destroy(writer);
     }
     ck_assert_int_gt(tries, 10);
-    dt_checkpoint_free(&live);
+    dt__checkpoint_free(&live);
 }
 END_TEST
 
@@ -137,20 +137,20 @@ START_TEST(one_save_after_another)
         struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, step % 2 ? 40 : 3, 20);
         if (step % 3 == 0) {
             dt_free((void *)checkpoint.state_name[1]);
-            dt_free_backed(checkpoint.state[1]);
+            dt__free_backed(checkpoint.state[1]);
             checkpoint.state_name[1] = NULL;
             checkpoint.state[1] = NULL;
             checkpoint.nstate = 1;
         }
-        assert_ok(dt_writer_start(writer, &checkpoint));
+        assert_ok(dt__writer_start(writer, &checkpoint));
         struct dt_saved saved = poll_saved(writer);
         ck_assert_int_eq(saved.status, DT_OK);
-        assert_ok(dt_checkpoint_load(in_dir(saved.file), &loaded));
+        assert_ok(dt__checkpoint_load(in_dir(saved.file), &loaded));
         assert_same_checkpoint(&loaded, &checkpoint);
-        dt_checkpoint_free(&loaded);
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&loaded);
+        dt__checkpoint_free(&checkpoint);
     }
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
     ck_assert_int_eq(count_names(test_dir, "step-"), 3);
 }
 END_TEST
@@ -161,16 +161,16 @@ START_TEST(an_error_reaches_the_caller)
     struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
     fclose(fopen(in_dir("file"), "w"));
     assert_ok(create(in_dir("file/ckpt"), 0, &writer));
-    assert_ok(dt_writer_start(writer, &checkpoint));
+    assert_ok(dt__writer_start(writer, &checkpoint));
     struct dt_saved saved = poll_saved(writer);
     ck_assert_int_eq(saved.status, DT_EIO);
     ck_assert_ptr_null(saved.file);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "file"));
-    assert_ok(dt_writer_start(writer, &checkpoint));
-    ck_assert_int_eq(dt_writer_start(writer, &checkpoint), DT_EIO); /* nobody polled */
-    ck_assert(!dt_writer_poll(writer, true, &saved));
-    dt_writer_destroy(writer);
-    dt_checkpoint_free(&checkpoint);
+    assert_ok(dt__writer_start(writer, &checkpoint));
+    ck_assert_int_eq(dt__writer_start(writer, &checkpoint), DT_EIO); /* nobody polled */
+    ck_assert(!dt__writer_poll(writer, true, &saved));
+    dt__writer_destroy(writer);
+    dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
@@ -184,11 +184,11 @@ START_TEST(records_are_synced_before_the_checkpoint)
     fclose(fopen(records, "w"));
     struct dt_writer_spec spec = {.dir = test_dir, .records = records};
     struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
-    assert_ok(dt_writer_create(&spec, &writer));
-    assert_ok(dt_writer_start(writer, &checkpoint));
+    assert_ok(dt__writer_create(&spec, &writer));
+    assert_ok(dt__writer_start(writer, &checkpoint));
     ck_assert_int_eq(poll_saved(writer).status, DT_OK);
-    dt_writer_destroy(writer);
-    dt_checkpoint_free(&checkpoint);
+    dt__writer_destroy(writer);
+    dt__checkpoint_free(&checkpoint);
     ck_assert_int_eq(stat(records, &info), 0);
     ck_assert_int_eq(stat(in_dir("step-000000001.h5"), &saved_file), 0);
     ck_assert_int_ge(syncs, 2);
@@ -207,7 +207,7 @@ static struct dt_writer *create_exporter(void)
     struct dt_writer_spec spec = {.dir = test_dir, .latest_dir = latest_dir, .best_dir = best_dir, .export_keep = 2};
     snprintf(latest_dir, sizeof latest_dir, "%s", in_dir("export/latest"));
     snprintf(best_dir, sizeof best_dir, "%s", in_dir("export/best"));
-    assert_ok(dt_writer_create(&spec, &writer));
+    assert_ok(dt__writer_create(&spec, &writer));
     return writer;
 }
 
@@ -215,8 +215,8 @@ static struct dt_saved save(struct dt_writer *writer, uint64_t step, uint64_t be
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
     checkpoint.best.step = best;
-    assert_ok(dt_writer_start(writer, &checkpoint));
-    dt_checkpoint_free(&checkpoint);
+    assert_ok(dt__writer_start(writer, &checkpoint));
+    dt__checkpoint_free(&checkpoint);
     return poll_saved(writer);
 }
 
@@ -224,8 +224,8 @@ static void hand_over_best(struct dt_writer *writer, uint64_t step)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
     checkpoint.best.step = step;
-    assert_ok(dt_writer_best(writer, &checkpoint));
-    dt_checkpoint_free(&checkpoint);
+    assert_ok(dt__writer_best(writer, &checkpoint));
+    dt__checkpoint_free(&checkpoint);
 }
 
 /* The highest version below `base` is that of `step`, with its weights. */
@@ -233,10 +233,10 @@ static void expect_export(const char *base, uint64_t step)
 {
     char *path;
     struct dt_checkpoint model;
-    assert_ok(dt_export_load(base, false, &model, &path));
+    assert_ok(dt__export_load(base, false, &model, &path));
     ck_assert_uint_eq(model.step, step);
     ck_assert(model.params[0] == (float)step);
-    dt_checkpoint_free(&model);
+    dt__checkpoint_free(&model);
     dt_free(path);
 }
 
@@ -246,11 +246,11 @@ START_TEST(a_best_that_rests_is_exported_at_the_end)
     struct dt_writer *writer = create_exporter();
     for (uint64_t step = 1; step <= 5; step++)
         hand_over_best(writer, step);
-    while (!dt_path_exists(best_dir))
-        dt_sleep_secs(0.001);
+    while (!dt__path_exists(best_dir))
+        dt__sleep_secs(0.001);
     hand_over_best(writer, 6);
     hand_over_best(writer, 7);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
     expect_export(best_dir, 7);
 }
 END_TEST
@@ -263,9 +263,9 @@ START_TEST(an_export_follows_the_save)
         ck_assert_int_eq(saved.status, DT_OK);
         ck_assert_int_eq(saved.exported, DT_OK);
     }
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
     expect_export(latest_dir, 3);
-    ck_assert(!dt_path_exists(best_dir));
+    ck_assert(!dt__path_exists(best_dir));
 }
 END_TEST
 
@@ -280,7 +280,7 @@ START_TEST(a_failed_export_is_no_failed_save)
     ck_assert_int_eq(saved.exported, DT_EIO);
     ck_assert_ptr_nonnull(strstr(saved.export_error, "export/latest"));
     ck_assert_uint_eq(saved.export_step, 4);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -289,15 +289,15 @@ START_TEST(the_best_needs_no_checkpoint)
 {
     struct dt_writer *writer = create_exporter();
     hand_over_best(writer, 7);
-    for (int i = 0; i < 5000 && !dt_path_exists(in_dir("export/best/7")); i++)
-        dt_sleep_secs(0.001);
+    for (int i = 0; i < 5000 && !dt__path_exists(in_dir("export/best/7")); i++)
+        dt__sleep_secs(0.001);
     expect_export(best_dir, 7);
     ck_assert_int_eq(count_names(test_dir, "step-"), 0);
     for (uint64_t step = 8; step <= 40; step++)
         hand_over_best(writer, step);
     ck_assert_int_eq(save(writer, 41, 40).exported, DT_OK);
     expect_export(best_dir, 40);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -308,11 +308,11 @@ START_TEST(the_best_does_not_hold_up)
     set_gate(true);
     for (uint64_t step = 1; step <= 5; step++)
         hand_over_best(writer, step);
-    ck_assert(!dt_writer_busy(writer));
+    ck_assert(!dt__writer_busy(writer));
     set_gate(false);
     ck_assert_int_eq(save(writer, 6, 5).exported, DT_OK);
     expect_export(best_dir, 5);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -324,11 +324,11 @@ START_TEST(a_best_that_failed_is_tried_again)
     failing_syncs = 1;
     hand_over_best(writer, 3);
     for (int i = 0; i < 5000 && failing_syncs; i++)
-        dt_sleep_secs(0.001);
-    ck_assert(!dt_path_exists(in_dir("export/best/3")));
+        dt__sleep_secs(0.001);
+    ck_assert(!dt__path_exists(in_dir("export/best/3")));
     ck_assert_int_eq(save(writer, 4, 3).exported, DT_OK);
     expect_export(best_dir, 3);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -349,9 +349,9 @@ START_TEST(a_best_that_fails_is_told_once)
     fclose(fopen(best_dir, "w"));
     hand_over_best(writer, 3);
     for (int i = 0; i < 5000 && !warnings; i++)
-        dt_sleep_secs(0.001);
+        dt__sleep_secs(0.001);
     ck_assert_int_eq(warnings, 1);
-    dt_writer_destroy(writer); /* tries again */
+    dt__writer_destroy(writer); /* tries again */
     dt_log_set_sink(NULL, NULL);
     ck_assert_int_eq(warnings, 1);
 }
@@ -371,17 +371,17 @@ START_TEST(a_checkpoint_holds_the_best_that_has_no_file)
     ck_assert_int_eq(saved.status, DT_OK);
     ck_assert_int_eq(saved.exported, DT_EIO);
     ck_assert_ptr_nonnull(strstr(saved.export_error, "export/best"));
-    assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+    assert_ok(dt__checkpoint_load(in_dir("latest.h5"), &loaded));
     ck_assert_ptr_nonnull(loaded.best_params);
     ck_assert(loaded.best_params[0] == 3.0f && loaded.params[0] == 5.0f);
-    dt_checkpoint_free(&loaded);
+    dt__checkpoint_free(&loaded);
     ck_assert_int_eq(unlink(best_dir), 0);
     ck_assert_int_eq(save(writer, 6, 3).exported, DT_OK);
     expect_export(best_dir, 3);
-    assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+    assert_ok(dt__checkpoint_load(in_dir("latest.h5"), &loaded));
     ck_assert_ptr_null(loaded.best_params);
-    dt_checkpoint_free(&loaded);
-    dt_writer_destroy(writer);
+    dt__checkpoint_free(&loaded);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -394,15 +394,15 @@ START_TEST(the_caller_is_not_held_up)
     struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
     set_gate(true);
     assert_ok(create(test_dir, 0, &writer));
-    ck_assert(!dt_writer_busy(writer));
-    assert_ok(dt_writer_start(writer, &checkpoint));
-    ck_assert(dt_writer_busy(writer));
-    ck_assert(!dt_writer_poll(writer, false, &saved));
+    ck_assert(!dt__writer_busy(writer));
+    assert_ok(dt__writer_start(writer, &checkpoint));
+    ck_assert(dt__writer_busy(writer));
+    ck_assert(!dt__writer_poll(writer, false, &saved));
     set_gate(false);
     ck_assert_int_eq(poll_saved(writer).status, DT_OK);
-    ck_assert(!dt_writer_busy(writer));
-    dt_writer_destroy(writer);
-    dt_checkpoint_free(&checkpoint);
+    ck_assert(!dt__writer_busy(writer));
+    dt__writer_destroy(writer);
+    dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
@@ -411,12 +411,12 @@ START_TEST(destroy_waits_for_the_save)
     struct dt_writer *writer;
     struct dt_checkpoint loaded, checkpoint = sample_checkpoint(1, 300, 200);
     assert_ok(create(test_dir, 0, &writer));
-    assert_ok(dt_writer_start(writer, &checkpoint));
-    dt_writer_destroy(writer);
-    assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
-    dt_checkpoint_free(&loaded);
-    dt_checkpoint_free(&checkpoint);
-    dt_writer_destroy(NULL);
+    assert_ok(dt__writer_start(writer, &checkpoint));
+    dt__writer_destroy(writer);
+    assert_ok(dt__checkpoint_load(in_dir("latest.h5"), &loaded));
+    dt__checkpoint_free(&loaded);
+    dt__checkpoint_free(&checkpoint);
+    dt__writer_destroy(NULL);
 }
 END_TEST
 
@@ -424,18 +424,18 @@ START_TEST(the_protected_file_stays)
 {
     struct dt_writer *writer;
     assert_ok(create(test_dir, 2, &writer));
-    dt_writer_protect(writer, "step-000000002.h5");
+    dt__writer_protect(writer, "step-000000002.h5");
     for (uint64_t step = 1; step <= 9; step++) {
         struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
-        if (step == 7) dt_writer_protect(writer, "step-000000006.h5");
-        assert_ok(dt_writer_start(writer, &checkpoint));
+        if (step == 7) dt__writer_protect(writer, "step-000000006.h5");
+        assert_ok(dt__writer_start(writer, &checkpoint));
         poll_saved(writer);
-        ck_assert_int_eq(dt_path_exists(in_dir("step-000000002.h5")), step >= 2 && step < 7);
-        dt_checkpoint_free(&checkpoint);
+        ck_assert_int_eq(dt__path_exists(in_dir("step-000000002.h5")), step >= 2 && step < 7);
+        dt__checkpoint_free(&checkpoint);
     }
-    ck_assert(dt_path_exists(in_dir("step-000000006.h5")));
-    dt_writer_protect(writer, NULL);
-    dt_writer_destroy(writer);
+    ck_assert(dt__path_exists(in_dir("step-000000006.h5")));
+    dt__writer_protect(writer, NULL);
+    dt__writer_destroy(writer);
 }
 END_TEST
 
@@ -448,17 +448,17 @@ START_TEST(claims_during_saves_lose_nothing)
     for (uint64_t step = 1; step <= 60; step++) {
         char name[DT_CHECKPOINT_NAME];
         struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, 5, 4);
-        assert_ok(dt_writer_start(writer, &checkpoint));
-        for (bool claim = true; !dt_writer_poll(writer, false, &saved); claim = !claim)
-            dt_writer_protect(writer, claim ? dt_checkpoint_name(step - 1, name) : NULL);
+        assert_ok(dt__writer_start(writer, &checkpoint));
+        for (bool claim = true; !dt__writer_poll(writer, false, &saved); claim = !claim)
+            dt__writer_protect(writer, claim ? dt__checkpoint_name(step - 1, name) : NULL);
         ck_assert_int_eq(saved.status, DT_OK);
-        assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+        assert_ok(dt__checkpoint_load(in_dir("latest.h5"), &loaded));
         ck_assert_uint_eq(loaded.step, step);
-        dt_checkpoint_free(&loaded);
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&loaded);
+        dt__checkpoint_free(&checkpoint);
     }
-    dt_writer_protect(writer, NULL);
-    dt_writer_destroy(writer);
+    dt__writer_protect(writer, NULL);
+    dt__writer_destroy(writer);
     ck_assert_int_eq(count_names(test_dir, "step-"), 2);
 }
 END_TEST
@@ -467,16 +467,16 @@ START_TEST(a_file_no_longer_protected_goes)
 {
     struct dt_writer *writer;
     assert_ok(create(test_dir, 2, &writer));
-    dt_writer_protect(writer, "step-000000001.h5");
+    dt__writer_protect(writer, "step-000000001.h5");
     for (uint64_t step = 1; step <= 4; step++) {
         struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
-        assert_ok(dt_writer_start(writer, &checkpoint));
+        assert_ok(dt__writer_start(writer, &checkpoint));
         poll_saved(writer);
-        dt_checkpoint_free(&checkpoint);
+        dt__checkpoint_free(&checkpoint);
     }
     ck_assert_int_eq(count_names(test_dir, "step-"), 3);
-    dt_writer_protect(writer, NULL);
-    dt_writer_destroy(writer);
+    dt__writer_protect(writer, NULL);
+    dt__writer_destroy(writer);
     ck_assert_int_eq(count_names(test_dir, "step-"), 2);
 }
 END_TEST
@@ -502,10 +502,10 @@ START_TEST(the_thread_takes_no_signals)
     sigaddset(&only, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &only, NULL); /* now only another thread could take it */
     kill(getpid(), SIGUSR1);
-    dt_sleep_secs(0.1);
+    dt__sleep_secs(0.1);
     ck_assert_int_eq(other_thread, 0);
     pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-    dt_writer_destroy(writer);
+    dt__writer_destroy(writer);
 }
 END_TEST
 

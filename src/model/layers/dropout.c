@@ -33,7 +33,7 @@ void dt__dropout_apply(const struct dt__dropout *dropout, uint64_t number, int n
         const int skip = (int)(at % WORDS), left = n - done;
         const int part = RUN - skip < left ? RUN - skip : left;
         const size_t blocks = (size_t)((skip + part + WORDS - 1) / WORDS);
-        dt_rng_blocks(&dropout->key, at / WORDS, blocks, words);
+        dt__rng_blocks(&dropout->key, at / WORDS, blocks, words);
         apply_run(words + skip, threshold, scale, part, a + done, b + done);
         done += part;
     }

@@ -58,10 +58,10 @@ static dt_status norm_open(const struct dt__layer *layer, int max_rows, bool bf1
     const size_t channels = (size_t)layer->in.c;
     const size_t points = (size_t)max_rows * (size_t)layer->in.h * (size_t)layer->in.w;
     const size_t count = layer->kind == &dt__batchnorm_layer ? channels : points;
-    DT_GUARD(dt_alloc(1, sizeof *norm, layer->kind->name, &norm));
-    DT_GUARD(dt_alloc(count, sizeof *norm->mean, layer->kind->name, &norm->mean));
-    DT_GUARD(dt_alloc(count, sizeof *norm->scale, layer->kind->name, &norm->scale));
-    DT_GUARD(dt_alloc(channels, sizeof *norm->sums, layer->kind->name, &norm->sums));
+    DT_GUARD(dt__alloc(1, sizeof *norm, layer->kind->name, &norm));
+    DT_GUARD(dt__alloc(count, sizeof *norm->mean, layer->kind->name, &norm->mean));
+    DT_GUARD(dt__alloc(count, sizeof *norm->scale, layer->kind->name, &norm->scale));
+    DT_GUARD(dt__alloc(channels, sizeof *norm->sums, layer->kind->name, &norm->sums));
     *out_state = norm;
     return DT_OK;
 done:

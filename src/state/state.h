@@ -2,17 +2,13 @@
  *
  * A file is 512 bytes of user block ("dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", padded) and
  * HDF5 behind it, which the CRC-32C covers. */
-#ifndef DTRAIN_STATE_H
-#define DTRAIN_STATE_H
+#ifndef STATE_STATE_H
+#define STATE_STATE_H
 
-#include "dtrain/base.h"
-#include "dtrain/config.h"
-#include "dtrain/data.h"
-#include "dtrain/model.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/base.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "model/model.h"
 
 /* The best evaluation so far and the state of early stopping. */
 struct dt_best {
@@ -33,7 +29,7 @@ struct dt_best {
 enum { DT_CHECKPOINT_STATE = DT_MAX_STATE + 1 };
 
 /* A model: what prediction needs; or a checkpoint: all that a resume needs. Pointers are the
- * owner's: who has it saved lends them, loading makes them and dt_checkpoint_free frees them. */
+ * owner's: who has it saved lends them, loading makes them and dt__checkpoint_free frees them. */
 struct dt_checkpoint {
     uint64_t step;
     char *config;        /* dt_config_print */
@@ -55,8 +51,8 @@ struct dt_checkpoint {
     double loss_rows;
     char *kernel;         /* of matrix products */
     char *history;        /* what resumes changed: a JSON line each; NULL: nothing */
-    uint32_t data_crc;    /* dt_source_crc of the training data */
-    uint32_t content_crc; /* dt_source_content of it; 0: not known */
+    uint32_t data_crc;    /* dt__source_crc of the training data */
+    uint32_t content_crc; /* dt__source_content of it; 0: not known */
     float *best_params;   /* (P) those of best.step, if they are in no export yet; NULL */
     int nstate;
     const char *state_name[DT_CHECKPOINT_STATE]; /* as struct dt_optimizer has them */
@@ -72,25 +68,26 @@ struct dt_checkpoint {
      * `params` do not know yet; NULL: they know of all. */
     float **group_difference;
 };
-void dt_checkpoint_free(struct dt_checkpoint *checkpoint);
-void dt_checkpoint_drop(struct dt_checkpoint *checkpoint); /* frees the vectors alone */
+void dt__checkpoint_free(struct dt_checkpoint *checkpoint);
+void dt__checkpoint_drop(struct dt_checkpoint *checkpoint); /* frees the vectors alone */
 
 /* Base name of a step's file, into `name`, which is returned. */
 enum { DT_CHECKPOINT_NAME = 32 };
-const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME]);
+const char *dt__checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME]);
 
 /* Loads a file. DT_EIO; DT_EFORMAT: not a checkpoint, checksum, or anything in it that is not as it
  * should be; every size is checked before it is an allocation. */
-dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out);
+dt_status dt__checkpoint_load(const char *path, struct dt_checkpoint *out);
 
-/* Loads the newest checkpoint of DIR that verifies: what latest.h5 names, then older ones, then those
- * of later steps, which a branch that was given up has left; warns of each that it passes over.
+/* Loads the newest checkpoint of DIR that verifies: what latest.h5 names, then older ones, then
+ * those of later steps, which a branch that was given up has left; warns of each that it passes
+ * over.
  * *out_found false: there is none at all. DT_EFORMAT: files, none good. */
-dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
-                                    bool *out_found);
+dt_status dt__checkpoint_load_newest(const char *dir, struct dt_checkpoint *out, char **out_path,
+                                     bool *out_found);
 /* Step of the newest checkpoint by name that is a whole file under its final name (no
  * verification); false if none. For the evaluator's watch. */
-bool dt_checkpoint_newest(const char *dir, uint64_t *out_step);
+bool dt__checkpoint_newest(const char *dir, uint64_t *out_step);
 
 /* ---- writer thread -------------------------------------------------------------------------- */
 
@@ -103,25 +100,25 @@ struct dt_writer;
 struct dt_writer_spec {
     const char *dir;                   /* of checkpoints */
     int64_t keep;                      /* of them; 0: all stay; two at least stay */
-    const char *latest_dir, *best_dir; /* as dt_export_write's base; NULL: no such exports */
+    const char *latest_dir, *best_dir; /* as dt__export_write's base; NULL: no such exports */
     int64_t export_keep;
     /* the run's records, which are synced before each checkpoint: what goes on from there does not
      * write them again; NULL: none */
     const char *records;
 };
 /* Starts the thread. DT_EMEMORY. */
-dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer **out);
-void dt_writer_destroy(struct dt_writer *writer); /* waits for a save under way */
-bool dt_writer_busy(struct dt_writer *writer);
+dt_status dt__writer_create(const struct dt_writer_spec *spec, struct dt_writer **out);
+void dt__writer_destroy(struct dt_writer *writer); /* waits for a save under way */
+bool dt__writer_busy(struct dt_writer *writer);
 /* Starts a save of a copy of the checkpoint; waits first if one is under way. Poll before: a save
  * that has ended unseen is forgotten, but if it failed its error is returned and nothing starts. */
-dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
+dt_status dt__writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* Has the model of a checkpoint, whose `best` says why it is the best, exported below best_dir. Its
  * weights are copied at the call; a copy of an earlier best that still waits gives way. Each save
  * exports it first, or takes its weights along in the checkpoint (best_params) if that fails;
  * between saves the thread does it when it has time. What failed is tried again. Thread-safe
  * against saves. */
-dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
+dt_status dt__writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* A save that has ended since the last call: true, with its status (the error text becomes the
  * caller's), step, base name (valid until the next call) and seconds. `wait`: waits for one under
  * way. */
@@ -135,21 +132,21 @@ struct dt_saved {
     uint64_t export_step; /* of the export that failed; the best model's may be an earlier one */
     const char *export_error;
 };
-bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
+bool dt__writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
 /* A file that retention must leave alone (under evaluation); NULL: none. The one before goes
  * soon if it is beyond what is kept, at the latest as the writer is destroyed. Thread-safe. */
-void dt_writer_protect(struct dt_writer *writer, const char *file);
+void dt__writer_protect(struct dt_writer *writer, const char *file);
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
 /* Holds RUN_DIR/lock (flock, with host and pid inside for the message) until unlocked or the
  * process ends; a stale file does not block. DT_EIO: another process holds it. */
-dt_status dt_lock_take(const char *run_dir, int *out_fd);
-void dt_lock_drop(int fd);
+dt_status dt__lock_take(const char *run_dir, int *out_fd);
+void dt__lock_drop(int fd);
 /* What the lock file says of its holder: "pid 123 on node7"; "" if it says nothing. Two processes
  * that read the same see the same run directory. */
 enum { DT_LOCK_HOLDER = 128 };
-const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
+const char *dt__lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 
 /* ---- exports -------------------------------------------------------------------------------- */
 
@@ -158,7 +155,7 @@ const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
  * all. An existing version of the same step is replaced. Versions beyond `keep` (0: all stay) are
  * removed, oldest first, never this one; so are those of later steps, left by a branch that was
  * given up: this one is the highest. */
-dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep);
+dt_status dt__export_write(const char *base, const struct dt_checkpoint *model, int64_t keep);
 
 /* Which model a path stands for, wherever one is named. A file is itself. A directory is the first
  * of these that there is:
@@ -171,22 +168,18 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
  * directory of checkpoints, where older ones are if it should be damaged, else NULL. The caller
  * frees both.
  * DT_EIO: a directory that holds none of these, or cannot be listed. */
-dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
-/* Loads the model of what dt_model_find finds, of a run without best model its newest good
+dt_status dt__model_find(const char *path, bool best, char **out_file, char **out_ckpt);
+/* Loads the model of what dt__model_find finds, of a run without best model its newest good
  * checkpoint. *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read;
  * DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
-dt_status dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path);
+dt_status dt__export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path);
 /* The best metric as the highest good version below BASE records it; known = false if there is
  * none. Warns of a version that it passes over. */
-dt_status dt_export_best(const char *base, struct dt_best *out);
+dt_status dt__export_best(const char *base, struct dt_best *out);
 
 /* ---- inspect -------------------------------------------------------------------------------- */
 
 /* Says what a checkpoint, model or shard holds: layers, optimizer, step, checksum. */
-dt_status dt_inspect(const char *path, FILE *out);
-
-#ifdef __cplusplus
-}
-#endif
+dt_status dt__inspect(const char *path, FILE *out);
 
 #endif

@@ -13,12 +13,12 @@
  *          |   from 1  |       | 0 : 0 | 1 : 1 |   to 1         |   to 1    |   of 2 and 3
  *          +-----------+       +---+---+---+---+                +-----------+
  *
- *   1. Each worker's rows of the inputs go to every node: dt_split_give_inputs.
- *   2. Owners multiply; the rows go home: dt_split_return_outputs.
- *   3. Backward, the gradient by the outputs goes the same way back: dt_split_give_deltas.
+ *   1. Each worker's rows of the inputs go to every node: dt__split_give_inputs.
+ *   2. Owners multiply; the rows go home: dt__split_return_outputs.
+ *   3. Backward, the gradient by the outputs goes the same way back: dt__split_give_deltas.
  *   4. Owners make the gradient by the weights, which stays, and by the inputs, which is a sum over
  *      all parts in the order of the fixed tree (exchange.h): each node adds up what its own parts
- *      come to, and sends each worker its rows of it: dt_split_return_sums.
+ *      come to, and sends each worker its rows of it: dt__split_return_sums.
  *
  * In a step, a link of H equal nodes carries B (1 - 1 / H) (2 nin + 2 nout / H) floats each way for
  * a layer, of data parallelism 2 (1 - 1 / H) nin nout.
@@ -36,45 +36,11 @@
  * Source: Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014;
  * Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model
  * parallelism", 2019, section 3. */
-#ifndef DTRAIN_SPLIT_H
-#define DTRAIN_SPLIT_H
+#ifndef COMM_SPLIT_H
+#define COMM_SPLIT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "dtrain/base.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-enum { DT_SPLIT_PARTS = 16, DT_SPLIT_MOST_PARTS = 1024, DT_SPLIT_DEPTH = 512 };
-enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer of fewer is not split unasked */
-
-/* Of a softmax, what travels of a row and a part of its outputs, and what the part is told in
- * answer. */
-struct dt_softmax_part {
-    float most;  /* of its outputs */
-    float sum;   /* of e^(output - most); answer: the factor of these in the gradient */
-    float label; /* the label's output, if that is one of them, else 0; answer: the row's weight */
-};
-
-/* Where piece `index` of `count` of n begins; that of `count` is the end. */
-static inline size_t dt_split_cut(size_t n, size_t index, size_t count)
-{
-    return n * index / count;
-}
-static inline size_t dt_split_blocks(size_t nin)
-{
-    return (nin + DT_SPLIT_DEPTH - 1) / DT_SPLIT_DEPTH;
-}
-
-struct dt_split_layer {
-    size_t nin, nout;
-    bool inputs;   /* the gradient by its inputs is wanted */
-    bool softmax;  /* the output layer */
-    size_t tensor; /* number of its weight (nin, nout) in the model; its bias (nout) is the next */
-};
+#include "base/base.h"
+#include "base/batch.h"
 
 struct dt_exchange; /* comm.h */
 struct dt_split;
@@ -87,50 +53,46 @@ struct dt_split_spec {
 };
 /* Beside an exchange of gradients, whose nodes it takes; collective over the trainers.
  * DT_EMEMORY. */
-dt_status dt_split_create(struct dt_exchange *exchange, const struct dt_split_spec *spec,
-                          struct dt_split **out);
-void dt_split_destroy(
+dt_status dt__split_create(struct dt_exchange *exchange, const struct dt_split_spec *spec,
+                           struct dt_split **out);
+void dt__split_destroy(
     struct dt_split *split); /* collective over the trainers; before the exchange */
 
 /* The worker that owns a part; parts of a worker are contiguous. */
-int dt_split_owner(const struct dt_split *split, int part);
+int dt__split_owner(const struct dt_split *split, int part);
 /* Ranges of this worker's parts that are subtrees of the fixed tree: [*first, *end) is number
  * `index`; false: there are no more. */
-bool dt_split_subtree(const struct dt_split *split, int index, int *first, int *end);
+bool dt__split_subtree(const struct dt_split *split, int index, int *first, int *end);
 
 /* Workers: a step begins, in which each replica has so many rows. */
-void dt_split_begin(struct dt_split *split, const int *rows);
-int dt_split_rows(const struct dt_split *split);             /* of all replicas */
-int dt_split_row(const struct dt_split *split, int replica); /* where a replica's begin */
+void dt__split_begin(struct dt_split *split, const int *rows);
+int dt__split_rows(const struct dt_split *split);             /* of all replicas */
+int dt__split_row(const struct dt_split *split, int replica); /* where a replica's begin */
 
 /* Places in the node's memory: all rows of a block of the inputs (rows, its inputs); all rows of a
  * part (rows, its columns), of the outputs and then of the gradient by them, of a softmax (rows) of
  * struct dt_softmax_part; all rows of a block of the sum over subtree number `index`; the labels
  * (rows) that go with the inputs of a softmax. */
-int32_t *dt_split_labels(const struct dt_split *split);
-float *dt_split_inputs(const struct dt_split *split, int layer, size_t block);
-float *dt_split_outputs(const struct dt_split *split, int layer, int part);
-float *dt_split_sum(const struct dt_split *split, int layer, int index, size_t block);
+int32_t *dt__split_labels(const struct dt_split *split);
+float *dt__split_inputs(const struct dt_split *split, int layer, size_t block);
+float *dt__split_outputs(const struct dt_split *split, int layer, int part);
+float *dt__split_sum(const struct dt_split *split, int layer, int index, size_t block);
 
 /* Collective over the workers, all in the same order. Behind it: all rows of the inputs are there;
  * ... */
-void dt_split_give_inputs(struct dt_split *split, int layer);
+void dt__split_give_inputs(struct dt_split *split, int layer);
 /* ... this worker's rows of all parts; ... */
-void dt_split_return_outputs(struct dt_split *split, int layer);
+void dt__split_return_outputs(struct dt_split *split, int layer);
 /* ... all rows of this worker's parts; ... */
-void dt_split_give_deltas(struct dt_split *split, int layer);
-/* ... this worker's rows of all subtrees' sums, for dt_split_read_sums: (rows, nin) from a row
+void dt__split_give_deltas(struct dt_split *split, int layer);
+/* ... this worker's rows of all subtrees' sums, for dt__split_read_sums: (rows, nin) from a row
  * on. */
-void dt_split_return_sums(struct dt_split *split, int layer);
-void dt_split_read_sums(const struct dt_split *split, int layer, int row, int rows, float *out);
+void dt__split_return_sums(struct dt_split *split, int layer);
+void dt__split_read_sums(const struct dt_split *split, int layer, int row, int rows, float *out);
 
 /* Floats that a node sends in a step, at most: with the layer split, or with its gradient exchanged
  * (exchange.h), where so many nodes have equal shares. */
-double dt_split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes);
-double dt_split_sent_whole(const struct dt_split_layer *layer, int nodes);
-
-#ifdef __cplusplus
-}
-#endif
+double dt__split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes);
+double dt__split_sent_whole(const struct dt_split_layer *layer, int nodes);
 
 #endif

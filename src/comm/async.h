@@ -12,16 +12,12 @@
  * Training goes in spans: runs of updates between two synchronization points. Inside a span no rank
  * waits for another one but for the staleness bound, a free slot and the weights.
  * src/comm/async_slots.h has the protocol. */
-#ifndef DTRAIN_ASYNC_H
-#define DTRAIN_ASYNC_H
+#ifndef COMM_ASYNC_H
+#define COMM_ASYNC_H
 
-#include "dtrain/base.h"
-#include "dtrain/batch.h"
-#include "dtrain/comm.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/base.h"
+#include "base/batch.h"
+#include "comm/comm.h"
 
 struct dt_async;
 
@@ -29,13 +25,13 @@ enum { DT_ASYNC_STATES = 4 };
 
 /* What travels with a gradient. */
 struct dt_note {
-    uint64_t number;  /* gradients that this worker sent before; set by dt_async_send */
-    uint64_t version; /* updates in the weights that it was computed from; set by dt_async_send */
-    uint64_t gap;     /* clock gap at its start; set by dt_async_send */
+    uint64_t number;  /* gradients that this worker sent before; set by dt__async_send */
+    uint64_t version; /* updates in the weights that it was computed from; set by dt__async_send */
+    uint64_t gap;     /* clock gap at its start; set by dt__async_send */
     uint64_t draw;    /* number of the replica's draw */
     uint64_t rows;    /* samples in the sum */
     double loss;      /* sum over the rows */
-    double norm2;     /* squared norm of the gradient sum; set by dt_async_send with spec.norm2 */
+    double norm2;     /* squared norm of the gradient sum; set by dt__async_send with spec.norm2 */
     int32_t replica;
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
@@ -93,80 +89,80 @@ struct dt_async_spec {
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In shared
- * memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In
+ * shared memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
  * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with
  * the rest.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
-dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
-                          struct dt_async **out);
+dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
+                           struct dt_async **out);
 /* Collective over the trainers. */
-void dt_async_destroy(struct dt_async *async);
-/* What dt_async_create chose: "shared" or "window". */
-const char *dt_async_memory_name(const struct dt_async *async);
+void dt__async_destroy(struct dt_async *async);
+/* What dt__async_create chose: "shared" or "window". */
+const char *dt__async_memory_name(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
  * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
  * Collective over the trainers: everybody has left the span before. */
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
+void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
 /* Ends the span, for a worker that begins no more gradients, though the span may not be over, and
  * for the bank when it is: all that was sent is applied, at all owners, and all ranks can read the
  * newest weights. Collective over the trainers. */
-void dt_async_end(struct dt_async *async);
+void dt__async_end(struct dt_async *async);
 
-/* Between spans: brings the optimizer's state that other ranks own to the bank's dt_async_states,
+/* Between spans: brings the optimizer's state that other ranks own to the bank's dt__async_states,
  * which is as of the last such call. Collective over the trainers. */
-void dt_async_gather(struct dt_async *async);
+void dt__async_gather(struct dt_async *async);
 /* Where slice number `slice` ends; it begins at the end of the one before. 0: there is no such
  * slice. */
-size_t dt_async_slice_end(const struct dt_async *async, int slice);
+size_t dt__async_slice_end(const struct dt_async *async, int slice);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * false: no gradient is left to be started in this span. Who has waited is shown as waiting until
- * its next dt_world_heartbeat, here and below. */
-bool dt_async_begin(struct dt_async *async);
+ * its next dt__world_heartbeat, here and below. */
+bool dt__async_begin(struct dt_async *async);
 /* Returns the newest weights (P), which do not change until the worker's next send or read. */
-const float *dt_async_read(struct dt_async *async);
+const float *dt__async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
-float *dt_async_grad(struct dt_async *async);
+float *dt__async_grad(struct dt_async *async);
 /* Where to list the rows that it touches, one for each row-sparse range: of such a range the
  * gradient then has these rows alone, one behind the other from the range's offset on. NULL:
  * gradients are whole, as they are without ranges and in windows; the same at every rank, the bank
  * included, at any time. */
-const struct dt_touched *dt_async_touched(const struct dt_async *async);
+const struct dt_touched *dt__async_touched(const struct dt_async *async);
 /* Hands the gradient to all owners; in shared memory it also applies it, and others that wait,
  * unless another worker is at it. */
-void dt_async_send(struct dt_async *async, const struct dt_note *note);
+void dt__async_send(struct dt_async *async, const struct dt_note *note);
 /* Serves the slice that this worker owns. In windows, to be called every few ms while a gradient is
  * computed (by the hooks of the network). */
-void dt_async_progress(struct dt_async *async);
+void dt__async_progress(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
 /* The newest weights (P), and the optimizer's state (states) of (P): to read between spans, and
  * before the first one to write. */
-float *dt_async_weights(struct dt_async *async);
-float *const *dt_async_states(struct dt_async *async);
+float *dt__async_weights(struct dt_async *async);
+float *const *dt__async_states(struct dt_async *async);
 
 /* A gradient that has been applied. */
 struct dt_applied {
     struct dt_note note;
     uint64_t staleness; /* as in struct dt_gradient */
-    double clock;       /* dt_clock_secs behind it, on the bank's host */
+    double clock;       /* dt__clock_secs behind it, on the bank's host */
     int worker;
 };
 
 /* Puts the next gradients that were applied, in order, into out (limit); returns how many. 0: there
  * are none yet, and a little time has passed. */
-int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out);
+int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out);
 
 /* Lets no more gradients begin in this span; those that have begun are still applied. */
-void dt_async_close(struct dt_async *async);
-/* Whether every gradient of the span has been applied, and was put out by dt_async_serve. */
-bool dt_async_over(struct dt_async *async);
+void dt__async_close(struct dt_async *async);
+/* Whether every gradient of the span has been applied, and was put out by dt__async_serve. */
+bool dt__async_over(struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
@@ -184,10 +180,6 @@ struct dt_async_counts {
 };
 /* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between
  * spans. A slice that has not applied what was sent is an error of this code: it ends the job. */
-const struct dt_async_counts *dt_async_count(struct dt_async *async);
-
-#ifdef __cplusplus
-}
-#endif
+const struct dt_async_counts *dt__async_count(struct dt_async *async);
 
 #endif

@@ -1,14 +1,10 @@
 /* batch: rows with what is to be predicted, as data makes them and the model takes them. */
-#ifndef DTRAIN_BATCH_H
-#define DTRAIN_BATCH_H
+#ifndef BASE_BATCH_H
+#define BASE_BATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* A row's inputs are its dense ones, and behind them sparse ones (CSR), of which those that are not
  * there are 0. Everything is borrowed. */
@@ -46,7 +42,7 @@ struct dt_factored {
     size_t place, bytes; /* of its factors among all those of a replica; both whole cache lines */
     /* likewise of its weights as products in bf16 read them; 0: they do not */
     size_t copy, copy_bytes;
-    bool first;              /* nobody wants the gradient by the inputs of its layer */
+    bool first; /* nobody wants the gradient by the inputs of its layer */
 };
 
 /* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its
@@ -67,14 +63,14 @@ struct dt_slot {
     void *factors;
 };
 
-static inline size_t dt_tiles(const struct dt_factored *matrix)
+static inline size_t dt__tiles(const struct dt_factored *matrix)
 {
     return ((matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows) *
            ((matrix->columns + matrix->tile_columns - 1) / matrix->tile_columns);
 }
 
 /* Tile number `index`, columns of tiles one after the other. */
-static inline struct dt_tile dt_tile_at(const struct dt_factored *matrix, size_t index)
+static inline struct dt_tile dt__tile_at(const struct dt_factored *matrix, size_t index)
 {
     const size_t down = (matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows;
     const size_t row = index % down * matrix->tile_rows;
@@ -85,8 +81,34 @@ static inline struct dt_tile dt_tile_at(const struct dt_factored *matrix, size_t
     return tile;
 }
 
-#ifdef __cplusplus
+/* ---- split layers: comm/split.h -------------------------------------------------------------- */
+
+enum { DT_SPLIT_PARTS = 16, DT_SPLIT_MOST_PARTS = 1024, DT_SPLIT_DEPTH = 512 };
+enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer of fewer is not split unasked */
+
+/* Of a softmax, what travels of a row and a part of its outputs, and what the part is told in
+ * answer. */
+struct dt_softmax_part {
+    float most;  /* of its outputs */
+    float sum;   /* of e^(output - most); answer: the factor of these in the gradient */
+    float label; /* the label's output, if that is one of them, else 0; answer: the row's weight */
+};
+
+/* Where piece `index` of `count` of n begins; that of `count` is the end. */
+static inline size_t dt__split_cut(size_t n, size_t index, size_t count)
+{
+    return n * index / count;
 }
-#endif
+static inline size_t dt__split_blocks(size_t nin)
+{
+    return (nin + DT_SPLIT_DEPTH - 1) / DT_SPLIT_DEPTH;
+}
+
+struct dt_split_layer {
+    size_t nin, nout;
+    bool inputs;   /* the gradient by its inputs is wanted */
+    bool softmax;  /* the output layer */
+    size_t tensor; /* number of its weight (nin, nout) in the model; its bias (nout) is the next */
+};
 
 #endif

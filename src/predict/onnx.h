@@ -5,21 +5,13 @@
  * "feature_names" lists, each 1 or 0: "colour=green". Outputs: "probabilities" (rows, classes) and
  * "class" (rows) int64, or "values" (rows, targets). The model's metadata has "task", "step",
  * "layers", and as JSON lists, where they are known, "feature_names" and "class_names". */
-#ifndef DTRAIN_ONNX_H
-#define DTRAIN_ONNX_H
+#ifndef PREDICT_ONNX_H
+#define PREDICT_ONNX_H
 
-#include "dtrain/predict.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "predict/predict.h"
 
 /* Writes PATH whole or not at all. DT_EUSAGE: a layer has no translation. DT_EFORMAT: larger than 2
  * GB, the most that the format holds. DT_EIO; DT_EMEMORY. */
-dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path);
-
-#ifdef __cplusplus
-}
-#endif
+dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path);
 
 #endif

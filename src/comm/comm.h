@@ -3,16 +3,13 @@
  * Knows float vectors, not models. Every wait here sleeps after a short spin, and is
  * watched: after `stall_secs` without progress the job ends with the rank, step and phase that were
  * waited for. */
-#ifndef DTRAIN_COMM_H
-#define DTRAIN_COMM_H
+#ifndef COMM_COMM_H
+#define COMM_COMM_H
 
-#include "dtrain/base.h"
-#include "dtrain/batch.h"
-#include "dtrain/config.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/base.h"
+#include "base/batch.h"
+#include "config/config.h"
+#include "dtrain/world.h"
 
 /* ---- world ---------------------------------------------------------------------------------- */
 
@@ -31,7 +28,7 @@ struct dt_world {
     struct dt_ranks *all;
     struct dt_ranks *trainers; /* the bank, then the workers by number: not for the evaluator */
 
-    /* As dt_world_set_roles has it. */
+    /* As dt__world_set_roles has it. */
     enum dt_role role;
     bool is_bank;
     /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
@@ -46,47 +43,29 @@ struct dt_world {
     struct dt__world_inside *inside; /* communicators and watchdog */
 };
 
-/* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four
- * hosts and more whose TCP uses BBR btl_tcp_sndbuf.
- * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx); MPI has
- * begun. */
-dt_status dt_world_create(struct dt_world **out);
 /* Destroys the world and ends MPI behind dt_world_create, which may have failed (world: NULL), once
  * a rank has told why: launchers kill all ranks when the first has ended. Collective, and watched
- * with the patience that was set last (dt_world_watch; 600 s if none was). If a rank is
+ * with the patience that was set last (dt__world_watch; 600 s if none was). If a rank is
  * gone or hangs meanwhile, the others exit with the code of `status`: 10 s after a failure, else
  * after run.stall_secs (0: they wait), and no sooner than 60 s after all have come. */
-void dt_world_end(struct dt_world *world, dt_status status);
-/* The same for a program that has its own MPI_Init (FUNNELED or more): the job is the ranks of the
- * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do
- * without mpi.h). stall_secs: the watchdog's patience within this call; 0: none. Behind it nobody
- * is watched but in trainings, or from dt_world_watch on: a program's own work may take any time.
- * Collective over the communicator; fails on all its ranks or on none.
- * DT_EUSAGE: MPI has not begun, or has ended.
- * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
-dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
-/* The same with a communicator as Fortran has it. */
-dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
-/* Collective, before MPI_Finalize. Behind dt_world_create the same as
- * dt_world_end(world, DT_OK). */
-void dt_world_destroy(struct dt_world *world);
+void dt__world_end(struct dt_world *world, dt_status status);
 
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
-void dt_world_set_roles(struct dt_world *world, bool dedicated);
+void dt__world_set_roles(struct dt_world *world, bool dedicated);
 /* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as
  * even as can be; at most one each for the first R workers, if there are more. */
-void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count);
+void dt__replicas_assign(int workers, int worker, int replicas, int *first, int *count);
 
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
-void dt_world_watch(struct dt_world *world, double stall_secs);
+void dt__world_watch(struct dt_world *world, double stall_secs);
 /* A training has ended, or what else was watched: from now on nobody is, but for processes that are
- * gone. stopped: it has obeyed a stop request, which is taken back (dt_stop_clear); all ranks say
+ * gone. stopped: it has obeyed a stop request, which is taken back (dt__stop_clear); all ranks say
  * the same. */
-void dt_world_rest(struct dt_world *world, bool stopped);
+void dt__world_rest(struct dt_world *world, bool stopped);
 /* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a
  * piece of it is done. Costs a few stores. */
-void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
+void dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
 enum { DT_PHASE_TEXT = 32 };
 /* What is known here of a rank: those of this host, and the first of another host (at the bank) or
  * the bank. */
@@ -100,64 +79,64 @@ struct dt_rank_status {
     uint64_t samples;       /* it has trained on, as it shows; 0: not known, as of other hosts */
     double idle_secs;       /* since it made progress, or was heard */
     double wait_share;      /* of its time lately, in [0, 1]; NaN: not known, as of other hosts */
-    double samples_per_sec; /* NaN: dt_world_rank_status does not know it */
+    double samples_per_sec; /* NaN: dt__world_rank_status does not know it */
 };
-void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
-/* For dt_world_rank_status: this rank has trained on so many samples since the start, and lately
+void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
+/* For dt__world_rank_status: this rank has trained on so many samples since the start, and lately
  * waited for a share of its time; below 0: not known. */
-void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share);
+void dt__world_show(struct dt_world *world, uint64_t samples, double wait_share);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
-void dt_world_idle(struct dt_world *world, const char *what);
+void dt__world_idle(struct dt_world *world, const char *what);
 
 /* True once a host: for the rank that prints the job's error line. Where one aborts the others are
  * told to stop, and may fail at that. */
-bool dt_world_claim_error(struct dt_world *world);
+bool dt__world_claim_error(struct dt_world *world);
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
-void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
+void dt__world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
 /* Patient collectives over some of the job's ranks. What fails in MPI ends the job: those that need
  * no memory cannot fail.
  *
  * Agreement: all pass their status; all return the lowest failing rank's status with its message as
  * the error text, prefixed "[rank N on HOST] " unless it is DT_EUSAGE, or the job has one rank. */
-dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine);
-void dt_ranks_barrier(const struct dt_ranks *ranks);
-void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);
-/* Bytes of any length from root; other ranks get dt_alloc'd memory. */
-dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, size_t *inout_length,
-                              int root);
+dt_status dt__ranks_agree(const struct dt_ranks *ranks, dt_status mine);
+void dt__ranks_barrier(const struct dt_ranks *ranks);
+void dt__ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);
+/* Bytes of any length from root; other ranks get dt__alloc'd memory. */
+dt_status dt__ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes,
+                               size_t *inout_length, int root);
 /* Gathers `length` bytes of every rank at the first, in rank order; all NULL elsewhere. */
-void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
+void dt__ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
 /* Sums of each rank's values, at the first, whose own may be NULL: zeros; the others' `out` may be
  * NULL. */
-void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
+void dt__ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
 /* n floats from a rank, where they stand at `own`, to the first rank, where they stand at `first`,
  * or back; other ranks do nothing. The rank may be the first one itself, and the place the same. If
  * all are the same, as of a new run's state, gigabytes perhaps, one travels. */
-void dt_ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
-                   size_t n);
+void dt__ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
+                    size_t n);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
-void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
+void dt__world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
 /* A message from `rank` with `tag` into bytes (exactly `length`); false if none is there yet. */
-bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);
+bool dt__world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);
 
 /* MPI library version text and "major.minor" of the standard. */
-const char *dt_world_mpi_version(void);
+const char *dt__world_mpi_version(void);
 /* Other MPIs (MPICH, MVAPICH, Intel's) have Hydra for an mpirun. Not collective, also before MPI
  * begins. */
-bool dt_world_is_open_mpi(void);
+bool dt__world_is_open_mpi(void);
 /* What was set for Open MPI, by the user or by dt_world_create: " (mpi_yield_when_idle=1,
  * osc=^ucx)", and "btl_tcp_sndbuf=BYTES" in it on several hosts under TCP's BBR; "" for another
  * MPI; into buffer, which is returned. */
 enum { DT_MPI_SETTINGS = 128 };
-const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
+const char *dt__world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
 /* ---- the exchange of a sync step ------------------------------------------------------------- */
 
 /* Sums are made in the order of a fixed binary tree: range [a, b), of two or more leaves, splits at
  * a plus the largest power of two below b - a, so the tree is a function of their number alone. */
-int dt_tree_split(int a, int b);
+int dt__tree_split(int a, int b);
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
@@ -220,7 +199,7 @@ enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
 struct dt_exchange_spec {
     /* collective over so many workers, without the bank; team 0: over the trainers */
     int first_worker, team;
-    const int *worker_of; /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
+    const int *worker_of; /* (R) whose each replica is; NULL: as dt__replicas_assign has it */
     int kind;             /* enum dt_exchange_kind; auto is resolved by create */
     size_t params;        /* P */
     int buckets;
@@ -240,10 +219,10 @@ struct dt_exchange_spec {
     size_t norm_params;     /* floats [0, norm_params) count for it; 0: all */
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
-    size_t squares; /* with norm: doubles of dt_exchange_measured, behind the measures */
+    size_t squares; /* with norm: doubles of dt__exchange_measured, behind the measures */
     size_t behind;  /* floats that the bank's books have behind each vector, for the caller's use */
     /* Where the bank's books are, the vectors whole, of dealt rows and with such floats: if they
-     * are large (dt_is_backed), or /dev/shm is small, in a file without a name in this directory;
+     * are large (dt__is_backed), or /dev/shm is small, in a file without a name in this directory;
      * NULL: in memory. */
     const char *books;
     dt_update_fn *update;
@@ -265,40 +244,40 @@ struct dt_exchange;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
  * DT_EUSAGE: rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
  * shared memory too small for an explicit node or ordered (auto does without, and says so). */
-dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
-                             struct dt_exchange **out);
-void dt_exchange_destroy(struct dt_exchange *exchange);    /* collective over the trainers */
-int dt_exchange_which(const struct dt_exchange *exchange); /* what runs */
+dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
+                              struct dt_exchange **out);
+void dt__exchange_destroy(struct dt_exchange *exchange);    /* collective over the trainers */
+int dt__exchange_which(const struct dt_exchange *exchange); /* what runs */
 
-/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_exchange_start
- * and to read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the
- * bank the weights always, and the optimizer's state behind dt_exchange_gather; its node's books,
- * if it has some, are as they were gathered. */
-float *const *dt_exchange_vectors(struct dt_exchange *exchange);
+/* Bank, and where one host holds all, workers: the vectors, whole, to fill before
+ * dt__exchange_start and to read between spans (NULL: not in the memory of this rank; elsewhere not
+ * for use). At the bank the weights always, and the optimizer's state behind dt__exchange_gather;
+ * its node's books, if it has some, are as they were gathered. */
+float *const *dt__exchange_vectors(struct dt_exchange *exchange);
 /* Workers, with norm: (measures + squares) this node's share of what updates must know: each double
  * is one caller's at most, who writes it before its last bucket of a step is ready; the squares are
  * added to info.norm2. NULL without. */
-double *dt_exchange_measured(struct dt_exchange *exchange);
+double *dt__exchange_measured(struct dt_exchange *exchange);
 /* What updates of the step that has ended were told. */
-struct dt_update_info dt_exchange_info(const struct dt_exchange *exchange);
+struct dt_update_info dt__exchange_info(const struct dt_exchange *exchange);
 /* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
  * no room for it. */
-void *dt_exchange_copies(struct dt_exchange *exchange);
+void *dt__exchange_copies(struct dt_exchange *exchange);
 /* Bank: what rounding has left of a group's sums, (params); NULL: nothing is rounded. */
-float *dt_exchange_error(struct dt_exchange *exchange, int group);
+float *dt__exchange_error(struct dt_exchange *exchange, int group);
 /* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep
  * them. Collective over the trainers; once, before the first span. */
-void dt_exchange_start(struct dt_exchange *exchange);
+void dt__exchange_start(struct dt_exchange *exchange);
 
 /* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
  * they keep, to the bank's vectors; of dealt rows the weights too.
  * Fills the bank's books, where it has some. Collective over the trainers. */
-void dt_exchange_gather(struct dt_exchange *exchange);
+void dt__exchange_gather(struct dt_exchange *exchange);
 /* The weights alone. */
-void dt_exchange_gather_weights(struct dt_exchange *exchange);
+void dt__exchange_gather_weights(struct dt_exchange *exchange);
 /* Whether the ranks of a host share its memory: else each rank is a node of its own. */
-bool dt_exchange_is_shared(const struct dt_exchange *exchange);
+bool dt__exchange_is_shared(const struct dt_exchange *exchange);
 
 /* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
  * ends early, at the same step everywhere, when any rank asks (stop, error, a due checkpoint). */
@@ -315,61 +294,57 @@ enum dt_ask {
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights. */
-const float *dt_exchange_weights(const struct dt_exchange *exchange);
+const float *dt__exchange_weights(const struct dt_exchange *exchange);
 /* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges,
  * and with reduce; touched is NULL at all ranks or at none. Its matrices are whole without factored
  * ones, with the norm, where one host does not hold all ranks, and where shared memory has no room
  * for factors too. */
-struct dt_slot dt_exchange_slot(const struct dt_exchange *exchange, int replica);
+struct dt_slot dt__exchange_slot(const struct dt_exchange *exchange, int replica);
 /* Dealt rows: those of row-sparse ranges on several hosts. Each worker lists, rising, the inputs
- * whose rows it will read next: before dt_exchange_end for the step that follows, or before a
- * dt_exchange_pull; then these are there, in the order of dt_exchange_inputs, one behind the other
- * from a range's offset on. NULL, all of them: rows are whole. */
-const struct dt_touched *dt_exchange_needs(const struct dt_exchange *exchange);
+ * whose rows it will read next: before dt__exchange_end for the step that follows, or before a
+ * dt__exchange_pull; then these are there, in the order of dt__exchange_inputs, one behind the
+ * other from a range's offset on. NULL, all of them: rows are whole. */
+const struct dt_touched *dt__exchange_needs(const struct dt_exchange *exchange);
 /* Worker: the inputs whose rows its host has, until the step's end or the next pull. The same
  * pointer always. */
-const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *exchange);
+const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *exchange);
 /* Brings the rows of what workers have listed, between steps. Collective over the trainers. */
-void dt_exchange_pull(struct dt_exchange *exchange);
+void dt__exchange_pull(struct dt_exchange *exchange);
 /* Worker: begins step `step`. */
-void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step);
+void dt__exchange_begin(struct dt_exchange *exchange, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */
-void dt_exchange_need(struct dt_exchange *exchange, int bucket);
+void dt__exchange_need(struct dt_exchange *exchange, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer
  * read in this step. From the last bucket to the first. */
-void dt_exchange_ready(struct dt_exchange *exchange, int bucket);
+void dt__exchange_ready(struct dt_exchange *exchange, int bucket);
 /* Worker, in a long step whose gradients are ready: carries on with the exchange, without waiting.
  * Messages travel while some rank of each host calls this every few ms. */
-void dt_exchange_advance(struct dt_exchange *exchange);
+void dt__exchange_work(struct dt_exchange *exchange);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
  * span behind this step on every rank (VOID: the weights are no longer those of any step). */
-int dt_exchange_end(struct dt_exchange *exchange, int ask);
+int dt__exchange_end(struct dt_exchange *exchange, int ask);
 /* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so
  * far. */
-int dt_exchange_consult(struct dt_exchange *exchange, int ask);
+int dt__exchange_consult(struct dt_exchange *exchange, int ask);
 /* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the span (NONE:
  * until was reached) and in *out_step the updates done. All weights are at rest when it returns.
  * With one process alone there is no serve: the rank is worker and does the steps itself. */
-int dt_exchange_serve(struct dt_exchange *exchange, uint64_t from, uint64_t until, dt_ask_fn *ask,
-                      void *arg, uint64_t *out_step);
+int dt__exchange_serve_span(struct dt_exchange *exchange, uint64_t from, uint64_t until,
+                            dt_ask_fn *ask, void *arg, uint64_t *out_step);
 /* Worker: the last step's updates have all been made (before a synchronization point). */
-void dt_exchange_settle(struct dt_exchange *exchange);
+void dt__exchange_settle(struct dt_exchange *exchange);
 /* Worker, of a team: all its ranks wait for each other. On each node one of them is the first, and
  * may write the node's weights between two steps, and two barriers. */
-void dt_exchange_barrier(struct dt_exchange *exchange);
-bool dt_exchange_is_first(const struct dt_exchange *exchange);
+void dt__exchange_barrier(struct dt_exchange *exchange);
+bool dt__exchange_is_first(const struct dt_exchange *exchange);
 
 /* The step's budget of this rank, seconds. */
 struct dt_exchange_times {
     double wait, reduce, update, network;
 };
 /* Adds those since the last call to *out. */
-void dt_exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
+void dt__exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
 /* Of them wait and network, without taking them. */
-double dt_exchange_waited(const struct dt_exchange *exchange);
-
-#ifdef __cplusplus
-}
-#endif
+double dt__exchange_waited(const struct dt_exchange *exchange);
 
 #endif

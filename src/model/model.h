@@ -3,17 +3,12 @@
  * A model is a list of layers and a list of named tensors, both made from a text (struct
  * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; what a call needs is in a
  * struct dt_network made once for a largest batch. */
-#ifndef DTRAIN_MODEL_H
-#define DTRAIN_MODEL_H
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
 
-#include "dtrain/base.h"
-#include "dtrain/batch.h"
-#include "dtrain/config.h"
-#include "dtrain/split.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/base.h"
+#include "base/batch.h"
+#include "config/config.h"
 
 enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 
@@ -22,25 +17,25 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 /* Settles the kernel of matrix products: `kernel` is what run.kernel may be. Not collective; before
  * the process's first product, for OpenBLAS, which is loaded now, reads its kernel once. Who does
  * not call it has "auto". DT_EUSAGE: this machine does not run it. DT_EIO: there is no OpenBLAS. */
-dt_status dt_blas_settle(const char *kernel);
+dt_status dt__blas_settle(const char *kernel);
 /* The same for run.precision=bf16, and before it: products with bf16 operands and f32 sums, by the
  * fastest way that this CPU has, or what `kernel` says behind "-bf16-": amx, avx512 or reference.
  * *out_native false: it has none, and operands are rounded and multiplied in f32. NULL: what
- * follows is in f32, and dt_blas_kernel's name too. DT_EUSAGE: it has not the one asked for. */
-dt_status dt_bf16_settle(const char *kernel, bool *out_native);
+ * follows is in f32, and dt__blas_kernel's name too. DT_EUSAGE: it has not the one asked for. */
+dt_status dt__bf16_settle(const char *kernel, bool *out_native);
 /* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of
  * OpenBLAS's ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
-const char *dt_blas_kernel_for_cpu(void);
+const char *dt__blas_kernel_for_cpu(void);
 /* Multiplies with "oneDNN" from now on, if that is the kernel's name and the CPU has what it takes;
  * else with OpenBLAS, as before. true: with oneDNN. */
-bool dt_blas_choose(const char *kernel);
+bool dt__blas_choose(const char *kernel);
 /* The kernel that runs: "oneDNN", or OpenBLAS's, e.g. "Haswell"; "oneDNN-bf16-amx" and the like. */
-const char *dt_blas_kernel(void);
-const char *dt_blas_version(void); /* OpenBLAS's text */
+const char *dt__blas_kernel(void);
+const char *dt__blas_version(void); /* OpenBLAS's text */
 enum { DT_ONEDNN_VERSION = 32 };
 /* The version that this was built with, "2.6.3", into buffer, which is returned. */
-const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION]);
-void dt_blas_set_threads(int threads);
+const char *dt__onednn_version(char buffer[DT_ONEDNN_VERSION]);
+void dt__blas_set_threads(int threads);
 
 /* ---- model ---------------------------------------------------------------------------------- */
 
@@ -60,15 +55,15 @@ struct dt_model_desc {
     int64_t split;
     int parts; /* of split layers: those of fewer outputs stay whole; 0: any */
 };
-void dt_model_desc_free(struct dt_model_desc *desc);
+void dt__model_desc_free(struct dt_model_desc *desc);
 /* Outputs of a target: the quantiles, or 1. DT_EUSAGE: the text is wrong. */
-dt_status dt_model_desc_each(const struct dt_model_desc *desc, int *out);
+dt_status dt__model_desc_each(const struct dt_model_desc *desc, int *out);
 
 /* Puts the network's text into model.layers: what is there, checked and in canonical form, or what
  * model.kind, hidden, activation and dropout come to.
  * DT_EUSAGE: the text or a short form is wrong, or both are given; or model.task has no such
  * train.loss. */
-dt_status dt_model_settle(struct dt_config *config);
+dt_status dt__model_settle(struct dt_config *config);
 
 /* A named array of parameters, row-major in the flat vector. All that is saved, shown, initialised
  * and updated goes over the tensors. */
@@ -94,7 +89,7 @@ struct dt_targets {
     double least, greatest;
     const char *expected;
 };
-const struct dt_targets *dt_targets_of(int task, int loss);
+const struct dt_targets *dt__targets_of(int task, int loss);
 
 /* From an output to what is predicted. */
 enum dt_link {
@@ -155,84 +150,86 @@ struct dt_model {
     size_t layers, layer_room, tensor_room, bucket_room;
 };
 /* DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer. DT_EMEMORY. */
-dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
-void dt_model_destroy(struct dt_model *model);
+dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **out);
+void dt__model_destroy(struct dt_model *model);
 /* Regression: gives the outputs the targets' units, value = output * std + mean (one each a
  * target; copied). Gradients are those of standardised targets; losses, metrics and predictions
  * are in the targets' own units. NULL: the outputs are the values. Right after the model was
  * made. DT_EMEMORY. */
-dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
+dt_status dt__model_set_units(struct dt_model *model, const float *mean, const float *std);
 /* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
  * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress, or row is
  * NULL. */
-dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss);
+dt_status dt__model_set_loss(struct dt_model *model, const struct dt_own_loss *loss);
 /* Row-sparse tensor number `index`, in the order of the flat vector. */
-const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);
+const struct dt_tensor *dt__model_row_sparse_tensor(const struct dt_model *model, size_t index);
 /* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */
-dt_status dt_model_table(const struct dt_model *model, char **out);
+dt_status dt__model_table(const struct dt_model *model, char **out);
 
 /* Initial weights: He normal (before activations, but not before tanh and sigmoid) or Glorot
  * uniform (other layers), embeddings normal with variance 1 / width, the linear path and bias 0; a
  * pure function of seed and layer.
  * Source: He et al. 2015, eq. 10; Glorot and Bengio 2010, eq. 16. */
-void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
+void dt__model_init(const struct dt_model *model, uint64_t seed, float *params);
 
 /* The bias of the output layer: one float for each output, or, where the outputs are a field, for
  * each of its channels. NULL: the output layer has none. */
-const struct dt_tensor *dt_model_output_bias(const struct dt_model *model);
+const struct dt_tensor *dt__model_output_bias(const struct dt_model *model);
 /* Writes the outputs (nout) that, the same for all rows, have the least loss over the labels or
  * targets of a batch (rows * nout below 2^31), weighted by its rows' weights: log-odds, logarithms
  * of frequencies, mean, median, quantiles, logarithm of the mean. A class without rows counts as
- * half a row. Of a field each channel has one value; of a program's own loss, the mean. DT_EMEMORY. */
-dt_status dt_model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out);
+ * half a row. Of a field each channel has one value; of a program's own loss, the mean. DT_EMEMORY.
+ * */
+dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch *batch,
+                             float *out);
 
 /* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), of several
  * labels (rows, nout), or values in the targets' units (rows, nout) for regression. out may be
  * logits, if it has the room. */
-void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
+void dt__model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
 /* What these are called: "probabilities" or "values". */
-const char *dt_model_answer(const struct dt_model *model);
+const char *dt__model_answer(const struct dt_model *model);
 /* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
-int dt_model_choose(const struct dt_model *model, const float *logits);
+int dt__model_choose(const struct dt_model *model, const float *logits);
 
 /* ---- network -------------------------------------------------------------------------------- */
 
 struct dt_network; /* activations and scratch of one thread of execution */
 /* max_rows >= 1. `precision` (enum dt_precision) is that of the operands of a gradient's products,
  * but for the last layer's. DT_EMEMORY. The model must outlive the network. */
-dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
-                            struct dt_network **out);
+dt_status dt__network_create(const struct dt_model *model, int max_rows, int precision,
+                             struct dt_network **out);
 /* Copies of all factored matrices' weights, each at its place, which the caller keeps equal to the
  * weights of each gradient; NULL, as at first: the network makes its own. */
-void dt_network_set_copies(struct dt_network *network, const void *copies);
+void dt__network_set_copies(struct dt_network *network, const void *copies);
 /* Brings a tile of the copy of a factored matrix up to date, for other cores; or all copies of so
  * many matrices. weights (P); copies: at a whole cache line. */
-void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
-                  void *copies);
-void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
-                      void *copies);
+void dt__bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
+                   void *copies);
+void dt__bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
+                       void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
-dt_status dt_network_reserve(struct dt_network *network, size_t entries);
+dt_status dt__network_reserve(struct dt_network *network, size_t entries);
 /* Where weights of row-sparse tensors are not whole: of these inputs, rising, they stand one behind
  * the other from the tensor's offset on, its row r where input first + r is in the list, less
  * first. NULL, as at first: they are whole. Borrowed, and read anew with each batch, whose inputs
  * are all in it. */
-void dt_network_set_inputs(struct dt_network *network, const struct dt_touched *inputs);
+void dt__network_set_inputs(struct dt_network *network, const struct dt_touched *inputs);
 /* Adds the batch's inputs to such a list; dense inputs are always in it. DT_EMEMORY. */
-dt_status dt_network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
-                                 const struct dt_touched *inout);
+dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
+                                  const struct dt_touched *inout);
 /* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows
  * rows: returns how many, and writes them to out unless that is NULL. */
-int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
-                      struct dt_factored *out);
+int dt__model_factored(const struct dt_model *model, int precision, int max_rows,
+                       struct dt_factored *out);
 /* The gradient of a tile of matrix number `matrix`, from factors that any network of the model,
  * precision and max_rows left: with the bits that the whole gradient has there. out (rows, columns)
  * of the tile. DT_EMEMORY. */
-dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
-                          struct dt_tile tile, float *out);
-void dt_network_destroy(struct dt_network *network);
+dt_status dt__network_tile(struct dt_network *network, int matrix, const void *factors,
+                           struct dt_tile tile, float *out);
+void dt__network_destroy(struct dt_network *network);
 
-/* Called by dt_network_gradient before the forward pass reads the weights of a bucket, and in the
+/* Called by dt__network_gradient before the forward pass reads the weights of a bucket, and in the
  * backward pass when the bucket's gradient is written and its weights are no longer needed (from
  * the last bucket to the first). Either may be NULL. */
 struct dt_network_hooks {
@@ -256,14 +253,14 @@ struct dt_network_hooks {
  *   out_loss    sum of the samples' losses, in double, in the targets' units; may be NaN: the
  *               caller checks
  * DT_EMEMORY: a product failed; hooks of the buckets that were not reached have not been called. */
-dt_status dt_network_gradient(struct dt_network *network, const float *params,
-                              const struct dt_batch *batch, const struct dt_rng *dropout,
-                              bool accumulate, struct dt_slot slot, double *out_loss,
-                              const struct dt_network_hooks *hooks);
+dt_status dt__network_gradient(struct dt_network *network, const float *params,
+                               const struct dt_batch *batch, const struct dt_rng *dropout,
+                               bool accumulate, struct dt_slot slot, double *out_loss,
+                               const struct dt_network_hooks *hooks);
 
 /* A gradient in stretches, for models with split layers: at each of these the network stops before
  * the product, forward and again backward, and its caller makes that, for all replicas' rows
- * together (split.h). Arguments are those of dt_network_gradient, and stay as they are until the
+ * together (split.h). Arguments are those of dt__network_gradient, and stay as they are until the
  * end; the slot needs the model's shared floats alone. A batch of no rows has no stretches. */
 struct dt_network_stop {
     int split; /* the number of the split layer; -1: the gradient is done */
@@ -274,60 +271,61 @@ struct dt_network_stop {
     float *dx;      /* backward, to be written: (rows, nin) gradient by x; NULL: not wanted */
     /* ... neither of an output layer, whose loss is the caller's to make. */
 };
-dt_status dt_network_begin(struct dt_network *network, const float *params,
-                           const struct dt_batch *batch, const struct dt_rng *dropout,
-                           struct dt_slot slot, const struct dt_network_hooks *hooks);
+dt_status dt__network_begin(struct dt_network *network, const float *params,
+                            const struct dt_batch *batch, const struct dt_rng *dropout,
+                            struct dt_slot slot, const struct dt_network_hooks *hooks);
 /* Up to the next stop. *out_loss is written on the way. DT_EMEMORY: a product failed. */
-dt_status dt_network_continue(struct dt_network *network, double *out_loss,
-                              struct dt_network_stop *out_stop);
+dt_status dt__network_continue(struct dt_network *network, double *out_loss,
+                               struct dt_network_stop *out_stop);
 
 /* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <=
  * max_rows. DT_EMEMORY: a product failed. */
-dt_status dt_network_forward(struct dt_network *network, const float *params,
-                             const struct dt_batch *batch, float *out);
+dt_status dt__network_forward(struct dt_network *network, const float *params,
+                              const struct dt_batch *batch, float *out);
 
 /* ---- split layers --------------------------------------------------------------------------- */
 
 /* Split layer number `index`, from the first; false: there are no more. */
-bool dt_model_split(const struct dt_model *model, int index, struct dt_split_layer *out);
+bool dt__model_split(const struct dt_model *model, int index, struct dt_split_layer *out);
 /* What splitting would do: of number `index` of those that are or could be; likewise. */
-bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
-                    bool *out_split);
+bool dt__model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
+                     bool *out_split);
 
 /* The products of a part of a split layer, which is some of its columns. Inputs and the gradient by
  * them stand in blocks (split.h): each is (rows, its inputs), and begins where max_rows * (inputs
  * before it) floats do. The part's weights are (nin, columns). */
 struct dt_split_part;
-/* precision: as for dt_network_create. first: a part of the same layer that goes through each pass
+/* precision: as for dt__network_create. first: a part of the same layer that goes through each pass
  * before this one, and so has rounded the inputs; NULL: this one does. DT_EMEMORY. */
-dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
-                               int precision, const struct dt_split_part *first,
-                               struct dt_split_part **out);
-void dt_split_part_destroy(struct dt_split_part *part);
+dt_status dt__split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
+                                int precision, const struct dt_split_part *first,
+                                struct dt_split_part **out);
+void dt__split_part_destroy(struct dt_split_part *part);
 /* y (rows, columns) = x W + bias. DT_EMEMORY, DT_EBUG: the library failed. */
-dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x,
-                                const float *weight, const float *bias, float *y);
+dt_status dt__split_part_forward(struct dt_split_part *part, int rows, const float *x,
+                                 const float *weight, const float *bias, float *y);
 /* Of one block of the inputs, block 0 first, behind a forward pass with the same: grad (its inputs,
  * columns) = x^T delta; dx (rows, its inputs) = delta W^T, unless that is NULL. `weight` and `grad`
  * are at the block's own first row. */
-dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int rows, const float *x,
-                                 const float *weight, const float *delta, float *grad, float *dx);
+dt_status dt__split_part_backward(struct dt_split_part *part, size_t block, int rows,
+                                  const float *x, const float *weight, const float *delta,
+                                  float *grad, float *dx);
 /* bias_grad (columns): sums of delta's columns. */
-void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
-                        float *bias_grad);
+void dt__split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
+                         float *bias_grad);
 
 /* Softmax and cross-entropy where workers have parts of the outputs. Sums over parts are made in
  * their order.
  * z: (rows, n) outputs from number `begin` on; they become e^(z - most). label: (rows). */
-void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
-                     struct dt_softmax_part *out);
+void dt__softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
+                      struct dt_softmax_part *out);
 /* part: (parts, stride), of which the batch's rows become the answers. Returns the sum of their
  * losses. */
-double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
-                       struct dt_softmax_part *part);
-/* What dt_softmax_part has left in z becomes the gradient of the loss by the outputs. */
-void dt_softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
-                              const struct dt_softmax_part *part);
+double dt__softmax_join(const struct dt_batch *batch, int parts, size_t stride,
+                        struct dt_softmax_part *part);
+/* What dt__softmax_part has left in z becomes the gradient of the loss by the outputs. */
+void dt__softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
+                               const struct dt_softmax_part *part);
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 
@@ -343,7 +341,7 @@ struct dt_optimizer {
 enum { DT_MAX_STATE = 2 };
 /* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if
  * train.optimizer is of another kind. */
-void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
+void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
 /* Two rules, each of tensors of its own, share vectors. A state of the second rule takes the vector
  * that has its name; else one more; else, where there are DT_MAX_STATE already, one of another
  * name, which is then called by its number:
@@ -352,7 +350,7 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
  *   adagrad: square       ftrl: z, square   square, z           z: 1, square: 0
  *   heavy ball: momentum  adagrad: square   momentum, square    square: 1
  *   adam: mean, square    ftrl: z, square   state0, square      z: 0, square: 1 */
-void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
+void dt__optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
 
 /* What a rule multiplies with in one update, rounded to f32 where PyTorch rounds. */
 struct dt_factors {
@@ -370,37 +368,38 @@ struct dt_factors {
  * anew for each block of 2,048 floats they cost a tenth of adam's update: two powers and a cosine.)
  *   step     updates done before this one; 0 for the first (bias correction)
  *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor) */
-struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
-                                       double lr, double scale);
+struct dt_factors dt__optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
+                                        double lr, double scale);
 
-/* Rules over whole tensors (lamb) update in two passes. In the first, dt_optimizer_direct makes
+/* Rules over whole tensors (lamb) update in two passes. In the first, dt__optimizer_direct makes
  * directions of gradients, element by element, and updates the states; arguments are those of
- * dt_optimizer_apply, but out is disjoint from all. Then, with the squared norms of a tensor's
- * weights and directions, dt_optimizer_apply takes its directions for gradients, with
- * factors.rate times dt_optimizer_trust. */
-bool dt_optimizer_is_whole(const struct dt_optimizer *optimizer);
-void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                         size_t n, const float *grad, const float *params, float *out,
-                         float *const *state);
-float dt_optimizer_trust(double weights2, double directions2);
+ * dt__optimizer_apply, but out is disjoint from all. Then, with the squared norms of a tensor's
+ * weights and directions, dt__optimizer_apply takes its directions for gradients, with
+ * factors.rate times dt__optimizer_trust. */
+bool dt__optimizer_is_whole(const struct dt_optimizer *optimizer);
+void dt__optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                          size_t n, const float *grad, const float *params, float *out,
+                          float *const *state);
+float dt__optimizer_trust(double weights2, double directions2);
 
 /* One update of n parameters, element by element (any split of the vector gives the same bits).
  *   grad     (n) gradient sum
  *   params   (n) read; out (n) written; may be the same pointer, else disjoint
  *   state    nstate pointers to (n), read and written; zeros before the first update
  * Numbers are PyTorch 1.13's torch.optim; ftrl's those of McMahan et al. 2013, algorithm 1. */
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                        size_t n, const float *grad, const float *params, float *out,
-                        float *const *state);
+void dt__optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                         size_t n, const float *grad, const float *params, float *out,
+                         float *const *state);
 
 /* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with
  * the gradient sum grad + i * width. */
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
-                             size_t width, size_t count, const uint32_t *row, const float *grad,
-                             float *params, float *const *state);
+void dt__optimizer_apply_rows(const struct dt_optimizer *optimizer,
+                              const struct dt_factors *factors, size_t width, size_t count,
+                              const uint32_t *row, const float *grad, float *params,
+                              float *const *state);
 /* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left
  * out. */
-bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer);
+bool dt__optimizer_is_sparse(const struct dt_optimizer *optimizer);
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
@@ -411,34 +410,34 @@ struct dt_schedule {
     int64_t drops; /* plateau: how often the rate has fallen; the caller's to count */
 };
 /* total_steps: the run's last step, for decay_steps = 0. */
-void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
-                      uint64_t total_steps);
+void dt__schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
+                       uint64_t total_steps);
 /* The rate of the update after `step` updates. Warm-up: lr * (step + 1) / warmup_steps. Behind it,
  * with t = step - warmup_steps and D = decay_steps (total_steps - warmup_steps if 0): linear and
  * cosine fall from lr at t = 0 to min_lr at t >= D; exponential is lr * decay_rate^(t / D), step
  * takes t / D rounded down, neither falls below min_lr; plateau is
  * lr * decay_rate^drops, and no less than min_lr. */
-double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step);
+double dt__schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 /* Sums over one chunk of at most DT_EVAL_CHUNK rows, always computed from one chunk, and merged in
  * chunk order in double: every way of evaluating gives the same digits. A chunk's sums are so many
  * plain doubles, so that they travel as bytes. */
-size_t dt_metrics_sums(const struct dt_model *model);
+size_t dt__metrics_sums(const struct dt_model *model);
 
 struct dt_metrics; /* merged sums, confusion matrix, scores; the model must outlive it */
-dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out);
-void dt_metrics_destroy(struct dt_metrics *metrics);
-void dt_metrics_reset(struct dt_metrics *metrics);
+dt_status dt__metrics_create(const struct dt_model *model, struct dt_metrics **out);
+void dt__metrics_destroy(struct dt_metrics *metrics);
+void dt__metrics_reset(struct dt_metrics *metrics);
 
 /* Sums of one chunk from its logits (rows, nout) into `sums`; confusion: (classes, classes) counts
  * that are added to, true class major, or NULL. */
-void dt_metrics_chunk(const struct dt_model *model, const float *logits,
-                      const struct dt_batch *batch, double *sums, uint64_t *confusion);
+void dt__metrics_chunk(const struct dt_model *model, const float *logits,
+                       const struct dt_batch *batch, double *sums, uint64_t *confusion);
 /* Adds a chunk's sums; call in chunk order. */
-dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums);
-void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion);
+dt_status dt__metrics_add(struct dt_metrics *metrics, const double *sums);
+void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion);
 
 /* What the sums come to. Fields that do not apply are NaN. */
 struct dt_metric_values {
@@ -449,15 +448,15 @@ struct dt_metric_values {
         r2;            /* over all elements; r2: the mean of the targets', as scikit-learn has it */
     double guess_rmse; /* of a guess that says the targets' means */
 };
-void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
+void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
 /* Of target number `target`, from 0; false: there are no more, or the task predicts classes. */
 struct dt_target_score {
     double rmse, guess_rmse, r2;
 };
-bool dt_metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
+bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
 /* The counts (classes, classes), true class major, to read or to add to; NULL for regression and
  * for more than DT_MAX_CONFUSION classes. */
-uint64_t *dt_metrics_confusion(struct dt_metrics *metrics);
+uint64_t *dt__metrics_confusion(struct dt_metrics *metrics);
 /* Precision, recall and F1 of each class, and its rows, from such counts. NaN: the class was never
  * predicted, or is not in the data. Free `precision` with dt_free: all are in its memory.
  * DT_EMEMORY. */
@@ -465,12 +464,12 @@ struct dt_class_scores {
     size_t classes;
     double *precision, *recall, *f1, *rows; /* (classes) each */
 };
-dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
-                               struct dt_class_scores *out);
+dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
+                                struct dt_class_scores *out);
 /* Metric number `index`, from 0, of those that are recorded, in order; false: there are no more.
  * NaN does not apply. */
-bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
-                  double *out_value);
+bool dt__metric_at(int index, const struct dt_metric_values *values, const char **out_name,
+                   double *out_value);
 /* The metric that eval.metric names (auto resolved by the task); values NULL: its value is NaN.
  * DT_EUSAGE: the metric does not exist for this model. */
 struct dt_metric_score {
@@ -478,13 +477,9 @@ struct dt_metric_score {
     double value;
     bool more_is_better;
 };
-dt_status dt_metric_pick(const struct dt_model *model, int metric,
-                         const struct dt_metric_values *values, struct dt_metric_score *out);
+dt_status dt__metric_pick(const struct dt_model *model, int metric,
+                          const struct dt_metric_values *values, struct dt_metric_score *out);
 /* Whether more is better of the metric of this name; of one that is unknown it is. */
-bool dt_metric_rises(const char *name);
-
-#ifdef __cplusplus
-}
-#endif
+bool dt__metric_rises(const char *name);
 
 #endif

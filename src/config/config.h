@@ -1,0 +1,606 @@
+/* config: one table of options. The struct, parsing, printing, `dtrain options`, completions and
+ * the page dtrain-config(5) all derive from DT_OPTIONS. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include "base/base.h"
+#include "dtrain/config.h"
+
+/* Choices: the words of an enumerated option, in the order of the C enumerators. */
+#define DT_FORMAT_WORDS "auto|idx|csv|libsvm|hdf5"
+enum dt_format { DT_FORMAT_AUTO, DT_FORMAT_IDX, DT_FORMAT_CSV, DT_FORMAT_LIBSVM, DT_FORMAT_HDF5 };
+#define DT_HEADER_WORDS "auto|yes|no"
+enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
+#define DT_NORMALIZE_WORDS "none|standard|robust"
+enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD, DT_NORMALIZE_ROBUST };
+#define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
+enum dt_normalize_target {
+    DT_NORMALIZE_TARGET_AUTO,
+    DT_NORMALIZE_TARGET_NO,
+    DT_NORMALIZE_TARGET_YES
+};
+#define DT_PRECISION_WORDS "f32|bf16"
+enum dt_precision { DT_PRECISION_F32, DT_PRECISION_BF16 };
+#define DT_KIND_WORDS "linear|mlp"
+enum dt_kind { DT_KIND_LINEAR, DT_KIND_MLP };
+#define DT_ACTIVATION_WORDS "relu|tanh|sigmoid|gelu|silu|leaky_relu|softplus"
+enum dt_activation {
+    DT_ACT_RELU,
+    DT_ACT_TANH,
+    DT_ACT_SIGMOID,
+    DT_ACT_GELU,
+    DT_ACT_SILU,
+    DT_ACT_LEAKY_RELU,
+    DT_ACT_SOFTPLUS
+};
+#define DT_OUTPUT_BIAS_WORDS "auto|zero|baseline"
+enum dt_output_bias { DT_OUTPUT_BIAS_AUTO, DT_OUTPUT_BIAS_ZERO, DT_OUTPUT_BIAS_BASELINE };
+#define DT_TASK_WORDS "classify|regress|multilabel"
+#define DT_CLASS_WEIGHT_WORDS "none|balanced"
+enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
+#define DT_UNLABELLED_WORDS "error|skip"
+enum dt_unlabelled { DT_UNLABELLED_ERROR, DT_UNLABELLED_SKIP };
+#define DT_DECIMAL_WORDS ".|,"
+enum dt_decimal { DT_DECIMAL_POINT, DT_DECIMAL_COMMA };
+#define DT_DATES_WORDS "auto|error"
+enum dt_dates { DT_DATES_AUTO, DT_DATES_ERROR };
+#define DT_MISSING_WORDS "error|mean|flag"
+enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
+enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
+#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson|binary|quantile"
+enum dt_loss {
+    DT_LOSS_AUTO,
+    DT_LOSS_MSE,
+    DT_LOSS_MAE,
+    DT_LOSS_HUBER,
+    DT_LOSS_POISSON,
+    DT_LOSS_BINARY,
+    DT_LOSS_QUANTILE
+};
+#define DT_MODE_WORDS "sync|async"
+enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
+#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl|lamb"
+enum dt_optimizer_kind {
+    DT_OPT_SGD,
+    DT_OPT_NESTEROV,
+    DT_OPT_ADAGRAD,
+    DT_OPT_RMSPROP,
+    DT_OPT_ADAM,
+    DT_OPT_ADAMW,
+    DT_OPT_FTRL,
+    DT_OPT_LAMB
+};
+#define DT_WIDE_OPTIMIZER_WORDS "same|" DT_OPTIMIZER_WORDS /* enum dt_optimizer_kind + 1 */
+#define DT_WIDE(key) (DT_OPT_##key + 1)                    /* 0 is "same" */
+#define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step|plateau"
+enum dt_schedule_kind {
+    DT_SCHED_CONSTANT,
+    DT_SCHED_LINEAR,
+    DT_SCHED_COSINE,
+    DT_SCHED_EXPONENTIAL,
+    DT_SCHED_STEP,
+    DT_SCHED_PLATEAU
+};
+#define DT_EXCHANGE_WORDS "auto|reduce|node|ordered"
+enum dt_exchange_kind {
+    DT_EXCHANGE_AUTO,
+    DT_EXCHANGE_REDUCE,
+    DT_EXCHANGE_NODE,
+    DT_EXCHANGE_ORDERED
+};
+#define DT_WIRE_WORDS "f32|bf16|q8"
+enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
+
+#define DT_PREDICT_FORMAT_WORDS "json|csv"
+enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
+#define DT_PRESET_WORDS "auto|table|none"
+enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
+/* What run.preset=table comes to, whatever the table holds. */
+#define DT_PRESET_TABLE(X)                                                                         \
+    X("data.normalize", "robust")                                                                  \
+    X("train.optimizer", "adamw")                                                                  \
+    X("train.lr", "0.006") X("train.weight_decay", "0.1") X("train.schedule", "cosine")
+#define DT_PRESET_PAIR(key, value) key "=" value ", "
+
+/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
+ * the words). Range: least and greatest value; for WORD the words.
+ *
+ * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE, the
+ * commands that take it, help) FIXED keys define the run: a resume that changes one is refused.
+ * FREE keys may change. So may TOLD ones, but they change the bits: the run's history records it.
+ *
+ * DT_RETIRED keys do nothing any more. Old configurations, checkpoints and models list them: the
+ * default is read silently, a run with any other value is refused (src/config/check.c). */
+#define DT_RETIRED "" /* in place of commands */
+#define DT_OPTIONS_run(X)                                                                          \
+    X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
+      "run directory: config, metrics, checkpoints, exports")                                      \
+    X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
+      "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
+          DT_PRESET_PAIR) "data.normalize_target=yes (regress), "                                  \
+                          "model.output_bias=baseline, and, by rows and columns, "                 \
+                          "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
+                          "model.embedding and train.batch; the start prints them. With another "  \
+                          "train.optimizer than adamw no rate, weight decay and schedule. "        \
+                          "auto: table for CSV if neither train.optimizer nor train.lr is given, " \
+                          "else none")                                                             \
+    X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
+      "seed of initial weights, data order and dropout")                                           \
+    X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
+      "R: each batch is divided into R parts, called replicas, which the workers share. The "      \
+      "result depends on R, not on the number of workers. 0: the number of workers at the "        \
+      "first start, but at least train.groups")                                                    \
+    X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
+      "number of parts into which the outputs (neurons) of each split layer (model.split) "        \
+      "are divided. Workers share the parts. The result depends on this number. 0: 16 at the "     \
+      "first start")                                                                               \
+    X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
+      "BLAS threads per rank")                                                                     \
+    X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
+      "precision of the matrix products in all layers except the last; bf16: operands in "         \
+      "bf16, sums in f32. Weights, optimizer, loss and every evaluation stay f32")                 \
+    X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
+      "refuse settings and hosts with which the result would depend on the number of ranks "       \
+      "or hosts, or on timing")                                                                    \
+    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
+      "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, Zen, "      \
+      "..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what the "        \
+      "environment says. Another kernel gives other bits")                                         \
+    X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "train",                                        \
+      "auto: continue from the newest checkpoint; never: an error if there is a "                  \
+      "checkpoint; or the path of a checkpoint")                                                   \
+    X(run, init, TEXT, "", 0, 0, NULL, FREE, "train",                                              \
+      "initial weights of a new run: a model, a checkpoint, or a run directory (its newest "       \
+      "checkpoint); layers are taken where they fit")                                              \
+    X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "train",                               \
+      "checkpoint every so many steps; 0: off")                                                    \
+    X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                              \
+      "checkpoint every so many seconds; 0: off")                                                  \
+    X(run, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "checkpoints to keep; 0: all")             \
+    X(run, log_steps, INT, "100", 1, 9e15, NULL, FREE, "train", "steps between train records")     \
+    X(run, stall_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                                   \
+      "the watchdog ends the job after so long without progress; 0: off")
+
+#define DT_OPTIONS_data(X)                                                                         \
+    X(data, train, TEXT, "", 0, 0, NULL, FIXED, "train shard",                                     \
+      "training files or globs, comma-separated")                                                  \
+    X(data, train_labels, TEXT, "", 0, 0, NULL, FIXED, "train shard",                              \
+      "label files of the training data (IDX)")                                                    \
+    X(data, eval, TEXT, "", 0, 0, NULL, FREE, "train eval predict",                                \
+      "held-out files or globs, comma-separated")                                                  \
+    X(data, eval_labels, TEXT, "", 0, 0, NULL, FREE, "train eval predict",                         \
+      "label files of the held-out data (IDX)")                                                    \
+    X(data, eval_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \
+      "hold out this fraction of the training rows")                                               \
+    X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
+      "file format; auto: by content and name")                                                    \
+    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
+      "train eval predict shard inspect", "CSV: whether the first row names the columns")          \
+    X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
+      "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
+      "the end. regress and multilabel: one or more, comma-separated; \\, is a comma of a name")   \
+    X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard inspect",               \
+      "CSV: columns to leave out: names or numbers, as for data.label, comma-separated")           \
+    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train shard inspect",                            \
+      "CSV: column with the weights of the training rows, relative to their mean, which shards "   \
+      "keep; empty: none")                                                                         \
+    X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
+      "CSV: auto (comma, semicolon, tab, bar, or else blanks), tab, space or a character. space: " \
+      "a run of blanks or tabs is one separator, also at the start and end of a line")             \
+    X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED,                           \
+      "train eval predict shard", "CSV: rows without a label are an error, or are left out")       \
+    X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
+      "CSV: character before the decimals of numbers: . or ,")                                     \
+    X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard inspect",          \
+      "CSV: what a gap means (an empty field, NA, N/A, NaN, null or ?). error: a gap is an "       \
+      "error. mean: a number takes the column's mean in the training data. flag: as mean, "        \
+      "and a 0/1 column marks the gaps. With mean and flag a gap in a column of texts is a "       \
+      "category of its own")                                                                       \
+    X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard inspect",                    \
+      "CSV: columns whose texts become features. auto: those whose first value is a text. A "      \
+      "list of columns (names or numbers): these as well, even if their values are numbers, "      \
+      "or texts that are nearly all different. none: a text is an error, unless data.ignore "      \
+      "leaves its column out. Each different text of a column becomes one 0/1 feature; one "       \
+      "more stands for texts that training never saw")                                             \
+    X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
+      "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
+      "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
+      "there are times (zones are not looked at); times alone (13:25) become the hour; "           \
+      "error: they are an error")                                                                  \
+    X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
+      "names of the classes: comma-separated, or a file with one a line. If labels are numbers "   \
+      "from 0: names of 0, 1, ..., also of classes that no row has. If they are other numbers: a " \
+      "name for each, in numeric order. If labels are texts, or to choose the order of numbers: "  \
+      "list the labels themselves. Of two classes the second is the positive one")                 \
+    X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
+      "texts of a column that occur less often than this in training all become one "              \
+      "category. Texts that training never saw belong to it too")                                  \
+    X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
+      "B: texts of all columns are hashed to 2^B features, without dictionaries; 0: one "          \
+      "dictionary per column")                                                                     \
+    X(data, features, INT, "0", 0, 2147483647, NULL, FIXED, "train shard",                         \
+      "LIBSVM: number of features; greater indices are ignored; 0: the greatest index in "         \
+      "the training data, at most 16777216")                                                       \
+    X(data, augment, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
+      "changes to training pictures: any of shift N, flip, cutout N, noise DEVIATION")             \
+    X(data, x, TEXT, "/x", 0, 0, NULL, FIXED, "train eval predict shard",                          \
+      "HDF5: data set of the rows")                                                                \
+    X(data, y, TEXT, "/y", 0, 0, NULL, FIXED, "train eval predict shard",                          \
+      "HDF5: data set of labels (whole numbers, texts or one-hot rows) or targets")                \
+    X(data, shape, TEXT, "", 0, 0, NULL, FIXED, "train shard",                                     \
+      "shape of a row, HEIGHTxWIDTHxCHANNELS, for layers that need one; empty: the file's")        \
+    X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train",                                   \
+      "factor by which every feature is multiplied")                                               \
+    X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
+      "standard: features with mean 0 and variance 1, statistics kept in the model; "              \
+      "robust: the same, but misprints and other outliers do not change the statistics; it "       \
+      "also sets data.clip=5 if that is 0")                                                        \
+    X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
+      "limits features to this value and its negative, after scaling and normalisation, so "       \
+      "that outliers do not decide a prediction (5 is usual for tables); 0: off, or 5 with "       \
+      "data.normalize=robust")                                                                     \
+    X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
+      "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions stay "      \
+      "in the units of the targets; auto: yes if a target's mean is above 10 or below -10, "       \
+      "or its deviation is below 0.1 or above 10")                                                 \
+    X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED, "train eval predict shard",               \
+      "MiB per rank for data; larger data is streamed")                                            \
+    X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "train",                               \
+      "rows in the window of a streamed shuffle; 0: as memory_mb allows")
+
+#define DT_OPTIONS_model(X)                                                                        \
+    X(model, layers, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
+      "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 "         \
+      "relu. The word linear alone: no hidden layer. Empty: made from model.kind, "                \
+      "model.hidden, model.activation and model.dropout; do not set both")                         \
+    X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
+      "least number of weights of a dense layer that is split. Each worker holds the weights "     \
+      "of some outputs (neurons) of a split layer. What travels is the layer's inputs, its "       \
+      "outputs and the gradients by these, in place of the gradient of the weights. An output "    \
+      "layer must also have 1,024 classes or more to be split. 0: no "                             \
+      "layer is split by its size. One layer by hand, in model.layers: dense 4096 relu "           \
+      "split, or output dense 100000 split")                                                       \
+    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
+      "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
+    X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
+      "mlp: widths of the hidden layers, comma-separated")                                         \
+    X(model, activation, WORD, "relu", 0, 0, DT_ACTIVATION_WORDS, FREE, "train",                   \
+      "mlp: activation of the hidden layers (gelu: by erf)")                                       \
+    X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
+      "mlp: probability to drop a hidden unit in training")                                        \
+    X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
+      "tables: each different text gets a learned vector of so many numbers, which the first "     \
+      "layer reads in place of 0/1 inputs; 0: off")                                                \
+    X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
+      "wide and deep: adds a linear path from all inputs to the outputs")                          \
+    X(model, output_bias, WORD, "auto", 0, 0, DT_OUTPUT_BIAS_WORDS, FIXED, "train",                \
+      "where the bias of the output layer starts: zero, or baseline: at the constant that has "    \
+      "the least loss on the training rows (mean, median, log-odds, ...). No weight decay draws "  \
+      "it to 0 then, and with poisson the weights of that layer start at 0. auto: baseline with "  \
+      "run.preset=table or train.loss=poisson, else zero")                                         \
+    X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
+      "classify: one class per row; regress: one or more numbers; multilabel: several "            \
+      "columns that are 0 or 1. train.loss says which loss")
+
+#define DT_OPTIONS_train(X)                                                                        \
+    X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
+      "sync: averaged gradients; async: Downpour SGD")                                             \
+    X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "train",                                      \
+      "sync: samples in one step, all replicas together. async: a gradient is of batch / "         \
+      "replicas samples, and each gradient is one step. So an epoch has R times as many "          \
+      "steps (R: run.replicas), for all keys that count steps. 0: the whole data set")             \
+    X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "train", "passes over the training data")     \
+    X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
+      "training ends at this step, counted from the run's first start, not from a resume; "        \
+      "-1: no limit; 0: save step 0 and end")                                                      \
+    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
+      "update rule. sgd, adagrad, rmsprop, adam and adamw have PyTorch's formulas; "               \
+      "nesterov is PyTorch's SGD with nesterov=True. The default values are those of this "        \
+      "page, not PyTorch's. ftrl is FTRL-Proximal: alpha is train.lr, beta train.epsilon, "        \
+      "L1 train.l1, L2 train.weight_decay. lamb: adamw's step, scaled to the norm of the "         \
+      "tensor's weights, for large batches")                                                       \
+    X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
+      "update rule of the linear path of model.wide; same: train.optimizer")                       \
+    X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
+      "learning rate of the linear path of model.wide; it follows train.schedule, except "         \
+      "with ftrl; 0: train.lr")                                                                    \
+    X(train, lr, REAL, "0.01", 0, 1e9, NULL, TOLD, "train", "learning rate")                       \
+    X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
+      "sgd, nesterov, rmsprop: momentum")                                                          \
+    X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                                 \
+      "adam, adamw, lamb: decay of the first moment")                                              \
+    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, TOLD, "train",                             \
+      "adam, adamw, lamb: decay of the second moment")                                             \
+    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
+      "rmsprop: decay of the mean square of the gradient")                                         \
+    X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
+      "added to the denominator, so that it is not 0; -1: 1e-10 for adagrad, 1 for "               \
+      "ftrl, 1e-6 for lamb, 1e-8 for the others")                                                  \
+    X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
+      "ftrl: L1 strength. A weight is exactly 0 as long as its accumulated gradient is not "       \
+      "larger than this")                                                                          \
+    X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
+      "L2 penalty on all parameters, except a bias that starts at model.output_bias=baseline; "    \
+      "decoupled in adamw and lamb")                                                               \
+    X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
+      "sparse rows: a step updates the weights and the optimizer state of only those "             \
+      "features that occur in its batch (sgd without momentum, adagrad and ftrl, without "         \
+      "weight decay, always do so)")                                                               \
+    X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
+      "auto: cross-entropy (binary for model.task=multilabel), or mse (squared error) for "        \
+      "model.task=regress, which may have others: mae (absolute), huber, poisson (counts: the "    \
+      "prediction is e^output), or quantile (several of each target)")                             \
+    X(train, quantiles, TEXT, "0.05,0.5,0.95", 0, 0, NULL, FIXED, "train",                         \
+      "train.loss=quantile: the quantiles to predict, rising; 0.05: 5 % of the targets lie "       \
+      "below the prediction")                                                                      \
+    X(train, huber_delta, REAL, "1", 1e-30, 1e30, NULL, FIXED, "train",                            \
+      "train.loss=huber: errors up to this are squared, larger ones count linearly; unit: "        \
+      "that of the targets, or their deviation where data.normalize_target standardises "          \
+      "them")                                                                                      \
+    X(train, clip_norm, REAL, "0", 0, 1e30, NULL, TOLD, "train",                                   \
+      "limit of the global norm of a step's gradient; 0: off")                                     \
+    X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \
+      "balanced: rows of rare classes weigh more, rows / (classes * rows of the class)")           \
+    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, TOLD, "train",                   \
+      "how the learning rate changes with the steps; plateau: multiplied by decay_rate "           \
+      "when evaluations get no better")                                                            \
+    X(train, plateau_evals, INT, "3", 1, 1e9, NULL, TOLD, "train",                                 \
+      "plateau: the rate falls after so many evaluations (eval.steps) without a better "           \
+      "metric")                                                                                    \
+    X(train, warmup_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                 \
+      "steps in which the rate rises linearly from 0")                                             \
+    X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
+      "length of the schedule, or its interval (exponential, step); 0: the whole run")             \
+    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
+      "exponential, step: factor per interval; plateau: factor")                                   \
+    X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
+      "linear, cosine: the rate at the end; exponential, step, plateau: the least rate; "          \
+      "constant: no effect")                                                                       \
+    X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
+      "sync: how gradients are summed. node: on one host, by the workers in shared memory. "       \
+      "ordered: on several hosts, by messages between workers. Both add in one fixed "             \
+      "order, so the result does not depend on the number of ranks. reduce: by MPI_Reduce "        \
+      "to the bank, in an order that depends on the ranks. auto: node on one host, ordered "       \
+      "on several")                                                                                \
+    X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
+      "steps in a round. In a round each group of replicas trains its own copy of the "            \
+      "weights. At the end of the round the weights move by train.outer_lr times the mean "        \
+      "of the groups' changes. For slow networks. 1: every step is exchanged")                     \
+    X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
+      "with local_steps > 1, or wire=bf16 or q8: number of groups into which the replicas "        \
+      "are divided: the first replicas are group 0, the next ones group 1, and so on. The "        \
+      "result depends on it. 0: the number of hosts at the first start, but at most "              \
+      "run.replicas")                                                                              \
+    X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
+      "local_steps > 1: rate of the update at the end of a round, by the mean of the "             \
+      "groups' changes")                                                                           \
+    X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                        \
+      "local_steps > 1: Nesterov momentum of that update")                                         \
+    X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
+      "local_steps > 1: up to this step, every step is exchanged")                                 \
+    X(train, overlap, BOOL, "no", 0, 0, NULL, TOLD, "train",                                       \
+      "local_steps > 1: the exchange of a round goes on during the next round, and its "           \
+      "result is applied one round late (DiLoCo, Douillard et al. 2023, with late "                \
+      "updates). It changes the result; train.outer_lr is then better at 0.4 to 0.5")              \
+    X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
+      "train.mode=sync: number format on the network between groups: f32; bf16: 16 bits; q8: 8 "   \
+      "bits, and one scale per 256 numbers. The sender keeps the rounding error and adds it to "   \
+      "its "                                                                                       \
+      "next message (not for embedding tables and weights of sparse inputs, unless "               \
+      "train.local_steps is set)")                                                                 \
+    X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
+      "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
+      "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
+    X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
+      "async: divide the rate of each gradient by 1 + the number of updates since the worker "     \
+      "read the weights for it (train.staleness is something else)")                               \
+    X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
+      "async on several hosts: an owner is a rank that keeps and updates a part of the "           \
+      "weights. 0: all workers are owners. 1: only the bank. N from 2 to the number of "           \
+      "workers: N of them. A greater N: all workers and the bank")                                 \
+    X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, DT_RETIRED, "")                   \
+    X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
+      "async: in the first so many steps only one worker computes gradients; the others wait")
+
+#define DT_OPTIONS_eval(X)                                                                         \
+    X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
+      "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
+      "end. No effect with eval.dedicated")                                                        \
+    X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
+      "evaluate only the first N x 256 held-out rows, N being this number; 0: all")                \
+    X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
+      "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
+      "train.loss. Of several targets with different units, rmse says most about the largest; "    \
+      "r2 counts all the same")                                                                    \
+    X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
+      "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
+    X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
+      "early stop after so many evaluations in which eval.metric is not better; 0: off. An "       \
+      "equal one is not better, though with less loss it becomes the best model. With "            \
+      "eval.dedicated the step depends on timing")                                                 \
+    X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
+      "the last rank is no worker, but evaluates the newest checkpoint "                           \
+      "(run.checkpoint_steps, run.checkpoint_secs) while training goes on. If it is too "          \
+      "slow, it leaves out checkpoints. Start one rank more")                                      \
+    X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                                 \
+      "dedicated: least seconds between evaluations")                                              \
+    X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                              \
+      "dedicated: seconds before the first evaluation")
+
+#define DT_OPTIONS_export(X)                                                                       \
+    X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "train",                                      \
+      "export a model with each checkpoint")                                                       \
+    X(export, best, BOOL, "yes", 0, 0, NULL, FREE, "train",                                        \
+      "export the best model by eval.metric")                                                      \
+    X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train",                                         \
+      "exported versions to keep; 0: all. A best model that a better one follows at once "         \
+      "may be left out")
+
+#define DT_OPTIONS_predict(X)                                                                      \
+    X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
+      "format of the predictions: JSON lines, or CSV with a header, which names classes and "      \
+      "targets. The column error says why a row could not be predicted")                           \
+    X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
+      "columns of standard input to copy into the predictions, as texts, comma-separated: "        \
+      "id,name")                                                                                   \
+    X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
+      "predict the rows that dtrain eval measures (data.eval or data.eval_fraction), not "         \
+      "standard input")                                                                            \
+    X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
+      "with data.eval or predict.held_out: predictions have the true class or value too, "         \
+      "as target (and target_label)")                                                              \
+    X(predict, features, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
+      "with data.eval or predict.held_out: predictions have the inputs of the network too, "       \
+      "scaled and normalised")
+
+#define DT_OPTIONS_serve(X)                                                                        \
+    X(serve, host, TEXT, "127.0.0.1", 0, 0, NULL, FREE, "serve",                                   \
+      "address to listen on; 0.0.0.0: open to the network")                                        \
+    X(serve, port, INT, "8501", 0, 65535, NULL, FREE, "serve", "port; 0: one that is free")        \
+    X(serve, name, TEXT, "default", 0, 0, NULL, FREE, "serve", "the model's name in paths")        \
+    X(serve, connections, INT, "256", 1, 65536, NULL, FREE, "serve",                               \
+      "connections at the same time")                                                              \
+    X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows per request")              \
+    X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB per request")              \
+    X(serve, timeout_secs, REAL, "30", 0.1, 86400, NULL, FREE, "serve",                            \
+      "time limit for receiving a request, for sending an answer, for an idle connection, "        \
+      "and for finishing requests at a stop")
+
+/* What is written beside metrics.jsonl. */
+#define DT_OPTIONS_report(X)                                                                       \
+    X(report, tensorboard, BOOL, "no", 0, 0, NULL, FREE, "train",                                  \
+      "TensorBoard event files in RUN_DIR/tensorboard")                                            \
+    X(report, trace, BOOL, "no", 0, 0, NULL, FREE, "train",                                        \
+      "RUN_DIR/trace.json: each rank's phases, for chrome://tracing")                              \
+    X(report, prometheus, TEXT, "", 0, 0, NULL, FREE, "train",                                     \
+      "path of a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
+
+/* Hooks for tests; not in `dtrain options`. */
+#define DT_OPTIONS_test(X)                                                                         \
+    X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "train",                                    \
+      "this rank sleeps test.slow_secs a step and a chunk of an evaluation; 0: a surveyed file")   \
+    X(test, slow_secs, REAL, "0", 0, 1e6, NULL, FREE, "train", "see test.slow_rank")               \
+    X(test, round_secs, REAL, "20", 0, 1e6, NULL, FREE, "train",                                   \
+      "how long a stop waits for the end of a round of local steps")
+
+#define DT_METRIC_WORDS "auto|loss|accuracy|top5|auc|rmse|mae|r2"
+enum dt_metric {
+    DT_METRIC_AUTO,
+    DT_METRIC_LOSS,
+    DT_METRIC_ACCURACY,
+    DT_METRIC_TOP5,
+    DT_METRIC_AUC,
+    DT_METRIC_RMSE,
+    DT_METRIC_MAE,
+    DT_METRIC_R2
+};
+
+#define DT_SECTIONS(S)                                                                             \
+    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(test)
+
+#define DT_FIELD_INT int64_t
+#define DT_FIELD_REAL double
+#define DT_FIELD_BOOL bool
+#define DT_FIELD_TEXT char *
+#define DT_FIELD_WORD int
+#define DT_FIELD(section, key, type, ...) DT_FIELD_##type key;
+/* The member of a section: its name, but for export_ in C++, where export is a keyword. */
+#define DT_MEMBER_run run
+#define DT_MEMBER_data data
+#define DT_MEMBER_model model
+#define DT_MEMBER_train train
+#define DT_MEMBER_report report
+#define DT_MEMBER_eval eval
+#ifdef __cplusplus
+#define DT_MEMBER_export export_
+#else
+#define DT_MEMBER_export export
+#endif
+#define DT_MEMBER_predict predict
+#define DT_MEMBER_serve serve
+#define DT_MEMBER_test test
+#define DT_SECTION_STRUCT(section)                                                                 \
+    struct {                                                                                       \
+        DT_OPTIONS_##section(DT_FIELD)                                                             \
+    } DT_MEMBER_##section;
+
+enum { DT_MAX_OPTIONS = 160 };
+
+/* All options, resolved: cfg->train.lr and so on. */
+struct dt_config {
+    DT_SECTIONS(DT_SECTION_STRUCT)
+    unsigned char given[DT_MAX_OPTIONS]; /* enum dt_given */
+};
+
+/* Who set an option: nobody (it has its default); a file, a text or an assignment; the preset. */
+enum dt_given { DT_GIVEN_NOT, DT_GIVEN, DT_GIVEN_BY_PRESET };
+
+/* Sets every option to its default. Free with dt__config_free. */
+dt_status dt__config_init(struct dt_config *config);
+void dt__config_free(struct dt_config *config);
+
+/* The same for a key that `command` ("train", "eval", ...) takes. DT_EUSAGE also for one that it
+ * does not: the message lists those that it does. */
+dt_status dt__config_set_for(struct dt_config *config, const char *command, const char *assignment);
+
+/* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its
+ * default. */
+bool dt__config_is_given(const struct dt_config *config, const char *name);
+/* Whether it has a value, and not its default: a run's config.ini gives all keys. */
+bool dt__config_is_changed(const struct dt_config *config, const char *name);
+
+/* Decides run.preset=auto (`table`: the training data is a table), and sets what the preset stands
+ * for, but for keys that are given. To be called before dt__config_check, which dt_train does. */
+dt_status dt__config_settle(struct dt_config *config, bool table);
+/* Sets what follows from the training data: its rows, the features that they come to, and `sparse`:
+ * some are texts of categories. `evaluates`: there are held-out rows. Behind dt__config_settle. */
+dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
+                                    bool sparse, bool evaluates);
+/* Whether model.layers is not known before that: the widths follow from the data. */
+bool dt__config_widths_wait(const struct dt_config *config);
+/* A resume never changes its mind: keys of a preset, of the run before or of now, that are not
+ * given now are those of the run before. */
+dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before);
+/* "key=value, ..." of the keys that the preset has set. Caller frees. */
+dt_status dt__config_preset_text(const struct dt_config *config, char **out);
+
+/* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3,
+ * ...); size 0: no check of ranks. DT_EUSAGE names the keys. */
+dt_status dt__config_check(const struct dt_config *config, int size);
+
+/* Writes "key = value" of the keys of a section that are given, but for those in "a|b|c".
+ * DT_EMEMORY. */
+dt_status dt__config_print_given(const struct dt_config *config, const char *section,
+                                 const char *but, FILE *out);
+
+/* The values as bytes, and what was given, for another process of the same program. Caller frees
+ * with dt_free. DT_EMEMORY. */
+dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length);
+/* Sets all of them. DT_EMISMATCH: bytes of another program; nothing changes. */
+dt_status dt__config_unpack(struct dt_config *config, const void *bytes, size_t length);
+
+/* CRC-32C of dt_config_print without run.dir and run.resume. */
+dt_status dt__config_crc(const struct dt_config *config, uint32_t *out);
+
+/* A resume with `now` of a run that was made with `before`: DT_EMISMATCH names the first FIXED key
+ * that differs, with both values. now->run.replicas 0 matches any. */
+dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now);
+/* Tells of each TOLD key that differs, with both values as text. DT_EMEMORY; what tell returns. */
+typedef dt_status dt_change_fn(void *arg, const char *key, const char *before, const char *now);
+dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,
+                             dt_change_fn *tell, void *arg);
+
+/* `dtrain options`: the keys with type, range, default and meaning, to `out`: for a terminal, as a
+ * Markdown table, as the manual page dtrain-config(5) or as a JSON Schema. `what`: all (NULL), a
+ * section or a key.
+ * DT_EUSAGE: there is no such section or key. */
+enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
+dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what);
+
+/* The word of an enumerated value, e.g. dt__config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync";
+ * copied into a buffer of at least 16 bytes, which is returned. */
+const char *dt__config_word(const char *words, int value, char buffer[16]);
+/* Its inverse: the place of a word in "a|b|c"; -1: it is none of them. Not collective. */
+int dt__config_word_index(const char *words, const char *word);
+
+#endif

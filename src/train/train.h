@@ -1,0 +1,73 @@
+/* train: the training run, from a config to a finished run directory, and how models are
+ * measured. */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include "base/base.h"
+#include "comm/comm.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "dtrain/train.h"
+#include "model/model.h"
+
+/* What a run takes beside its configuration; zeros: nothing. */
+struct dt__train_options {
+    const struct dt_arrays *train, *eval;
+    const struct dt_own_loss *loss;
+    void (*record)(void *arg, const char *json);
+    bool (*stop)(void *arg);
+    void *arg; /* of record and stop */
+    bool test; /* skip quality reports and leave held-out rows unused; the same on every rank */
+};
+
+/* ---- a rate to start from ------------------------------------------------------------------- */
+
+enum { DT_LR_TEST_STEPS = 200 };
+
+/* What a range test found: the mean loss of each step, and its smoothed curve. */
+struct dt_lr_test {
+    int points; /* steps that were done: it ends when the loss has diverged */
+    double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
+    int least; /* the point of the least smoothed loss */
+    /* between the rate at which the loss falls fastest and a sixth of that of `least` */
+    double suggest;
+    bool rises;    /* the least loss stands at the begin: there is nothing to suggest */
+    bool flat;     /* the loss falls by next to nothing */
+    bool diverged; /* the last loss lies above the least by a multiple of it */
+};
+
+/* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own,
+ * which must not hold a run. Collective as dt_train is, and the same errors; `out` is the bank's.
+ * DT_ENUMERIC: the loss is never finite.
+ * Source: Smith, "Cyclical learning rates for training neural networks", WACV 2017, section 3.3. */
+dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
+                      struct dt_lr_test *out);
+/* From points, lr and loss: the other members. Not collective. DT_ENUMERIC. */
+dt_status dt__lr_test_judge(struct dt_lr_test *test);
+
+/* ---- measuring ------------------------------------------------------------------------------ */
+
+/* A network and held-out rows, which are measured in chunks of DT_EVAL_CHUNK rows of file order.
+ * All evaluation goes this way (in place, by the evaluator, by `dtrain eval`), and so has the same
+ * digits under the same kernel and run.threads. Not collective. */
+struct dt_measure;
+
+/* Chunks that an evaluation covers: the first eval.batches, or all. */
+uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_source *source);
+
+/* For chunks [first, end); source and model must outlive it.
+ * DT_EIO, DT_EFORMAT, DT_EMISMATCH: the rows cannot be read. DT_EMEMORY. */
+dt_status dt__measure_create(const struct dt_config *config, const struct dt_source *source,
+                             const struct dt_model *model, uint64_t first, uint64_t end,
+                             struct dt_measure **out);
+void dt__measure_destroy(struct dt_measure *measure);
+
+/* Sums of one chunk under the weights params (P). confusion as dt__metrics_chunk has it.
+ * DT_EIO, DT_EFORMAT: its rows cannot be read. */
+dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
+                            double *sums, uint64_t *confusion);
+/* The same, added to metrics of the model; call in chunk order. */
+dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
+                          struct dt_metrics *metrics);
+
+#endif
