@@ -195,7 +195,7 @@ struct variant {
     const struct loops *loops;
     const char *state[DT_MAX_STATE]; /* names, NULL behind the last */
     /* a gradient of 0 changes neither weight nor state */
-    enum { SPARSE_NOT, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
+    enum sparse { SPARSE_NOT, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
 };
 
 static const struct row {
@@ -206,22 +206,19 @@ static const struct row {
     bool own_rates;
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8,
-                    NULL,
-                    {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
-                    {&heavy_ball_loops, {"momentum"}, SPARSE_NOT}},
+                    .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+                    .momentum = {&heavy_ball_loops, {"momentum"}, SPARSE_NOT}},
     [DT_OPT_NESTEROV] = {1e-8,
-                         NULL,
-                         {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
-                         {&nesterov_loops, {"momentum"}, SPARSE_NOT}},
-    [DT_OPT_ADAGRAD] = {1e-10, NULL, {&adagrad_loops, {"square"}, SPARSE_WITHOUT_DECAY}, {0}},
-    [DT_OPT_RMSPROP] = {1e-8,
-                        rmsprop_factors,
-                        {&rmsprop_loops, {"square"}, SPARSE_NOT},
-                        {&rmsprop_momentum_loops, {"square", "momentum"}, SPARSE_NOT}},
-    [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
-    [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
-    [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, SPARSE}, {0}, .own_rates = true},
-    [DT_OPT_LAMB] = {1e-6, lamb_factors, {&lamb_loops, {"mean", "square"}, SPARSE_NOT}, {0}},
+                         .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+                         .momentum = {&nesterov_loops, {"momentum"}, SPARSE_NOT}},
+    [DT_OPT_ADAGRAD] = {1e-10, .plain = {&adagrad_loops, {"square"}, SPARSE_WITHOUT_DECAY}},
+    [DT_OPT_RMSPROP] = {1e-8, rmsprop_factors,
+                        .plain = {&rmsprop_loops, {"square"}, SPARSE_NOT},
+                        .momentum = {&rmsprop_momentum_loops, {"square", "momentum"}, SPARSE_NOT}},
+    [DT_OPT_ADAM] = {1e-8, adam_factors, .plain = {&adam_loops, {"mean", "square"}, SPARSE_NOT}},
+    [DT_OPT_ADAMW] = {1e-8, adamw_factors, .plain = {&adamw_loops, {"mean", "square"}, SPARSE_NOT}},
+    [DT_OPT_FTRL] = {1, .plain = {&ftrl_loops, {"z", "square"}, SPARSE}, .own_rates = true},
+    [DT_OPT_LAMB] = {1e-6, lamb_factors, .plain = {&lamb_loops, {"mean", "square"}, SPARSE_NOT}},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
@@ -362,8 +359,8 @@ void dt__optimizer_apply_rows(const struct dt_optimizer *optimizer,
 
 bool dt__optimizer_is_sparse(const struct dt_optimizer *optimizer)
 {
-    const int sparse = variant_of(optimizer)->sparse;
-    return sparse == SPARSE || (sparse && optimizer->weight_decay == 0.0);
+    const enum sparse sparse = variant_of(optimizer)->sparse;
+    return sparse == SPARSE || (sparse == SPARSE_WITHOUT_DECAY && optimizer->weight_decay == 0.0);
 }
 
 /* ---- schedules ------------------------------------------------------------------------------ */

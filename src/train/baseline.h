@@ -29,8 +29,8 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
 struct dt_metric_score dt__metric_shown(const struct dt_job *job,
                                         const struct dt_metric_values *values);
 
-/* The metrics in which the chosen model is worse than the baseline, or no better by eval.metric beyond
- * noise. */
+/* The metrics in which the chosen model is worse than the baseline, or, for eval.metric, not better
+ * than it beyond noise. */
 struct dt_comparison {
     const char *first;  /* name; NULL: there are none */
     bool chosen, worse; /* eval.metric is one of them; one is worse */
