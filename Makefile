@@ -114,7 +114,7 @@ BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard scripts/bench/*.c))
 $(BENCH): %: %.o $(LIB)
 	$(call link,$(MPI_CC))
 
-# A test that wraps calls links the archive; the others link the shared object, in a third of the time.
+# A test that wraps calls links the archive; the others link the shared object: 0.05 s of CPU rather than 0.08 (test_train).
 TESTLIBS := -Wl,--as-needed $(shell pkg-config --libs check $(HDF5) 2>/dev/null) $(LDLIBS)
 TESTLIB := $(BUILD)/tests/libdtrain.so
 $(TESTLIB): $(LIBOBJ)

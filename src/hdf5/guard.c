@@ -171,7 +171,6 @@ static void reader_run(int file, int socket)
 static void server_run(int control)
 {
     sigset_t all;
-    struct dt__h5_request request;
     int fds[FDS] = {-1, -1}, null = open("/dev/null", O_RDWR);
     prctl(PR_SET_NAME, "dtrain-hdf5");
     fesetenv(FE_DFL_ENV); /* numbers are converted as they are: no denormals are flushed */
@@ -196,8 +195,6 @@ static void server_run(int control)
         }
         if (reader < 0) {
             dt_fail(DT_EMEMORY, "no process to read HDF5 with: %s", strerror(errno));
-            /* taken first: else the client's send fails, as where a reader has died */
-            dt__h5_guard_pass(fds[SOCKET_FD], &request, sizeof request, false);
             answer_send(fds[SOCKET_FD], DT_EMEMORY, NULL);
         }
         for (int i = 0; i < FDS; i++)
