@@ -287,7 +287,8 @@ void dt__signals_move_handlers(void);
 
 /* The process exits with the code of `status` if it has not ended by itself within so many seconds
  * (0: never; at most 1e9), by SIGALRM. What is still buffered is lost. `line` goes to standard
- * error then (NULL: none); it must stay. */
+ * error then (NULL: none); it must stay. If `status` is an error, a crash until then also ends the
+ * process with its code. */
 void dt__exit_within(double secs, dt_status status, const char *line);
 
 /* The other global: read at step boundaries. */

@@ -328,6 +328,19 @@ START_TEST(an_end_that_does_not_come_has_its_code)
 }
 END_TEST
 
+static void crash_at_end(int status)
+{
+    dt__exit_within(100, (dt_status)status, NULL);
+    raise(SIGILL);
+}
+
+START_TEST(a_crash_at_the_end_keeps_the_code_of_an_error)
+{
+    ck_assert_int_eq(end_of(crash_at_end, DT_EUSAGE), 2);
+    ck_assert_int_eq(end_of(crash_at_end, DT_OK), 256 + SIGILL);
+}
+END_TEST
+
 /* ---- long work ------------------------------------------------------------------------------ */
 
 static int count;
@@ -354,4 +367,4 @@ SUITE("signals", each_signal_asks_to_stop, an_early_signal_waits,
       a_second_signal_ends_the_process_after_five_seconds, a_request_from_within_is_a_first_signal,
       a_broken_pipe_is_no_signal, no_frame_is_written_where_a_kernel_computes,
       a_thread_takes_nothing_but_its_faults, handlers_of_faults_have_a_stack_of_their_own,
-      an_end_that_does_not_come_has_its_code, who_watches_long_work_is_told)
+      an_end_that_does_not_come_has_its_code, a_crash_at_the_end_keeps_the_code_of_an_error, who_watches_long_work_is_told)
