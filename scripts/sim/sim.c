@@ -357,7 +357,7 @@ dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *p
 /* So many products of a layer's matrix with the rows of a worker. */
 static void compute(const struct dt_exchange *x, int bucket, int products)
 {
-    const struct dt__floats at = x->bucket[bucket].at;
+    const struct dt__floats at = x->layout->bucket[bucket].at;
     const double rate = setting("SIM_FLOPS"), rows = setting("SIM_ROWS");
     static struct dt_rng late;
     static uint64_t draws;

@@ -7,6 +7,19 @@
 /* How often a sleeping bank looks for signals and clocks. */
 static const double BANK_NAP_SECS = 0.02;
 
+/* An exchange with what its other files see as const. */
+struct whole {
+    struct dt_exchange x; /* first: a pointer to it is one to this */
+    struct dt__topology topo;
+    struct dt__layout layout;
+    struct dt__node_memory memory;
+};
+
+static struct whole *whole_of(struct dt_exchange *x)
+{
+    return (struct whole *)(void *)x;
+}
+
 /* ---- ranks and nodes ------------------------------------------------------------------------ */
 
 /* The ranks that take part: the trainers, or a team of workers. */
@@ -27,30 +40,11 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* Numbers agents by their ranks, node by node. */
-static void number_agents(struct dt_exchange *x, int ranks, int rank)
-{
-    const bool has_bank = x->world->size > 1 && !x->spec.team; /* which does no gradients */
-    int agents = 0;
-    for (int n = 0; n < x->nodes; n++) {
-        x->agents_of[n] = agents;
-        for (int r = has_bank; r < ranks; r++)
-            if (x->node_at[r] == n) x->agent_rank[agents++] = r;
-        if (agents == x->agents_of[n]) x->agent_rank[agents++] = 0; /* a bank alone, for itself */
-    }
-    x->agents_of[x->nodes] = x->owners = agents;
-    x->node = x->node_at[rank];
-    x->agents = dt__agents(x, x->node);
-    x->workers = has_bank && dt__agent_rank(x, x->node, 0) == 0 ? 0 : x->agents;
-    x->agent = -1;
-    for (int a = 0; a < x->agents; a++)
-        if (dt__agent_rank(x, x->node, a) == rank) x->agent = a;
-    x->owner = x->agents_of[x->node] + x->agent;
-}
-
 /* grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
+    struct dt__topology *topo = &whole_of(x)->topo;
+    const bool team = x->spec.team;
     int rank, ranks;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
@@ -59,10 +53,16 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
                                    &x->node_comm));
     else
         DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
-    x->nodes = dt__number_parts(x->all.comm, x->node_comm, x->node_at);
-    number_agents(x, ranks, rank);
-    DT_MPI(
-        MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
+    topo->nodes = dt__number_parts(x->all.comm, x->node_comm, topo->node_at);
+    dt__topology_agents(topo, ranks, rank, x->world->size > 1 && !team);
+    dt__topology_replicas(
+        topo, &(struct dt__placement){.replicas = x->spec.replicas,
+                                      .groups = x->spec.groups,
+                                      .workers = team ? x->spec.team : x->world->workers,
+                                      .first_rank = team ? 0 : x->world->worker_rank,
+                                      .worker_of = x->spec.worker_of});
+    DT_MPI(MPI_Comm_split(x->all.comm, topo->agent == 0 ? 0 : MPI_UNDEFINED, topo->node,
+                          &x->firsts.comm));
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
 /* By plain MPI_Reduce: which needs other ranks. */
 static bool reduces(const struct dt_exchange *x)
 {
-    return x->exchange == DT_EXCHANGE_REDUCE && x->nodes > 1;
+    return x->exchange == DT_EXCHANGE_REDUCE && x->topo->nodes > 1;
 }
 
 /* Bytes of a replica's factors; 0: gradients are whole. */
@@ -84,38 +84,41 @@ static size_t factor_bytes(const struct dt_exchange *x)
 /* What the ranks of this node share. */
 static void deal_memory(struct dt_exchange *x, struct dt__room *room)
 {
+    struct dt__node_memory *memory = &whole_of(x)->memory;
     const size_t params = x->spec.params, factors = factor_bytes(x);
-    const size_t buckets = (size_t)x->spec.buckets * sizeof *x->control->bucket;
-    x->control = dt__room_take(room, 1, sizeof *x->control + buckets);
-    if (x->spec.norm) x->norms = dt__room_take(room, x->norm_count, sizeof(double));
-    x->all_norms = x->norms;
-    if (x->spec.norm && x->nodes > 1)
-        x->all_norms = dt__room_take(room, x->norm_count, sizeof(double));
-    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++)
-        x->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
-    if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
+    const size_t buckets = (size_t)x->spec.buckets * sizeof *memory->control->bucket;
+    memory->control = dt__room_take(room, 1, sizeof *memory->control + buckets);
+    if (x->spec.norm) memory->norms = dt__room_take(room, memory->norm_count, sizeof(double));
+    memory->all_norms = memory->norms;
+    if (x->spec.norm && x->topo->nodes > 1)
+        memory->all_norms = dt__room_take(room, memory->norm_count, sizeof(double));
+    for (int v = 0; v < (x->topo->node == 0 ? x->spec.vectors : 1); v++)
+        memory->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
+    if (dt__tiled_matrices(x) && x->spec.copies)
+        memory->copies = dt__room_take(room, x->spec.copies, 1);
     if (!x->dealt) room->filled = room->used;
-    x->sums = NULL;
+    memory->sums = NULL;
     for (int r = 0; r < x->spec.replicas; r++) {
-        if (x->node_of[r] != x->node) continue;
-        x->slot[r] = dt__rows_vector(x, room, DT__KEEP_TOUCHED);
+        if (x->topo->node_of[r] != x->topo->node) continue;
+        memory->slot[r] = dt__rows_vector(x, room, DT__KEEP_TOUCHED);
         /* The sums of own chunks stand where this replica's gradient of them stood; other nodes'
          * chunks, whose sums are sent from slots, and rows have other floats of it. */
-        if (!x->sums && x->spec.norm) x->sums = x->slot[r];
+        if (!memory->sums && x->spec.norm) memory->sums = memory->slot[r];
         if (x->touched) dt__rows_map(x, r, room);
-        if (factors) x->factors[r] = dt__room_take(room, factors, 1);
+        if (factors) memory->factors[r] = dt__room_take(room, factors, 1);
         if (!x->touched && !factors) room->filled = room->used;
     }
     if (x->dealt) dt__rows_map_needs(x, room);
-    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node == 0; g++)
+    for (int g = 0; g < x->spec.groups && x->spec.wire && x->topo->node == 0; g++)
         x->error[g] = dt__room_take(room, params, sizeof(float));
-    if (!x->sums && x->spec.norm && !reduces(x)) x->sums = dt__rows_vector(x, room, DT__KEEP_NONE);
+    if (!memory->sums && x->spec.norm && !reduces(x))
+        memory->sums = dt__rows_vector(x, room, DT__KEEP_NONE);
 }
 
 static void dissolve_nodes(struct dt_exchange *x)
 {
-    dt__shared_free(&x->shared);
-    dt__shared_free(&x->books_memory);
+    dt__shared_free(&whole_of(x)->memory.shared);
+    dt__shared_free(&whole_of(x)->memory.books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
 }
@@ -124,50 +127,52 @@ static void dissolve_nodes(struct dt_exchange *x)
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
     const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.groups + 1);
+    struct dt__shared *shared = &whole_of(x)->memory.shared;
     struct dt__room room = {0};
     int node_rank;
     split_nodes(x, grouped);
-    x->touched = x->rows && (x->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
-    x->dealt = x->touched && x->nodes > 1;
-    dt__layout_replicas(x);
-    dt__layout_segments(x);
-    dt_status status = dt__rows_deal(x);
+    x->touched = x->rows && (x->topo->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
+    x->dealt = x->touched && x->topo->nodes > 1;
+    dt__layout_segments(x, &whole_of(x)->layout);
+    dt_status status = dt__rows_deal(x, &whole_of(x)->memory.norm_count);
     if (!status && x->dealt)
         status = dt__alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
                            &room.hole);
     status = dt__ranks_agree(&x->all, status);
     if (!status) {
         deal_memory(x, &room);
-        status = dt__shared_create(x->node_comm, &room, "node exchange", &x->all, &x->shared);
+        status = dt__shared_create(x->node_comm, &room, "node exchange", &x->all, shared);
     }
     dt_free(room.hole);
     if (status) {
         dissolve_nodes(x);
         return status;
     }
-    room = (struct dt__room){.memory = x->shared.memory};
+    room = (struct dt__room){.memory = shared->memory};
     deal_memory(x, &room);
     DT_MPI(MPI_Comm_rank(x->node_comm, &node_rank));
-    if (node_rank == 0) dt__shared_fill(&x->shared, x->shared.memory, room.filled);
+    if (node_rank == 0) dt__shared_fill(shared, shared->memory, room.filled);
     return DT_OK;
 }
 
 static void deal_books(struct dt_exchange *x, struct dt__room *room)
 {
     const bool parts = x->spec.behind || x->dealt;
-    for (int v = 0; v < x->spec.vectors && x->node == 0 && parts; v++)
-        x->books[v] = dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
+    for (int v = 0; v < x->spec.vectors && x->topo->node == 0 && parts; v++)
+        whole_of(x)->memory.books[v] =
+            dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
 }
 
 /* On the disk where they are large, or /dev/shm has no room. Fails on all ranks or on none. */
 static dt_status create_books(struct dt_exchange *x)
 {
+    struct dt__shared *books = &whole_of(x)->memory.books_memory;
     struct dt__room room = {0};
     deal_books(x, &room);
     if (dt__is_backed(room.used) || !dt__shared_fits(x->node_comm, room.used, "bank's books"))
         room.dir = x->spec.books;
-    DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, &x->books_memory));
-    room = (struct dt__room){.memory = x->books_memory.memory};
+    DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, books));
+    room = (struct dt__room){.memory = books->memory};
     deal_books(x, &room);
     return DT_OK;
 }
@@ -197,43 +202,37 @@ static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
     const size_t replicas = (size_t)x->spec.replicas, groups = (size_t)x->spec.groups;
+    struct dt__node_memory *memory = &whole_of(x)->memory;
+    struct dt__layout *layout = &whole_of(x)->layout;
+    struct dt__scratch *scratch = &x->scratch;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
-    const size_t ranks = (size_t)all;
+    DT_TRY(
+        dt__topology_allocate(&whole_of(x)->topo, &x->kept, all, x->spec.replicas, x->spec.groups));
     for (size_t i = 0; i < matrices; i++) {
         const struct dt_factored *matrix = &x->spec.factored[i];
         const size_t tile = matrix->tile_rows * matrix->tile_columns;
-        if (tile > x->most_tile) x->most_tile = tile;
+        if (tile > scratch->most_tile) scratch->most_tile = tile;
     }
     for (size_t leaves = 1; leaves < replicas; leaves *= 2)
         levels++;
     const struct {
         void *table;
         size_t count, size;
-    } tables[] = {{&x->node_at, ranks, sizeof *x->node_at},
-                  {&x->agents_of, ranks + 1, sizeof *x->agents_of},
-                  {&x->agent_rank, ranks, sizeof *x->agent_rank},
-                  {&x->subtrees_of, ranks, sizeof *x->subtrees_of},
-                  {&x->cut, ranks + 1, sizeof *x->cut},
-                  {&x->node_of, replicas, sizeof *x->node_of},
-                  {&x->subtree_at, replicas, sizeof *x->subtree_at},
-                  {&x->subtree, replicas, sizeof *x->subtree},
-                  {&x->slot, replicas, sizeof *x->slot},
-                  {&x->factors, replicas, sizeof *x->factors},
-                  {&x->group, groups + 1, sizeof *x->group},
-                  {&x->group_of, replicas, sizeof *x->group_of},
+    } tables[] = {{&memory->slot, replicas, sizeof *memory->slot},
+                  {&memory->factors, replicas, sizeof *memory->factors},
+                  {&layout->bucket, buckets + 1, sizeof *layout->bucket},
+                  {&layout->segment, segments, sizeof *layout->segment},
                   {&x->error, groups, sizeof *x->error},
-                  {&x->bucket, buckets + 1, sizeof *x->bucket},
-                  {&x->segment, segments, sizeof *x->segment},
                   {&x->factored, matrices, sizeof *x->factored},
-                  {&x->tiles, levels * x->most_tile, sizeof *x->tiles},
-                  {&x->block, DT__TREE_DEPTH, sizeof *x->block},
-                  {&x->fresh, DT__TREE_BLOCK, sizeof *x->fresh}};
+                  {&scratch->tiles, levels * scratch->most_tile, sizeof *scratch->tiles},
+                  {&scratch->block, DT__TREE_DEPTH, sizeof *scratch->block},
+                  {&scratch->fresh, DT__TREE_BLOCK, sizeof *scratch->fresh}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         DT_TRY(dt__keep(&x->kept, tables[i].count, tables[i].size, "exchange", tables[i].table));
-    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
-        x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
+    for (size_t b = 0, begin = 0; b < buckets; begin = layout->bucket[b++].at.end)
+        layout->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
     if (matrices) memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
     return dt__rows_create(x);
 }
@@ -251,7 +250,7 @@ static dt_status choose_nodes(struct dt_exchange *x)
         status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
     }
     if (!status && (kind == DT_EXCHANGE_AUTO || kind == DT_EXCHANGE_NODE))
-        x->exchange = x->nodes > 1 ? DT_EXCHANGE_ORDERED : DT_EXCHANGE_NODE;
+        x->exchange = x->topo->nodes > 1 ? DT_EXCHANGE_ORDERED : DT_EXCHANGE_NODE;
     if (!status || kind != DT_EXCHANGE_AUTO) return status;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (rank == 0)
@@ -260,34 +259,48 @@ static dt_status choose_nodes(struct dt_exchange *x)
     return form_nodes(x, false);
 }
 
+/* Completes the layout, and allocates what depends on it. */
+static dt_status prepare(struct dt_exchange *x)
+{
+    DT_TRY(x->way->prepare(x, &whole_of(x)->layout));
+    return dt__keep(&x->kept, (size_t)x->layout->chunks, sizeof *x->step.left, "chunk table",
+                    &x->step.left);
+}
+
 dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                               struct dt_exchange **out)
 {
+    struct whole *whole = NULL;
     struct dt_exchange *x = NULL;
     struct dt_ranks all = choose_ranks(world, spec);
     dt_status status = check_spec(spec);
-    if (!status) status = dt__alloc(1, sizeof *x, "exchange", &x);
-    if (x)
+    if (!status) status = dt__alloc(1, sizeof *whole, "exchange", &whole);
+    if (whole) {
+        x = &whole->x;
         *x = (struct dt_exchange){.world = world,
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL},
-                                  .requests = {.world = world, .comm = all.comm}};
+                                  .requests = {.world = world, .comm = all.comm},
+                                  .topo = &whole->topo,
+                                  .layout = &whole->layout,
+                                  .memory = &whole->memory};
+    }
     DT_GUARD(dt__ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
-    x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
-    x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
+    whole->memory.norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
+    whole->layout.grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
     DT_GUARD(dt__ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
     DT_GUARD(create_books(x));
     x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
-    x->started = spec->buckets; /* no step is under way */
-    x->norm = DT__NORM_KNOWN;
-    DT_GUARD(dt__ranks_agree(&all, x->way->prepare(x)));
-    x->summed = x->taken = x->chunks;
+    x->step.started = spec->buckets; /* no step is under way */
+    x->step.norm = DT__NORM_KNOWN;
+    DT_GUARD(dt__ranks_agree(&all, prepare(x)));
+    x->step.summed = x->step.taken = x->layout->chunks;
     *out = x;
 done:
     if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
@@ -311,35 +324,35 @@ int dt__exchange_which(const struct dt_exchange *x)
 }
 float *const *dt__exchange_vectors(struct dt_exchange *x)
 {
-    return x->books[0] ? x->books : x->vectors;
+    return x->memory->books[0] ? x->memory->books : x->memory->vectors;
 }
 double *dt__exchange_measured(struct dt_exchange *x)
 {
-    return x->norms ? x->norms + x->norm_blocks : NULL;
+    return x->memory->norms ? x->memory->norms + x->memory->norm_blocks : NULL;
 }
 struct dt_update_info dt__exchange_info(const struct dt_exchange *x)
 {
-    return x->info;
+    return x->step.info;
 }
 void *dt__exchange_copies(struct dt_exchange *x)
 {
-    return x->copies;
+    return x->memory->copies;
 }
 
 float *dt__exchange_error(struct dt_exchange *x, int group)
 {
-    return x->spec.wire && x->node == 0 ? x->error[group] : NULL;
+    return x->spec.wire && x->topo->node == 0 ? x->error[group] : NULL;
 }
 const float *dt__exchange_weights(const struct dt_exchange *x)
 {
-    return x->vectors[0];
+    return x->memory->vectors[0];
 }
 
 struct dt_slot dt__exchange_slot(const struct dt_exchange *x, int replica)
 {
-    return (struct dt_slot){.grad = x->slot[replica],
+    return (struct dt_slot){.grad = x->memory->slot[replica],
                             .touched = dt__rows_touched(x, replica),
-                            .factors = x->factors[replica]};
+                            .factors = x->memory->factors[replica]};
 }
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */
@@ -353,7 +366,7 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     for (int v = 1; v < x->spec.vectors + errors; v++) {
         const int group = v - x->spec.vectors;
-        const int rounds = group < 0 ? -1 : x->group[group].node;
+        const int rounds = group < 0 ? -1 : x->topo->group[group].node;
         const int node = rounds < 0 ? chunk->node : rounds;
         const int keeper = dt__chunk_rank(x, chunk, node);
         float *vectors[DT_EXCHANGE_VECTORS];
@@ -369,21 +382,21 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
  * come in one. */
 static void move_state(struct dt_exchange *x, bool to_bank)
 {
-    if (x->nodes == 1 || reduces(x)) return;
+    if (x->topo->nodes == 1 || reduces(x)) return;
     if (x->dealt) dt__rows_move(x, to_bank, x->spec.vectors - (x->spec.wire != 0));
-    for (int node = 0; node < x->nodes; node++)
-        for (int c = 0; c < x->chunks; c++)
-            if (x->chunk[c].node == node) move_chunk(x, &x->chunk[c], to_bank);
+    for (int node = 0; node < x->topo->nodes; node++)
+        for (int c = 0; c < x->layout->chunks; c++)
+            if (x->layout->chunk[c].node == node) move_chunk(x, &x->layout->chunk[c], to_bank);
 }
 
 /* Bank: what its node has of so many vectors, between that and the books. */
 static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
 {
-    for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->world->is_bank; s++) {
-        const struct dt__floats at = x->segment[s].at;
-        if (x->segment[s].kind == DT__ROWS && x->dealt) continue;
-        for (int v = 0; v < vectors && x->books[v]; v++) {
-            float *own = x->vectors[v] + at.begin, *book = x->books[v] + at.begin;
+    for (int s = 0; s < x->layout->bucket[x->spec.buckets].segment && x->world->is_bank; s++) {
+        const struct dt__floats at = x->layout->segment[s].at;
+        if (x->layout->segment[s].kind == DT__ROWS && x->dealt) continue;
+        for (int v = 0; v < vectors && x->memory->books[v]; v++) {
+            float *own = x->memory->vectors[v] + at.begin, *book = x->memory->books[v] + at.begin;
             memcpy(to_books ? book : own, to_books ? own : book, (at.end - at.begin) * sizeof *own);
         }
     }
@@ -394,11 +407,11 @@ void dt__exchange_start(struct dt_exchange *x)
 {
     copy_books(x, false, x->spec.vectors);
     dt__ranks_barrier(&x->all); /* the bank has filled its node's memory */
-    for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->agent == 0; s++) {
-        const struct dt__floats at = x->segment[s].at;
+    for (int s = 0; s < x->layout->bucket[x->spec.buckets].segment && x->topo->agent == 0; s++) {
+        const struct dt__floats at = x->layout->segment[s].at;
         x->firsts.what = "weights";
-        if (!x->dealt || x->segment[s].kind != DT__ROWS)
-            dt__ranks_bcast(&x->firsts, x->vectors[0] + at.begin,
+        if (!x->dealt || x->layout->segment[s].kind != DT__ROWS)
+            dt__ranks_bcast(&x->firsts, x->memory->vectors[0] + at.begin,
                             (at.end - at.begin) * sizeof(float), 0);
     }
     move_state(x, false);
@@ -407,7 +420,7 @@ void dt__exchange_start(struct dt_exchange *x)
 
 bool dt__exchange_is_shared(const struct dt_exchange *x)
 {
-    return x->nodes <= x->world->hosts;
+    return x->topo->nodes <= x->world->hosts;
 }
 
 void dt__exchange_gather_weights(struct dt_exchange *x)
@@ -426,11 +439,11 @@ void dt__exchange_gather(struct dt_exchange *x)
 
 void dt__exchange_begin(struct dt_exchange *x, uint64_t step)
 {
-    x->all_done = ++x->tick * (uint32_t)x->workers;
-    x->started = x->summed = x->taken = 0;
-    x->open = 1;
-    x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
-    x->info = (struct dt_update_info){.step = step};
+    x->step.all_done = ++x->step.tick * (uint32_t)x->topo->workers;
+    x->step.started = x->step.summed = x->step.taken = 0;
+    x->step.open = 1;
+    x->step.norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
+    x->step.info = (struct dt_update_info){.step = step};
     dt__world_heartbeat(x->world, "gradient", step);
     x->way->begin(x);
 }
@@ -438,29 +451,29 @@ void dt__exchange_begin(struct dt_exchange *x, uint64_t step)
 void dt__exchange_need(struct dt_exchange *x, int bucket)
 {
     if (x->rows_exchange) dt__rows_await(x);
-    dt__exchange_wait(x, &x->control->bucket[bucket].updated, x->steps * x->bucket[bucket].pieces,
-                      "weights");
+    dt__exchange_wait(x, &x->memory->control->bucket[bucket].updated,
+                      x->step.steps * x->layout->bucket[bucket].pieces, "weights");
 }
 
 void dt__exchange_ready(struct dt_exchange *x, int bucket)
 {
-    if (x->nodes == 1) return;
-    dt__event_post(&x->control->bucket[bucket].ready, 1);
+    if (x->topo->nodes == 1) return;
+    dt__event_post(&x->memory->control->bucket[bucket].ready, 1);
     dt__exchange_work(x);
 }
 
 void dt__exchange_work(struct dt_exchange *x)
 {
-    if (x->nodes > 1) dt__exchange_advance(x);
+    if (x->topo->nodes > 1) dt__exchange_advance(x);
 }
 
 /* Does what is left of the step. Returns what all ask for. */
 static int finish_step(struct dt_exchange *x)
 {
-    dt__exchange_finish(x, &x->open, "the other hosts");
+    dt__exchange_finish(x, &x->step.open, "the other hosts");
     if (x->rows_exchange) dt__rows_end(x);
-    const int asked = x->control->agreed_ask[x->tick & 1];
-    x->steps += !(asked & DT_ASK_VOID);
+    const int asked = x->memory->control->agreed_ask[x->step.tick & 1];
+    x->step.steps += !(asked & DT_ASK_VOID);
     return asked;
 }
 
@@ -468,29 +481,29 @@ static int finish_step(struct dt_exchange *x)
  * step. */
 int dt__exchange_end(struct dt_exchange *x, int ask)
 {
-    struct dt__control *control = x->control;
-    if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
+    struct dt__control *control = x->memory->control;
+    if (ask) atomic_fetch_or(&control->asks[x->step.tick & 1], ask);
     if (x->rows_exchange) dt__event_post(&control->listed, 1);
-    const bool last = dt__event_post(&control->ended, 1) == x->all_done;
-    if (x->nodes > 1) return finish_step(x);
+    const bool last = dt__event_post(&control->ended, 1) == x->step.all_done;
+    if (x->topo->nodes > 1) return finish_step(x);
     if (last) dt__asks_publish(x, dt__asks_of_node(x));
-    dt__exchange_wait(x, &control->agreed, x->tick, "the other workers' gradients");
-    const int asked = control->agreed_ask[x->tick & 1];
+    dt__exchange_wait(x, &control->agreed, x->step.tick, "the other workers' gradients");
+    const int asked = control->agreed_ask[x->step.tick & 1];
     return asked & DT_ASK_VOID ? asked : finish_step(x);
 }
 
 int dt__exchange_consult(struct dt_exchange *x, int ask)
 {
-    _Atomic int *asks = &x->control->asks[x->tick & 1];
+    _Atomic int *asks = &x->memory->control->asks[x->step.tick & 1];
     return (ask ? atomic_fetch_or(asks, ask) | ask : atomic_load(asks)) |
-           atomic_load(&x->control->bank_ask);
+           atomic_load(&x->memory->control->bank_ask);
 }
 
 void dt__exchange_settle(struct dt_exchange *x)
 {
     for (int b = 0; b < x->spec.buckets; b++)
         dt__exchange_need(x, b);
-    dt__event_post(&x->control->settled, 1);
+    dt__event_post(&x->memory->control->settled, 1);
 }
 
 void dt__exchange_barrier(struct dt_exchange *x)
@@ -500,7 +513,7 @@ void dt__exchange_barrier(struct dt_exchange *x)
 
 bool dt__exchange_is_first(const struct dt_exchange *x)
 {
-    return x->agent == 0;
+    return x->topo->agent == 0;
 }
 
 /* ---- the bank ------------------------------------------------------------------------------- */
@@ -509,9 +522,9 @@ bool dt__exchange_is_first(const struct dt_exchange *x)
 static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, void *arg,
                          uint64_t *out_step)
 {
-    struct dt__control *control = x->control;
-    uint32_t all_settled = x->spans * (uint32_t)x->workers;
-    uint32_t before = x->tick; /* steps before this span */
+    struct dt__control *control = x->memory->control;
+    uint32_t all_settled = x->step.spans * (uint32_t)x->topo->workers;
+    uint32_t before = x->step.tick; /* steps before this span */
     dt__world_heartbeat(x->world, "serving", from);
     dt__watchdog_wait(x->world, "the workers");
     while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS)) {
@@ -520,9 +533,9 @@ static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, v
     }
     dt__watchdog_progress(x->world);
     atomic_store(&control->bank_ask, 0);
-    x->tick = atomic_load(&control->agreed.count);
-    int asked = x->tick == before ? DT_ASK_NONE : control->agreed_ask[x->tick & 1];
-    *out_step = from + (x->tick - before) - (asked & DT_ASK_VOID ? 1 : 0);
+    x->step.tick = atomic_load(&control->agreed.count);
+    int asked = x->step.tick == before ? DT_ASK_NONE : control->agreed_ask[x->step.tick & 1];
+    *out_step = from + (x->step.tick - before) - (asked & DT_ASK_VOID ? 1 : 0);
     return asked;
 }
 
@@ -530,11 +543,11 @@ int dt__exchange_serve_span(struct dt_exchange *x, uint64_t from, uint64_t until
                             void *arg, uint64_t *out_step)
 {
     int asked = DT_ASK_NONE;
-    x->spans++;
-    if (x->agent < 0) return watch_workers(x, from, ask, arg, out_step);
+    x->step.spans++;
+    if (x->topo->agent < 0) return watch_workers(x, from, ask, arg, out_step);
     while (from < until && !asked) {
         dt__exchange_begin(x, from);
-        atomic_store(&x->control->bank_ask, ask(arg));
+        atomic_store(&x->memory->control->bank_ask, ask(arg));
         asked = finish_step(x);
         from += !(asked & DT_ASK_VOID);
     }
@@ -544,14 +557,14 @@ int dt__exchange_serve_span(struct dt_exchange *x, uint64_t from, uint64_t until
 
 void dt__exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
 {
-    out->wait += x->times.wait;
-    out->reduce += x->times.reduce;
-    out->update += x->times.update;
-    out->network += x->times.network;
-    x->times = (struct dt_exchange_times){0};
+    out->wait += x->step.times.wait;
+    out->reduce += x->step.times.reduce;
+    out->update += x->step.times.update;
+    out->network += x->step.times.network;
+    x->step.times = (struct dt_exchange_times){0};
 }
 
 double dt__exchange_waited(const struct dt_exchange *x)
 {
-    return x->times.wait + x->times.network;
+    return x->step.times.wait + x->step.times.network;
 }

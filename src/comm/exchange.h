@@ -26,19 +26,9 @@
  * sum to the owner, and writes the new weights to the node's memory. On one node there are no
  * messages, and the owner sums and updates in one pass.
  *
- * The order in which gradients are summed is a binary tree over the replicas, whichever ranks have
- * them. Here are seven replicas, 0 to 3 on node 0, 4 to 6 on node 1:
- *
- *            node 0        |     node 1
- *     0     1     2     3  |   4     5     6      slots, one a replica
- *       0-1         2-3    |     4-5       6
- *             0-3          |         4-6          subtrees: the largest that one node holds
- *                         0-6
- *
- * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries
- * 2 (H - 1) / H of the vector's bytes each way, which is the bound of any all-reduce. Messages go
- * straight to where they are needed, so a bucket takes two latencies at any H. The bits are a
- * function of the replicas alone.
+ * Gradients are summed in the order of a binary tree over the replicas, whichever ranks have them
+ * (topology.h). A node sends one sum for each of its subtrees, straight to the owner, so a bucket
+ * takes two latencies at any number of nodes.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
  * of a group is rounded before it is added to the others': by the node that holds the whole group,
@@ -68,6 +58,7 @@
 #include "comm/requests.h"
 #include "comm/rows.h"
 #include "comm/shared.h"
+#include "comm/topology.h"
 #include "comm/wire.h"
 #include "comm/world.h"
 
@@ -142,29 +133,13 @@ struct dt__chunk {
     size_t sums, sums_each, update;
     /* its place among the floats that this agent acts for; own: among those that it owns */
     size_t acted_at, own_at;
-    /* what this step still waits for: the gradients of this node's replicas as one, and of an own
-     * chunk the other nodes' sums, else its new weights */
-    int left;
 };
 
-/* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make
- * their sum alone. */
-struct dt__subtree {
-    int first, end;
-    int node;
-    bool whole; /* it is all of a group: its node rounds the sum */
-    int place;  /* its sum's among a chunk's: among other nodes' ones, or this node's whole ones */
-};
-
-/* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
-struct dt__group {
-    int first; /* its first replica; it ends where the next group begins */
-    int node;  /* that holds all of it, and rounds its sum; -1: the owners round it */
-};
-
+struct dt__layout;
 /* How a step is done: by owners (owners.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
 struct dt__way {
-    dt_status (*prepare)(struct dt_exchange *x); /* lays out, and allocates */
+    /* Completes the layout, and allocates. */
+    dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
     /* For agents: begins a step; does what can be done now, and says whether that was anything;
      * says whether the step is done (apart from the agreement on what ranks ask for). */
     void (*begin)(struct dt_exchange *x);
@@ -188,6 +163,71 @@ struct dt__rows;
 struct dt__rows_exchange;
 struct dt__reduce;
 
+/* How the vector is cut. Made once; const afterwards. */
+struct dt__layout {
+    struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
+    struct dt__segment *segment;
+    struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
+    int chunks;
+    size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
+    size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
+    size_t byte_count; /* of x->bytes */
+};
+
+/* Memory that the ranks of a node share. The places are const after creation. */
+struct dt__node_memory {
+    struct dt__shared shared;
+    struct dt__control *control;
+    /* weights; at the bank's node the optimizer's state too. Of distributed rows those that the node
+     * has pulled, contiguous, and no state */
+    float *vectors[DT_EXCHANGE_VECTORS];
+    float **slot; /* (R) gradients of the node's replicas, else NULL */
+    float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
+    /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
+    double *norms, *all_norms;
+    size_t norm_blocks;
+    /* of doubles at each: after the blocks come spec.measures, spec.squares, and those of edges */
+    size_t norm_count;
+    /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
+    void *copies;
+    void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
+    /* The bank's node, if only owners have rows or parts: whole vectors, to start from and to gather
+     * into, as large as the model and its state. Large ones are a file without a name, of which the
+     * kernel keeps in memory what fits. Else NULL. */
+    struct dt__shared books_memory;
+    float *books[DT_EXCHANGE_VECTORS];
+};
+
+/* Scratch memory of this rank. */
+struct dt__scratch {
+    float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) a block a level of the tree */
+    float *fresh;     /* (DT__TREE_BLOCK) new weights of a block, before other ranks see them */
+    float *tiles;     /* (tree's levels, most_tile) */
+    size_t most_tile; /* floats */
+};
+
+/* What changes in a step. */
+struct dt__step {
+    uint32_t tick;     /* steps begun since create, on every trainer, */
+    uint32_t steps;    /* and of these, by an agent, those that are done */
+    uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
+    struct dt_update_info info;
+    int started; /* buckets of which this agent's work has begun */
+    /* Chunks that this agent has finished: its own once summed, others once their new weights
+     * arrived. */
+    int summed, taken;
+    /* (chunks) what a chunk still waits for: the gradients of this node's replicas as one, and, if
+     * it is an own chunk, the other nodes' sums, else its new weights */
+    int *left;
+    int sends; /* in flight */
+    int open;  /* 1: something is left of it; 0: it is done, and all know what is asked for */
+    enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_SENT, DT__NORM_KNOWN } norm;
+    int norm_left;  /* it is being summed over the nodes */
+    uint32_t spans; /* synchronization points held */
+    struct dt__asks asks;
+    struct dt_exchange_times times;
+};
+
 struct dt_exchange {
     struct dt_world *world;
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
@@ -195,60 +235,17 @@ struct dt_exchange {
     const struct dt__way *way;
     int exchange; /* enum dt_exchange_kind */
     struct dt__kept *kept;
-
-    /* Nodes: index, and agents, of which the first ones talk for their nodes. */
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
-    int nodes, node;
-    int workers, agents; /* of this node */
-    int agent;           /* this one's number among them; -1: a bank that has workers */
-    int owners, owner;   /* agents of all nodes, in their order; this one's number among these */
-    int *node_at;        /* (ranks) which is whose */
-    int *agents_of;      /* (nodes + 1) where a node's begin in: */
-    int *agent_rank;     /* (owners) their ranks in `all` */
 
-    /* Layout. */
-    struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
-    struct dt__segment *segment;
-    struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
-    int chunks;
-    struct dt__subtree *subtree; /* (subtrees) in tree order */
-    int subtrees, others;        /* others: of other nodes */
-    int *subtrees_of;            /* (nodes) how many each has */
-    int own_wholes;              /* this node's that are all of a group, */
-    bool others_whole;           /* and other nodes' all are */
-    int *subtree_at;             /* (R) the one that begins with this replica; -1: none */
-    int *node_of;                /* (R) whose each replica is */
-    struct dt__group *group;     /* (groups + 1) */
-    int *group_of;               /* (R) which each replica is of */
-    double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
-    size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
-    size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
-    size_t byte_count; /* of `bytes` */
-
-    /* Memory of the node. */
-    struct dt__shared shared;
-    struct dt__control *control;
-    /* weights; at the bank's node the optimizer's state too. Of dealt rows those that the node has
-     * pulled, one behind the other, and no state */
-    float *vectors[DT_EXCHANGE_VECTORS];
-    float **slot; /* (R) gradients of the node's replicas, else NULL */
-    float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
-    /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
-    double *norms, *all_norms;
-    size_t norm_blocks;
-    /* of doubles at each: behind the blocks are spec.measures, spec.squares, and those of edges */
-    size_t norm_count;
-    /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
-    void *copies;
-    void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
+    /* exchange.c makes them; for all others they are const. */
+    const struct dt__topology *topo;
+    const struct dt__layout *layout;
+    const struct dt__node_memory *memory;
 
     /* Memory of this rank. */
-    float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */
-    float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
+    struct dt__scratch scratch;
     struct dt_factored *factored; /* (spec.matrices), copied */
-    float *tiles;                 /* (tree's levels, most_tile) scratch */
-    size_t most_tile;             /* floats */
     unsigned char *bytes; /* that come or are rounded: sums and updates (struct dt__chunk) */
     float *state[DT_EXCHANGE_VECTORS]; /* (own) the optimizer's, but at the bank's node */
     /* (groups) errors of a group's rounded sum: at the bank's node (P), in its memory; at the node
@@ -257,74 +254,36 @@ struct dt_exchange {
     struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
     bool touched;          /* gradients have the touched rows alone, */
     bool dealt;            /* and on several nodes rows have owners, who alone have them all */
-    struct dt__rows_exchange *rows_exchange; /* agents, dealt rows; else NULL */
-    /* The bank's node, where rows or parts lie with their owners alone: whole vectors, to start
-     * from and to gather into, as large as the model and its state. Large ones are a file without
-     * a name, of which the kernel keeps in memory what there is room for. Else NULL. */
-    struct dt__shared books_memory;
-    float *books[DT_EXCHANGE_VECTORS];
+    struct dt__rows_exchange *rows_exchange; /* agents, distributed rows; else NULL */
     struct dt__reduce *reduce;
-    struct dt__requests requests; /* all that are under way, in whatever way */
-    struct dt__asks asks;
+    struct dt__requests requests; /* all that are in flight, in whatever way */
 
-    /* The step under way. */
-    uint32_t tick;     /* steps begun since create, on every trainer, */
-    uint32_t steps;    /* and of these, by an agent, those that are done */
-    uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
-    struct dt_update_info info;
-    int started; /* buckets of which this agent's work has begun */
-    /* chunks of the list that are behind this agent: whose sums are there, if they are its own;
-     * whose new weights are, if not */
-    int summed, taken;
-    int sends; /* under way */
-    int open;  /* 1: something is left of it; 0: it is done, and all know what is asked for */
-    enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_SENT, DT__NORM_KNOWN } norm;
-    int norm_left;  /* it is being summed over the nodes */
-    uint32_t spans; /* synchronization points held */
-    struct dt_exchange_times times;
+    struct dt__step step;
 };
-
-/* ---- nodes ---------------------------------------------------------------------------------- */
-
-static inline int dt__agents(const struct dt_exchange *x, int node)
-{
-    return x->agents_of[node + 1] - x->agents_of[node];
-}
-/* The rank of the node's agent number `turn`, counted round and round. */
-static inline int dt__agent_rank(const struct dt_exchange *x, int node, int turn)
-{
-    return x->agent_rank[x->agents_of[node] + turn % dt__agents(x, node)];
-}
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Where range [a, b) of the tree over replicas splits, the one order in which gradients are summed:
- * inside a group by its replicas, and a range of several groups, which are whole, by these. */
-int dt__replicas_split(const struct dt_exchange *x, int a, int b);
-/* The range is all of a group. */
-static inline bool dt__is_group(const struct dt_exchange *x, int a, int b)
-{
-    const struct dt__group *group = &x->group[x->group_of[a]];
-    return a == group->first && b == group[1].first;
-}
 /* Slice `index` of `count` equal slices of a range, cut at multiples of `grain`. */
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
 /* The floats that both ranges have; an empty range if there are none. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 
-/* Finds the node of each replica, and so the subtrees, the groups and the nodes' shares. */
-void dt__layout_replicas(struct dt_exchange *x);
 /* Cuts buckets into segments. */
-void dt__layout_segments(struct dt_exchange *x);
+void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout);
 /* Cuts segments into chunks, each with its owner. DT_EMEMORY. */
-dt_status dt__layout_chunks(struct dt_exchange *x);
+dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout);
+/* What a chunk still waits for in this step. */
+static inline int *dt__chunk_left(struct dt_exchange *x, const struct dt__chunk *chunk)
+{
+    return &x->step.left[chunk - x->layout->chunk];
+}
 /* The floats whose squares this agent adds for the norm: whole blocks. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
 /* The bucket whose turn it is: as they get ready, from the last one; on one node, where all are
  * ready at once, as the next step needs them. */
 static inline int dt__bucket_at(const struct dt_exchange *x, int turn)
 {
-    return x->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
+    return x->topo->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
 }
 /* The rank, of x->all, that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);

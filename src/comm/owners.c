@@ -13,18 +13,18 @@
 
 #include "comm/exchange.h"
 
-static dt_status owners_prepare(struct dt_exchange *x)
+static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout)
 {
-    DT_TRY(dt__layout_chunks(x));
-    if (x->agent < 0) return DT_OK;
-    DT_TRY(dt__keep(&x->kept, x->byte_count, 1, "sums and updates", &x->bytes));
-    for (int v = 1; v < x->spec.vectors && x->node > 0; v++)
-        DT_TRY(dt__keep(&x->kept, x->own, sizeof(float), "optimizer state", &x->state[v]));
-    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++) {
-        const int node = x->group[g].node;
-        if (node >= 0 && node != x->node) continue;
-        DT_TRY(dt__keep(&x->kept, node < 0 ? x->own : x->acted, sizeof(float), "rounding errors",
-                        &x->error[g]));
+    DT_TRY(dt__layout_chunks(x, layout));
+    if (x->topo->agent < 0) return DT_OK;
+    DT_TRY(dt__keep(&x->kept, x->layout->byte_count, 1, "sums and updates", &x->bytes));
+    for (int v = 1; v < x->spec.vectors && x->topo->node > 0; v++)
+        DT_TRY(dt__keep(&x->kept, x->layout->own, sizeof(float), "optimizer state", &x->state[v]));
+    for (int g = 0; g < x->spec.groups && x->spec.wire && x->topo->node > 0; g++) {
+        const int node = x->topo->group[g].node;
+        if (node >= 0 && node != x->topo->node) continue;
+        DT_TRY(dt__keep(&x->kept, node < 0 ? x->layout->own : x->layout->acted, sizeof(float),
+                        "rounding errors", &x->error[g]));
     }
     return x->dealt ? dt__rows_exchange_create(x) : DT_OK;
 }
@@ -35,13 +35,13 @@ static dt_status owners_prepare(struct dt_exchange *x)
  * own chunk's from all other nodes. */
 static void move_sums(struct dt_exchange *x, struct dt__chunk *chunk)
 {
-    const bool own = chunk->node == x->node;
-    for (int s = 0; s < x->subtrees; s++) {
-        const struct dt__subtree *subtree = &x->subtree[s];
-        if (own == (subtree->node == x->node)) continue;
+    const bool own = chunk->node == x->topo->node;
+    for (int s = 0; s < x->topo->subtrees; s++) {
+        const struct dt__subtree *subtree = &x->topo->subtree[s];
+        if (own == (subtree->node == x->topo->node)) continue;
         const int rank = dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node);
-        dt__message_begin(&x->requests, own ? &chunk->left : &x->sends, dt__sum_at(x, chunk, s),
-                          dt__sum_bytes(chunk, subtree->whole),
+        dt__message_begin(&x->requests, own ? dt__chunk_left(x, chunk) : &x->step.sends,
+                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, subtree->whole),
                           (struct dt__envelope){!own, rank, DT__TAG_SUMS});
     }
 }
@@ -50,10 +50,11 @@ static void move_sums(struct dt_exchange *x, struct dt__chunk *chunk)
  * its owner. */
 static void move_weights(struct dt_exchange *x, struct dt__chunk *chunk, int node)
 {
-    const bool own = chunk->node == x->node;
-    const void *weights = x->vectors[0] + chunk->at.begin;
+    const bool own = chunk->node == x->topo->node;
+    const void *weights = x->memory->vectors[0] + chunk->at.begin;
     if (chunk->wire) weights = x->bytes + chunk->update;
-    dt__message_begin(&x->requests, own ? &x->sends : &chunk->left, weights, chunk->bytes,
+    dt__message_begin(&x->requests, own ? &x->step.sends : dt__chunk_left(x, chunk), weights,
+                      chunk->bytes,
                       (struct dt__envelope){own, dt__chunk_rank(x, chunk, node), DT__TAG_WEIGHTS});
 }
 
@@ -63,10 +64,10 @@ static void move_weights(struct dt_exchange *x, struct dt__chunk *chunk, int nod
 static void owners_begin(struct dt_exchange *x)
 {
     if (x->rows_exchange) dt__rows_begin(x, true);
-    for (int c = 0; c < x->chunks; c++) {
-        struct dt__chunk *chunk = &x->chunk[c];
-        chunk->left = 1; /* this node's replicas */
-        if (chunk->agent == x->agent && chunk->node == x->node) move_sums(x, chunk);
+    for (int c = 0; c < x->layout->chunks; c++) {
+        struct dt__chunk *chunk = &x->layout->chunk[c];
+        *dt__chunk_left(x, chunk) = 1; /* this node's replicas */
+        if (chunk->agent == x->topo->agent && chunk->node == x->topo->node) move_sums(x, chunk);
     }
 }
 
@@ -76,60 +77,60 @@ static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
     const double start = dt__clock_secs();
     if (chunk->is_tiled) return;
     dt__chunk_update(x, chunk);
-    x->times.update += dt__clock_secs() - start;
-    dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
-    for (int i = 1; i < x->nodes; i++)
-        move_weights(x, chunk, (x->node + i) % x->nodes);
+    x->step.times.update += dt__clock_secs() - start;
+    dt__event_post(&x->memory->control->bucket[chunk->bucket].updated, 1);
+    for (int i = 1; i < x->topo->nodes; i++)
+        move_weights(x, chunk, (x->topo->node + i) % x->topo->nodes);
 }
 
 /* This agent's rows and tiles of a bucket. */
 static void update_shares(struct dt_exchange *x, int b)
 {
-    const struct dt__bucket *bucket = &x->bucket[b];
+    const struct dt__bucket *bucket = &x->layout->bucket[b];
     const double start = dt__clock_secs();
     if (!bucket->has_shares) return;
     for (int s = bucket->segment; s < bucket[1].segment; s++) {
-        const struct dt__segment *segment = &x->segment[s];
+        const struct dt__segment *segment = &x->layout->segment[s];
         if (segment->kind == DT__ROWS) dt__rows_update(x, segment->index);
         if (segment->kind == DT__TILED) dt__tiles_update(x, segment->index);
     }
-    x->times.update += dt__clock_secs() - start;
-    dt__event_post(&x->control->bucket[b].updated, 1);
+    x->step.times.update += dt__clock_secs() - start;
+    dt__event_post(&x->memory->control->bucket[b].updated, 1);
 }
 
 /* Own chunks of which all sums are there are updated, or, with the norm, summed. */
 static bool advance_sums(struct dt_exchange *x)
 {
-    const int before = x->summed;
-    for (; x->summed < x->chunks; x->summed++) {
-        struct dt__chunk *chunk = &x->chunk[x->summed];
+    const int before = x->step.summed;
+    for (; x->step.summed < x->layout->chunks; x->step.summed++) {
+        struct dt__chunk *chunk = &x->layout->chunk[x->step.summed];
         const double start = dt__clock_secs();
-        if (chunk->agent != x->agent || chunk->node != x->node) continue;
-        if (chunk->left) break;
+        if (chunk->agent != x->topo->agent || chunk->node != x->topo->node) continue;
+        if (*dt__chunk_left(x, chunk)) break;
         if (!x->spec.norm) {
             update_chunk(x, chunk);
             continue;
         }
         dt__chunk_sum(x, chunk);
-        x->times.reduce += dt__clock_secs() - start;
+        x->step.times.reduce += dt__clock_secs() - start;
     }
-    return x->summed != before;
+    return x->step.summed != before;
 }
 
 /* Other nodes' chunks whose new weights have come. */
 static bool advance_weights(struct dt_exchange *x)
 {
-    const int before = x->taken;
-    for (; x->taken < x->chunks; x->taken++) {
-        const struct dt__chunk *chunk = &x->chunk[x->taken];
-        if (chunk->agent != x->agent || chunk->node == x->node) continue;
-        if (chunk->left) break;
+    const int before = x->step.taken;
+    for (; x->step.taken < x->layout->chunks; x->step.taken++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[x->step.taken];
+        if (chunk->agent != x->topo->agent || chunk->node == x->topo->node) continue;
+        if (*dt__chunk_left(x, chunk)) break;
         if (chunk->wire)
             dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
-                         x->bytes + chunk->update, x->vectors[0] + chunk->at.begin);
-        dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
+                         x->bytes + chunk->update, x->memory->vectors[0] + chunk->at.begin);
+        dt__event_post(&x->memory->control->bucket[chunk->bucket].updated, 1);
     }
-    return x->taken != before;
+    return x->step.taken != before;
 }
 
 /* The node's gradients of the bucket are there. New weights may come in from now on: not before,
@@ -137,70 +138,74 @@ static bool advance_weights(struct dt_exchange *x)
  * still read the old ones. */
 static void start_bucket(struct dt_exchange *x, int b)
 {
-    const struct dt__bucket *bucket = &x->bucket[b];
+    const struct dt__bucket *bucket = &x->layout->bucket[b];
     for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
-        struct dt__chunk *chunk = &x->chunk[c];
+        struct dt__chunk *chunk = &x->layout->chunk[c];
         const double start = dt__clock_secs();
-        if (chunk->agent != x->agent) continue;
-        chunk->left--;
-        if (chunk->node == x->node) continue;
+        if (chunk->agent != x->topo->agent) continue;
+        --*dt__chunk_left(x, chunk);
+        if (chunk->node == x->topo->node) continue;
         /* The sum is sent from the slot of a replica that may be another worker's. That worker
          * writes it again only behind its next forward, which waits for the weights of all
          * chunks: these come once the owner has the sum. */
         dt__chunk_give(x, chunk);
-        x->times.reduce += dt__clock_secs() - start;
+        x->step.times.reduce += dt__clock_secs() - start;
         move_sums(x, chunk);
         move_weights(x, chunk, chunk->node);
     }
     advance_sums(x);
-    if (x->nodes == 1 && !x->spec.norm) update_shares(x, b);
+    if (x->topo->nodes == 1 && !x->spec.norm) update_shares(x, b);
 }
 
 static bool advance_buckets(struct dt_exchange *x)
 {
-    const int before = x->started;
-    for (; x->started < x->spec.buckets; x->started++) {
-        const int b = dt__bucket_at(x, x->started);
-        if (x->nodes == 1 ? !dt__event_reached(&x->control->agreed, x->tick)
-                          : !dt__event_reached(&x->control->bucket[b].ready, x->all_done))
+    const int before = x->step.started;
+    for (; x->step.started < x->spec.buckets; x->step.started++) {
+        const int b = dt__bucket_at(x, x->step.started);
+        if (x->topo->nodes == 1
+                ? !dt__event_reached(&x->memory->control->agreed, x->step.tick)
+                : !dt__event_reached(&x->memory->control->bucket[b].ready, x->step.all_done))
             break;
         start_bucket(x, b);
     }
-    return x->started != before;
+    return x->step.started != before;
 }
 
 /* Each agent has the blocks of its slice as soon as their sums are there; on several nodes the
  * first agents bring those of all together. */
 static bool advance_norm(struct dt_exchange *x)
 {
-    struct dt__control *control = x->control;
-    const uint32_t all = x->tick * (uint32_t)x->agents;
-    const bool brings = x->nodes > 1 && x->agent == 0;
-    if (x->norm == DT__NORM_OPEN) {
-        if (x->started < x->spec.buckets || x->summed < x->chunks) return false;
+    struct dt__control *control = x->memory->control;
+    const uint32_t all = x->step.tick * (uint32_t)x->topo->agents;
+    const bool brings = x->topo->nodes > 1 && x->topo->agent == 0;
+    if (x->step.norm == DT__NORM_OPEN) {
+        if (x->step.started < x->spec.buckets || x->step.summed < x->layout->chunks) return false;
         if (x->rows_exchange && !dt__rows_summed(x)) return false;
-        dt__norm_blocks(x, x->norms, x->sums, dt__norm_slice(x));
-        x->norm = DT__NORM_POSTED;
+        dt__norm_blocks(x, x->memory->norms, x->memory->sums, dt__norm_slice(x));
+        x->step.norm = DT__NORM_POSTED;
         const bool last = dt__event_post(&control->normed, 1) == all;
-        if (last && x->nodes == 1) dt__event_post(&control->norm_known, 1);
+        if (last && x->topo->nodes == 1) dt__event_post(&control->norm_known, 1);
     }
-    if (x->norm == DT__NORM_POSTED && brings && dt__event_reached(&control->normed, all)) {
-        x->norm = DT__NORM_SENT;
-        DT_MPI(MPI_Iallreduce(x->norms, x->all_norms, (int)x->norm_count, MPI_DOUBLE, MPI_SUM,
-                              x->firsts.comm, dt__request_add(&x->requests, &x->norm_left)));
+    if (x->step.norm == DT__NORM_POSTED && brings && dt__event_reached(&control->normed, all)) {
+        x->step.norm = DT__NORM_SENT;
+        DT_MPI(MPI_Iallreduce(x->memory->norms, x->memory->all_norms, (int)x->memory->norm_count,
+                              MPI_DOUBLE, MPI_SUM, x->firsts.comm,
+                              dt__request_add(&x->requests, &x->step.norm_left)));
         return true;
     }
-    if (x->norm == DT__NORM_SENT && !x->norm_left) dt__event_post(&control->norm_known, 1);
-    if (x->norm == DT__NORM_KNOWN || !dt__event_reached(&control->norm_known, x->tick))
+    if (x->step.norm == DT__NORM_SENT && !x->step.norm_left)
+        dt__event_post(&control->norm_known, 1);
+    if (x->step.norm == DT__NORM_KNOWN || !dt__event_reached(&control->norm_known, x->step.tick))
         return false;
-    x->norm = DT__NORM_KNOWN;
-    dt__norm_tell(x, x->all_norms);
+    x->step.norm = DT__NORM_KNOWN;
+    dt__norm_tell(x, x->memory->all_norms);
     for (int i = 0; i < x->spec.buckets; i++) {
-        const struct dt__bucket *bucket = &x->bucket[dt__bucket_at(x, i)];
+        const struct dt__bucket *bucket = &x->layout->bucket[dt__bucket_at(x, i)];
         for (int c = bucket->chunk; c < bucket->chunk_end; c++)
-            if (x->chunk[c].node == x->node && x->chunk[c].agent == x->agent)
-                update_chunk(x, &x->chunk[c]);
-        if (x->nodes == 1) update_shares(x, dt__bucket_at(x, i));
+            if (x->layout->chunk[c].node == x->topo->node &&
+                x->layout->chunk[c].agent == x->topo->agent)
+                update_chunk(x, &x->layout->chunk[c]);
+        if (x->topo->nodes == 1) update_shares(x, dt__bucket_at(x, i));
     }
     return true;
 }
@@ -216,8 +221,9 @@ static bool owners_advance(struct dt_exchange *x)
 
 static bool owners_done(const struct dt_exchange *x)
 {
-    return x->started == x->spec.buckets && x->summed == x->chunks && x->taken == x->chunks &&
-           !x->sends && x->norm == DT__NORM_KNOWN && (!x->rows_exchange || dt__rows_done(x));
+    return x->step.started == x->spec.buckets && x->step.summed == x->layout->chunks &&
+           x->step.taken == x->layout->chunks && !x->step.sends && x->step.norm == DT__NORM_KNOWN &&
+           (!x->rows_exchange || dt__rows_done(x));
 }
 
 const struct dt__way dt__way_owners = {

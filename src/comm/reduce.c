@@ -17,22 +17,23 @@ struct dt__reduce {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status reduce_prepare(struct dt_exchange *x)
+static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout)
 {
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
-    DT_TRY(dt__keep(&x->kept, most, sizeof *x->chunk, "chunk table", &x->chunk));
+    DT_TRY(dt__keep(&x->kept, most, sizeof *layout->chunk, "chunk table", &layout->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
-        const struct dt__floats bucket = x->bucket[b].at;
-        for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, x->bucket[b].pieces++)
-            x->chunk[x->chunks++] = (struct dt__chunk){
+        const struct dt__floats bucket = layout->bucket[b].at;
+        for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, layout->bucket[b].pieces++)
+            layout->chunk[layout->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
-    if (x->node == 0)
+    if (x->topo->node == 0)
         DT_TRY(dt__keep(&x->kept, x->spec.params, sizeof(float), "gradient sums", &s->sum));
-    for (int p = x->subtrees - 1; p >= 0; p--)
-        if (x->subtree[p].node == x->node) s->mine = x->slot[x->subtree[p].first];
+    for (int p = x->topo->subtrees - 1; p >= 0; p--)
+        if (x->topo->subtree[p].node == x->topo->node)
+            s->mine = x->memory->slot[x->topo->subtree[p].first];
     if (s->mine) return DT_OK;
     return dt__keep(&x->kept, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
@@ -49,33 +50,33 @@ static void reduce_begin(struct dt_exchange *x)
 static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = x->started + s->up + x->summed;
-    for (; x->started < x->spec.buckets; x->started++) {
-        const int b = dt__bucket_at(x, x->started);
-        if (!dt__event_reached(&x->control->bucket[b].ready, x->all_done)) break;
-        dt__floats_give(x, x->bucket[b].at);
+    const int before = x->step.started + s->up + x->step.summed;
+    for (; x->step.started < x->spec.buckets; x->step.started++) {
+        const int b = dt__bucket_at(x, x->step.started);
+        if (!dt__event_reached(&x->memory->control->bucket[b].ready, x->step.all_done)) break;
+        dt__floats_give(x, x->layout->bucket[b].at);
     }
-    for (; s->up < x->chunks && s->up - x->summed < DT__STREAM_CHUNKS; s->up++) {
-        struct dt__chunk *chunk = &x->chunk[s->up];
+    for (; s->up < x->layout->chunks && s->up - x->step.summed < DT__STREAM_CHUNKS; s->up++) {
+        struct dt__chunk *chunk = &x->layout->chunk[s->up];
         const size_t begin = chunk->at.begin;
-        if (chunk->bucket < x->spec.buckets - x->started) break;
+        if (chunk->bucket < x->spec.buckets - x->step.started) break;
         DT_MPI(MPI_Ireduce(s->mine + begin, s->sum ? s->sum + begin : NULL,
                            (int)(chunk->at.end - begin), MPI_FLOAT, MPI_SUM, 0, x->firsts.comm,
-                           dt__request_add(&x->requests, &chunk->left)));
+                           dt__request_add(&x->requests, dt__chunk_left(x, chunk))));
     }
-    while (x->summed < s->up && !x->chunk[x->summed].left)
-        x->summed++;
-    return x->started + s->up + x->summed != before;
+    while (x->step.summed < s->up && !x->step.left[x->step.summed])
+        x->step.summed++;
+    return x->step.started + s->up + x->step.summed != before;
 }
 
 /* The bank, which has all sums: the norm of the gradient. */
 static void make_norm(struct dt_exchange *x)
 {
     const float *sum = x->reduce->sum;
-    dt__norm_blocks(x, x->norms, sum, (struct dt__floats){0, x->spec.params});
+    dt__norm_blocks(x, x->memory->norms, sum, (struct dt__floats){0, x->spec.params});
     for (int b = 0; b < x->spec.buckets; b++)
-        dt__floats_measure(x, x->bucket[b].at, x->reduce->sum, x->vectors);
-    dt__norm_tell(x, x->norms);
+        dt__floats_measure(x, x->layout->bucket[b].at, x->reduce->sum, x->memory->vectors);
+    dt__norm_tell(x, x->memory->norms);
 }
 
 /* The bank updates and sends the chunks that are summed (with the norm: all, once all are summed);
@@ -86,22 +87,24 @@ static void make_norm(struct dt_exchange *x)
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = s->down + x->taken;
-    int may = x->summed;
-    if (s->sum && x->spec.norm && x->summed < x->chunks) may = 0;
+    const int before = s->down + x->step.taken;
+    int may = x->step.summed;
+    if (s->sum && x->spec.norm && x->step.summed < x->layout->chunks) may = 0;
     if (s->sum && x->spec.norm && may && !s->down) make_norm(x);
-    for (; s->down < may && s->down - x->taken < DT__STREAM_CHUNKS; s->down++) {
-        struct dt__chunk *chunk = &x->chunk[s->down];
+    for (; s->down < may && s->down - x->step.taken < DT__STREAM_CHUNKS; s->down++) {
+        struct dt__chunk *chunk = &x->layout->chunk[s->down];
         const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
-        float *weights = x->vectors[0] + begin;
+        float *weights = x->memory->vectors[0] + begin;
         if (s->sum)
-            x->spec.update(x->spec.arg, &x->info, begin, n, s->sum + begin, x->vectors, weights);
+            x->spec.update(x->spec.arg, &x->step.info, begin, n, s->sum + begin, x->memory->vectors,
+                           weights);
         DT_MPI(MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, x->all.comm,
-                          dt__request_add(&x->requests, &chunk->left)));
+                          dt__request_add(&x->requests, dt__chunk_left(x, chunk))));
     }
-    for (; x->taken < s->down && !x->chunk[x->taken].left; x->taken++)
-        dt__event_post(&x->control->bucket[x->chunk[x->taken].bucket].updated, 1);
-    return s->down + x->taken != before;
+    for (; x->step.taken < s->down && !x->step.left[x->step.taken]; x->step.taken++)
+        dt__event_post(&x->memory->control->bucket[x->layout->chunk[x->step.taken].bucket].updated,
+                       1);
+    return s->down + x->step.taken != before;
 }
 
 static bool reduce_advance(struct dt_exchange *x)
@@ -112,7 +115,7 @@ static bool reduce_advance(struct dt_exchange *x)
 
 static bool reduce_done(const struct dt_exchange *x)
 {
-    return x->taken == x->chunks;
+    return x->step.taken == x->layout->chunks;
 }
 
 const struct dt__way dt__way_reduce = {

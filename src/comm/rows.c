@@ -98,9 +98,9 @@ dt_status dt__rows_create(struct dt_exchange *x)
     DT_TRY(dt__rows_check(rows->range, rows->ranges, x->spec.params));
     for (size_t i = 0, b = 0; i < ranges; i++) {
         struct dt_row_range *range = &rows->range[i];
-        while (x->bucket[b].at.end <= range->offset)
+        while (x->layout->bucket[b].at.end <= range->offset)
             b++;
-        if (range->offset + range->rows * range->width > x->bucket[b].at.end)
+        if (range->offset + range->rows * range->width > x->layout->bucket[b].at.end)
             return dt_fail(DT_EUSAGE, "range %zu of rows reaches over a bucket's end", i);
         if (!range->most || range->most > range->rows) range->most = range->rows;
         if (range->width > rows->block) rows->block = range->width;
@@ -132,11 +132,11 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
 {
-    if (owner == x->owners) return (uint32_t)x->rows->inputs;
-    const int node = x->node_at[x->agent_rank[owner]];
-    const uint64_t agents = (uint64_t)dt__agents(x, node);
-    const uint64_t place = (uint64_t)node * agents + (uint64_t)(owner - x->agents_of[node]);
-    return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
+    if (owner == x->topo->owners) return (uint32_t)x->rows->inputs;
+    const int node = x->topo->node_at[x->topo->agent_rank[owner]];
+    const uint64_t agents = (uint64_t)dt__agents(x->topo, node);
+    const uint64_t place = (uint64_t)node * agents + (uint64_t)(owner - x->topo->agents_of[node]);
+    return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->topo->nodes * agents));
 }
 
 /* Where an owner's rows of a range begin, and those of the one before end. */
@@ -156,7 +156,7 @@ struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const struct dt__indices own = dt__rows_of_owner(x, x->owner, i);
+    const struct dt__indices own = dt__rows_of_owner(x, x->topo->owner, i);
     return (struct dt__floats){range->offset + own.begin * range->width,
                                range->offset + own.end * range->width};
 }
@@ -172,7 +172,7 @@ static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     for (int i = 0; i < rows->ranges && x->spec.norm; i++)
-        for (int owner = 0; owner <= x->owners; owner++) {
+        for (int owner = 0; owner <= x->topo->owners; owner++) {
             const struct dt_row_range *range = &rows->range[i];
             const size_t at = range->offset + first_row(x, owner, i) * range->width;
             const size_t block = at / DT__TREE_BLOCK;
@@ -184,28 +184,28 @@ static void find_edges(const struct dt_exchange *x)
 
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
 {
-    const size_t most = (size_t)dt__agents(x, node) * x->spec.most_inputs;
+    const size_t most = (size_t)dt__agents(x->topo, node) * x->spec.most_inputs;
     return most < x->rows->inputs ? most : x->rows->inputs;
 }
 
-dt_status dt__rows_deal(struct dt_exchange *x)
+dt_status dt__rows_deal(struct dt_exchange *x, size_t *out_norm_count)
 {
     struct dt__rows *rows = x->rows;
-    x->norm_count = x->norm_blocks + x->spec.measures + x->spec.squares;
+    *out_norm_count = x->memory->norm_blocks + x->spec.measures + x->spec.squares;
     if (rows) rows->edges = 0;
     if (!x->dealt) return DT_OK;
-    const size_t most = dt__rows_most_pulled(x, x->node);
-    const size_t edges = (size_t)(rows->ranges * (x->owners + 1));
+    const size_t most = dt__rows_most_pulled(x, x->topo->node);
+    const size_t edges = (size_t)(rows->ranges * (x->topo->owners + 1));
     DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
-    DT_TRY(
-        dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
-    DT_TRY(
-        dt__keep(&x->kept, (size_t)x->agents, sizeof *rows->reader, "touched rows", &rows->reader));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->agents, sizeof *rows->needs, "touched rows",
+                    &rows->needs));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->agents, sizeof *rows->reader, "touched rows",
+                    &rows->reader));
     DT_TRY(dt__keep(&x->kept, most, sizeof *rows->pulled.row, "touched rows", &rows->pulled.row));
     rows->edge.count = &rows->edges;
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
-    x->norm_count += rows->edges * DT__TREE_BLOCK;
+    *out_norm_count += rows->edges * DT__TREE_BLOCK;
     return DT_OK;
 }
 
@@ -227,7 +227,7 @@ float *dt__rows_vector(const struct dt_exchange *x, struct dt__room *room, enum 
     float *vector = dt__room_take(room, x->spec.params, sizeof *vector);
     for (int i = 0; x->dealt && i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->rows->range[i];
-        const size_t pulled = dt__rows_most_pulled(x, x->node);
+        const size_t pulled = dt__rows_most_pulled(x, x->topo->node);
         size_t rows = kept == DT__KEEP_TOUCHED ? range->most : kept == DT__KEEP_PULLED ? pulled : 0;
         if (rows > range->rows) rows = range->rows;
         const size_t begin = range->offset + rows * range->width,
@@ -246,13 +246,13 @@ void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
     rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
     for (int i = 0; i < rows->ranges; i++) {
         leaf->list[i] = list_take(room, rows->range[i].most);
-        leaf->values[i].floats = x->slot[replica] + rows->range[i].offset;
+        leaf->values[i].floats = x->memory->slot[replica] + rows->range[i].offset;
     }
 }
 
 void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 {
-    for (int w = 0; w < x->workers; w++) {
+    for (int w = 0; w < x->topo->workers; w++) {
         x->rows->needs[w] = list_take(room, x->spec.most_inputs);
         x->rows->reader[w].list = &x->rows->needs[w];
     }
@@ -260,7 +260,7 @@ void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 
 const struct dt_touched *dt__exchange_needs(const struct dt_exchange *x)
 {
-    return x->dealt ? &x->rows->needs[x->agent] : NULL;
+    return x->dealt ? &x->rows->needs[x->topo->agent] : NULL;
 }
 
 const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
@@ -299,13 +299,14 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
 static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
-    const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
-    if (x->dealt) return dt__rows_of_owner(x, x->owner, range);
+    const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->topo->agents;
+    if (x->dealt) return dt__rows_of_owner(x, x->topo->owner, range);
     if (rows->range[range].touched_alone)
-        return (struct dt__indices){row_behind(rows, &rows->all, range, x->agent, x->agents),
-                                    row_behind(rows, &rows->all, range, x->agent + 1, x->agents)};
-    return (struct dt__indices){(uint32_t)(all * (uint64_t)x->agent / agents),
-                                (uint32_t)(all * ((uint64_t)x->agent + 1) / agents)};
+        return (struct dt__indices){
+            row_behind(rows, &rows->all, range, x->topo->agent, x->topo->agents),
+            row_behind(rows, &rows->all, range, x->topo->agent + 1, x->topo->agents)};
+    return (struct dt__indices){(uint32_t)(all * (uint64_t)x->topo->agent / agents),
+                                (uint32_t)(all * ((uint64_t)x->topo->agent + 1) / agents)};
 }
 
 /* Begins to merge the leaves' lists of these rows of a range. */
@@ -383,10 +384,10 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
 {
     const struct cursor *match = x->rows->match;
     const float *sum = block[0];
-    if (last - first == 1 && x->group_of[a] == x->group_of[b - 1]) {
+    if (last - first == 1 && x->topo->group_of[a] == x->topo->group_of[b - 1]) {
         sum = match_read(x->rows, part, match[first], block[0]);
     } else {
-        const int split = dt__replicas_split(x, a, b);
+        const int split = dt__replicas_split(x->topo, a, b);
         int middle = first;
         while (middle < last && match[middle].leaf->first < split)
             middle++;
@@ -400,7 +401,7 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
             dt__floats_add(part->n, left, right, block[0]);
         }
     }
-    if (!x->spec.wire || !dt__is_group(x, a, b)) return sum;
+    if (!x->spec.wire || !dt__is_group(x->topo, a, b)) return sum;
     sum_round(part->n, sum, block[0]);
     return block[0];
 }
@@ -417,7 +418,8 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
         const struct row_part part = {range, at, n};
-        const float *sum = sum_matches(x, &part, 0, rows->matches, leaves->a, leaves->b, x->block);
+        const float *sum =
+            sum_matches(x, &part, 0, rows->matches, leaves->a, leaves->b, x->scratch.block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
@@ -434,7 +436,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     const size_t tables = (size_t)(rows->ranges * x->spec.vectors);
     int leaves = 0;
     for (int r = 0; r < x->spec.replicas; r++)
-        if (x->node_of[r] == x->node || x->subtree_at[r] >= 0)
+        if (x->topo->node_of[r] == x->topo->node || x->topo->subtree_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, 0, x->spec.replicas};
     DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
@@ -456,7 +458,7 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
                              unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
-    const struct dt__subtree *subtree = &x->subtree[s];
+    const struct dt__subtree *subtree = &x->topo->subtree[s];
     const size_t width = rows->range[range].width;
     const struct leaves leaves = {rows->replica + subtree->first, subtree->end - subtree->first,
                                   subtree->first, subtree->end};
@@ -478,8 +480,8 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
 
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsigned char *bytes)
 {
-    const struct leaf *leaf = &x->rows->replica[x->subtree[s].first];
-    const bool is_rounded = x->spec.wire && x->subtree[s].whole;
+    const struct leaf *leaf = &x->rows->replica[x->topo->subtree[s].first];
+    const bool is_rounded = x->spec.wire && x->topo->subtree[s].whole;
     uint32_t *count = (uint32_t *)(void *)bytes, *row = count + 1;
     const size_t sums = *count * x->rows->range[range].width;
     float *floats = (float *)(void *)(row + *count);
@@ -492,7 +494,7 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsi
 void dt__rows_merge_needs(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    const struct leaves leaves = {.leaf = rows->reader, .count = x->workers};
+    const struct leaves leaves = {.leaf = rows->reader, .count = x->topo->workers};
     uint32_t *count = rows->pulled.count;
     *count = 0;
     merge_begin(rows, &leaves, 0, (struct dt__indices){0, UINT32_MAX});
@@ -522,7 +524,7 @@ float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__indices
     const uint32_t begin = inputs.begin > first ? inputs.begin : first;
     const uint32_t end = inputs.end < behind ? inputs.end : behind;
     *out_floats = begin < end ? (end - begin) * range->width : 0;
-    return x->vectors[0] + range->offset + (begin - first) * range->width;
+    return x->memory->vectors[0] + range->offset + (begin - first) * range->width;
 }
 
 size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t *input,
@@ -565,7 +567,7 @@ static void rows_vectors(const struct dt_exchange *x, int range, float **out)
     for (int v = 0; v < x->spec.vectors; v++) {
         float *table = x->dealt ? dt__rows_table(x, range, v) : NULL;
         /* NULL: rows are not dealt, or have none, as of rounding errors */
-        out[v] = table ? table - begin : x->vectors[v];
+        out[v] = table ? table - begin : x->memory->vectors[v];
     }
 }
 
@@ -587,7 +589,8 @@ void dt__rows_update(struct dt_exchange *x, int i)
             row_sum(x, i, rows->sum + count * width);
             rows->row[count++] = row;
         }
-        x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, vectors);
+        x->spec.update_rows(x->spec.arg, &x->step.info, range, rows->row, count, rows->sum,
+                            vectors);
     }
     /* untouched rows: 0 */
     for (uint32_t from = of.begin, end; !range->touched_alone && from < of.end; from = end) {
@@ -596,6 +599,6 @@ void dt__rows_update(struct dt_exchange *x, int i)
         memset(rows->sum, 0, n * sizeof *rows->sum);
         for (; more && row < end; more = merge_next(rows, &row))
             row_sum(x, i, rows->sum + (row - from) * width);
-        x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, vectors, vectors[0] + at);
+        x->spec.update(x->spec.arg, &x->step.info, at, n, rows->sum, vectors, vectors[0] + at);
     }
 }

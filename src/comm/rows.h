@@ -67,9 +67,9 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 
 /* ---- owners of dealt rows -------------------------------------------------------------------- */
 
-/* Once nodes are known: counts the doubles that the norm needs (x->norm_count; for any kind of
+/* Once nodes are known: counts the doubles that the norm needs (for any kind of
  * rows), and allocates what dealt rows need. DT_EMEMORY. */
-dt_status dt__rows_deal(struct dt_exchange *x);
+dt_status dt__rows_deal(struct dt_exchange *x, size_t *out_norm_count);
 /* The first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* Rows of a range, or entries of a list: [begin, end). */

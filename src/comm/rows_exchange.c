@@ -59,8 +59,8 @@ enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
 static void message_map(struct dt_exchange *x, struct link *link)
 {
     unsigned char *at = link->message->lists;
-    for (int s = 0; s < x->subtrees; s++)
-        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == link->node; i++)
+    for (int s = 0; s < x->topo->subtrees; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->topo->subtree[s].node == link->node; i++)
             at = dt__rows_map_packed(x, s, i, at);
     uint32_t *count = (uint32_t *)(void *)at;
     link->inputs = (struct dt_touched){count + 1, count};
@@ -82,15 +82,16 @@ static dt_status add_link(struct dt_exchange *x, struct link *link)
         const struct dt__indices own = dt__rows_of_owner(x, link->owner, i);
         const size_t owned = own.end - own.begin;
         answer += (asked < owned ? asked : owned) * range->width;
-        for (int s = 0; s < x->subtrees; s++) {
-            size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
-            if (x->subtree[s].node != link->node) continue;
+        for (int s = 0; s < x->topo->subtrees; s++) {
+            size_t rows =
+                range->most * (size_t)(x->topo->subtree[s].end - x->topo->subtree[s].first);
+            if (x->topo->subtree[s].node != link->node) continue;
             if (rows > owned) rows = owned;
             link->capacity +=
                 sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
-    if (link->node != x->node)
+    if (link->node != x->topo->node)
         DT_TRY(dt__keep(&x->kept, answer, sizeof(float), "rows", &link->answer));
     return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->message);
 }
@@ -99,21 +100,24 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
 {
     DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt__keep(&x->kept, (size_t)x->owners, sizeof *e->out, "rows", &e->out));
-    DT_TRY(dt__keep(&x->kept, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->owners, sizeof *e->out, "rows", &e->out));
+    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->nodes, sizeof *e->in, "rows", &e->in));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
-    for (int i = 0; i < x->owners; i++) {
-        const int owner = (x->agents_of[x->node] + i) % x->owners, rank = x->agent_rank[owner];
-        if (x->node_at[rank] == x->node || owner % x->agents != x->agent) continue;
+    for (int i = 0; i < x->topo->owners; i++) {
+        const int owner = (x->topo->agents_of[x->topo->node] + i) % x->topo->owners,
+                  rank = x->topo->agent_rank[owner];
+        if (x->topo->node_at[rank] == x->topo->node || owner % x->topo->agents != x->topo->agent)
+            continue;
         struct link *link = &e->out[e->outs++];
-        *link = (struct link){.node = x->node, .owner = owner, .rank = rank};
+        *link = (struct link){.node = x->topo->node, .owner = owner, .rank = rank};
         DT_TRY(add_link(x, link));
     }
-    for (int node = 0; node < x->nodes; node++) {
-        if (node == x->node) continue;
+    for (int node = 0; node < x->topo->nodes; node++) {
+        if (node == x->topo->node) continue;
         struct link *link = &e->in[e->ins++];
-        *link = (struct link){
-            .node = node, .owner = x->owner, .rank = dt__agent_rank(x, node, x->owner)};
+        *link = (struct link){.node = node,
+                              .owner = x->topo->owner,
+                              .rank = dt__agent_rank(x->topo, node, x->topo->owner)};
         DT_TRY(add_link(x, link));
     }
     return dt__rows_own_tables(x);
@@ -126,7 +130,7 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
 static void move_chunks(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
                         size_t n, int *left)
 {
-    const bool sends = (link->node == x->node) == (tag == DT__TAG_ROWS);
+    const bool sends = (link->node == x->topo->node) == (tag == DT__TAG_ROWS);
     for (size_t at = 0, some; at < n; at += some) {
         unsigned char *chunk = (unsigned char *)bytes + at;
         some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
@@ -164,8 +168,8 @@ static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt__indices inputs = dt__rows_pulled_of(x, link->owner);
     unsigned char *at = link->message->lists;
-    for (int s = 0; s < x->subtrees; s++)
-        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++) {
+    for (int s = 0; s < x->topo->subtrees; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->topo->subtree[s].node == x->topo->node; i++) {
             struct dt__indices of = dt__rows_of_owner(x, link->owner, i);
             if (!x->rows_exchange->step) of.end = of.begin;
             at = dt__rows_pack(x, s, i, of, at);
@@ -200,7 +204,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
 /* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
-    const struct dt__indices inputs = dt__rows_pulled_of(x, x->owner);
+    const struct dt__indices inputs = dt__rows_pulled_of(x, x->topo->owner);
     const uint32_t *first = dt__exchange_inputs(x)->row + inputs.begin;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
@@ -231,7 +235,7 @@ static void update_rows(struct dt_exchange *x)
     for (int l = 0; l < e->ins; l++)
         answer_node(x, &e->in[l]);
     answer_own_node(x);
-    x->times.update += dt__clock_secs() - start;
+    x->step.times.update += dt__clock_secs() - start;
     e->updated = true;
 }
 
@@ -240,21 +244,22 @@ bool dt__rows_advance(struct dt_exchange *x)
     struct dt__rows_exchange *e = x->rows_exchange;
     bool moved = false;
     const double start = dt__clock_secs();
-    if (!e->sent && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
+    if (!e->sent &&
+        dt__event_reached(&x->memory->control->listed, e->round * (uint32_t)x->topo->workers)) {
         dt__rows_merge_needs(x);
         for (int l = 0; l < e->outs; l++)
             send_rows(x, &e->out[l]);
         moved = e->sent = true;
-        x->times.reduce += dt__clock_secs() - start;
+        x->step.times.reduce += dt__clock_secs() - start;
     }
     for (int l = 0; l < e->ins; l++)
         if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);
-    if (!e->updated && dt__rows_summed(x) && (!e->step || x->norm == DT__NORM_KNOWN)) {
+    if (!e->updated && dt__rows_summed(x) && (!e->step || x->step.norm == DT__NORM_KNOWN)) {
         update_rows(x);
         moved = true;
     }
     if (e->open && e->updated && !e->left) {
-        dt__event_post(&x->control->pulled, 1);
+        dt__event_post(&x->memory->control->pulled, 1);
         e->open = 0;
     }
     return moved;
@@ -277,15 +282,15 @@ void dt__rows_end(struct dt_exchange *x)
 
 void dt__rows_await(struct dt_exchange *x)
 {
-    dt__exchange_wait(x, &x->control->pulled, x->rows_exchange->ended * (uint32_t)x->agents,
-                      "rows");
+    dt__exchange_wait(x, &x->memory->control->pulled,
+                      x->rows_exchange->ended * (uint32_t)x->topo->agents, "rows");
 }
 
 void dt__exchange_pull(struct dt_exchange *x)
 {
     if (!x->rows_exchange) return;
     dt__rows_begin(x, false);
-    if (x->workers) dt__event_post(&x->control->listed, 1);
+    if (x->topo->workers) dt__event_post(&x->memory->control->listed, 1);
     dt__exchange_finish(x, &x->rows_exchange->open, "rows of the other hosts");
     dt__rows_end(x);
     dt__rows_await(x);
@@ -297,14 +302,14 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
 {
     int me;
     DT_MPI(MPI_Comm_rank(x->all.comm, &me));
-    for (int owner = 0; owner < x->owners; owner++) {
-        const int rank = x->agent_rank[owner];
+    for (int owner = 0; owner < x->topo->owners; owner++) {
+        const int rank = x->topo->agent_rank[owner];
         for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
             const struct dt_row_range *range = &x->spec.row_range[i];
             const struct dt__indices own = dt__rows_of_owner(x, owner, i);
             for (int v = 0; v < vectors; v++) {
                 float *book =
-                    me == 0 ? x->books[v] + range->offset + own.begin * range->width : NULL;
+                    me == 0 ? x->memory->books[v] + range->offset + own.begin * range->width : NULL;
                 dt__ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
                                book, (own.end - own.begin) * range->width);
             }

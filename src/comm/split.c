@@ -60,7 +60,7 @@ static void list_workers(struct dt_split *s)
     for (int w = 0; w < world->workers; w++) {
         const int rank = world->worker_rank + w;
         struct place *place = &s->worker[w];
-        *place = (struct place){.rank = rank, .node = s->x->node_at[rank]};
+        *place = (struct place){.rank = rank, .node = s->x->topo->node_at[rank]};
         dt__replicas_assign(world->workers, w, s->spec.replicas, &place->replica,
                             &place->replica_end);
         place->replica_end += place->replica;
@@ -74,7 +74,7 @@ static void list_workers(struct dt_split *s)
 /* The worker of a node that acts for a worker of another one; -1: it has none, but the bank. */
 static int helper_of(const struct dt_split *s, int node, int worker)
 {
-    return dt__agent_rank(s->x, node, worker) - s->x->world->worker_rank;
+    return dt__agent_rank(s->x->topo, node, worker) - s->x->world->worker_rank;
 }
 
 /* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
@@ -83,7 +83,7 @@ static void find_sums(const struct dt_split *s, int first, int end, bool whole, 
                       int *count)
 {
     const int w = s->owner[first], node = s->worker[w].node;
-    const bool alone = node == s->x->node && !whole;
+    const bool alone = node == s->x->topo->node && !whole;
     int p = first;
     while (p < end && s->worker[s->owner[p]].node == node && (!alone || s->owner[p] == w))
         p++;
@@ -173,8 +173,8 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     DT_GUARD(dt__shared_create(x->node_comm, &room, "rows of split layers", &x->all, &s->shared));
     room = (struct dt__room){.memory = s->shared.memory};
     deal_memory(s, &room);
-    for (int g = 0; g < s->gives && x->nodes > 1; g++)
-        own += s->give[g].node == x->node;
+    for (int g = 0; g < s->gives && x->topo->nodes > 1; g++)
+        own += s->give[g].node == x->topo->node;
     status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
                       "sums of split layers", &s->send);
     DT_GUARD(dt__ranks_agree(&x->all, status));
@@ -308,7 +308,7 @@ static void finish_messages(struct dt_split *s)
 /* This node's workers have all come here. */
 static void meet(struct dt_split *s)
 {
-    s->meetings += (uint32_t)s->x->workers;
+    s->meetings += (uint32_t)s->x->topo->workers;
     dt__event_post(s->met, 1);
     dt__exchange_wait(s->x, s->met, s->meetings, "rows of split layers");
 }
@@ -316,7 +316,7 @@ static void meet(struct dt_split *s)
 void dt__split_give_inputs(struct dt_split *s, int layer)
 {
     for (int w = 0; w < s->x->world->workers; w++)
-        for (int n = 0; n < s->x->nodes; n++) {
+        for (int n = 0; n < s->x->topo->nodes; n++) {
             const int to = helper_of(s, n, w), row = first_row(s, w);
             const size_t rows = (size_t)rows_of(s, w);
             if (n == s->worker[w].node || to < 0) continue;

@@ -19,7 +19,8 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
                        size_t n, float *out)
 {
     void *sum = dt__sum_at(x, chunk, subtree);
-    if (!chunk->wire || !x->subtree[subtree].whole) return (float *)sum + (at - chunk->at.begin);
+    if (!chunk->wire || !x->topo->subtree[subtree].whole)
+        return (float *)sum + (at - chunk->at.begin);
     dt__wire_read(chunk->wire, at, n, (unsigned char *)sum + bytes_before(chunk, at), out);
     return out;
 }
@@ -32,20 +33,20 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
 static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                        size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
-    const int s = x->subtree_at[a];
-    if (s >= 0 && x->subtree[s].end == b && x->subtree[s].node != x->node)
+    const int s = x->topo->subtree_at[a];
+    if (s >= 0 && x->topo->subtree[s].end == b && x->topo->subtree[s].node != x->topo->node)
         return sum_read(x, chunk, s, at, n, block[0]);
-    float *sum = b - a > 1 ? block[0] : x->slot[a] + at;
+    float *sum = b - a > 1 ? block[0] : x->memory->slot[a] + at;
     if (b - a > 1) {
-        const int split = dt__replicas_split(x, a, b);
+        const int split = dt__replicas_split(x->topo, a, b);
         /* The left sum may rest in block[0] while the right one is made in the levels below. */
         const float *left = tree_sum(x, chunk, a, split, at, n, block);
         const float *right = tree_sum(x, chunk, split, b, at, n, block + 1);
         dt__floats_add(n, left, right, sum);
     }
-    if (chunk && chunk->wire && dt__is_group(x, a, b))
-        dt__wire_round(chunk->wire, at, n, sum, dt__chunk_error(x, chunk, x->group_of[a]) + at,
-                       NULL);
+    if (chunk && chunk->wire && dt__is_group(x->topo, a, b))
+        dt__wire_round(chunk->wire, at, n, sum,
+                       dt__chunk_error(x, chunk, x->topo->group_of[a]) + at, NULL);
     return sum;
 }
 
@@ -55,8 +56,8 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
 static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree, size_t at,
                           size_t n)
 {
-    const float *sum = tree_sum(x, NULL, subtree->first, subtree->end, at, n, x->block);
-    float *slot = x->slot[subtree->first] + at;
+    const float *sum = tree_sum(x, NULL, subtree->first, subtree->end, at, n, x->scratch.block);
+    float *slot = x->memory->slot[subtree->first] + at;
     if (sum != slot) memcpy(slot, sum, n * sizeof *slot);
     return slot;
 }
@@ -65,13 +66,13 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = dt__block_length(at, chunk->at.end);
-        for (int s = 0; s < x->subtrees; s++) {
-            const struct dt__subtree *subtree = &x->subtree[s];
-            if (subtree->node != x->node) continue;
+        for (int s = 0; s < x->topo->subtrees; s++) {
+            const struct dt__subtree *subtree = &x->topo->subtree[s];
+            if (subtree->node != x->topo->node) continue;
             float *sum = subtree_sum(x, subtree, at, n);
             if (chunk->wire && subtree->whole)
                 dt__wire_round(chunk->wire, at, n, sum,
-                               dt__chunk_error(x, chunk, x->group_of[subtree->first]) + at,
+                               dt__chunk_error(x, chunk, x->topo->group_of[subtree->first]) + at,
                                (unsigned char *)dt__sum_at(x, chunk, s) + bytes_before(chunk, at));
         }
     }
@@ -82,9 +83,9 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
         float *first = NULL;
         n = dt__block_length(at, floats.end);
-        for (int s = 0; s < x->subtrees; s++) {
-            if (x->subtree[s].node != x->node) continue;
-            float *sum = subtree_sum(x, &x->subtree[s], at, n);
+        for (int s = 0; s < x->topo->subtrees; s++) {
+            if (x->topo->subtree[s].node != x->topo->node) continue;
+            float *sum = subtree_sum(x, &x->topo->subtree[s], at, n);
             if (first)
                 dt__floats_add(n, first, sum, first);
             else
@@ -112,7 +113,7 @@ static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *nor
 /* Where the squares of edges stand, behind all else of an agent's. */
 static size_t edges_at(const struct dt_exchange *x)
 {
-    return x->norm_blocks + x->spec.measures + x->spec.squares;
+    return x->memory->norm_blocks + x->spec.measures + x->spec.squares;
 }
 
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
@@ -120,8 +121,8 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
     const struct dt__floats counts = {0, x->spec.norm_params};
     struct dt__norm norm = {
         .norms = norms, .squares = norms + edges_at(x), .edge = dt__rows_edges(x)};
-    for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
-        const struct dt__segment *segment = &x->segment[s];
+    for (int s = 0; s < x->layout->bucket[x->spec.buckets].segment; s++) {
+        const struct dt__segment *segment = &x->layout->segment[s];
         const bool rows = segment->kind == DT__ROWS;
         const bool own = rows && x->dealt; /* wherever they lie */
         norm.at = own ? dt__rows_own(x, segment->index) : dt__clip(segment->at, at);
@@ -142,7 +143,7 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
     const size_t edges = edge ? *edge->count : 0;
     size_t e = 0;
     double total = 0;
-    for (size_t b = 0; b < x->norm_blocks; b++) {
+    for (size_t b = 0; b < x->memory->norm_blocks; b++) {
         double lane[8] = {0};
         const bool is_edge = e < edges && edge->row[e] == b;
         for (size_t i = 0; is_edge && i < DT__TREE_BLOCK; i++)
@@ -152,8 +153,8 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
     }
     for (size_t i = edges_at(x) - x->spec.squares; i < edges_at(x); i++)
         total += norms[i];
-    x->info.norm2 = total;
-    x->info.measures = x->spec.measure ? norms + x->norm_blocks : NULL;
+    x->step.info.norm2 = total;
+    x->step.info.measures = x->spec.measure ? norms + x->memory->norm_blocks : NULL;
 }
 
 /* ---- updates -------------------------------------------------------------------------------- */
@@ -161,15 +162,16 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS])
 {
-    out[0] = x->vectors[0];
+    out[0] = x->memory->vectors[0];
     for (int v = 1; v < x->spec.vectors; v++)
-        out[v] = x->node ? x->state[v] + chunk->own_at - chunk->at.begin : x->vectors[v];
+        out[v] =
+            x->topo->node ? x->state[v] + chunk->own_at - chunk->at.begin : x->memory->vectors[v];
 }
 
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group)
 {
-    if (!x->node) return x->error[group];
-    const size_t at = x->group[group].node < 0 ? chunk->own_at : chunk->acted_at;
+    if (!x->topo->node) return x->error[group];
+    const size_t at = x->topo->group[group].node < 0 ? chunk->own_at : chunk->acted_at;
     return x->error[group] + at - chunk->at.begin;
 }
 
@@ -177,12 +179,12 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = dt__block_length(at, chunk->at.end);
-        const float *sum = tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
-        if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
+        const float *sum = tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->scratch.block);
+        if (sum != x->memory->sums + at) memcpy(x->memory->sums + at, sum, n * sizeof *sum);
     }
     float *vectors[DT_EXCHANGE_VECTORS];
     dt__chunk_vectors(x, chunk, vectors);
-    dt__floats_measure(x, chunk->at, x->sums, vectors);
+    dt__floats_measure(x, chunk->at, x->memory->sums, vectors);
 }
 
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
@@ -190,7 +192,8 @@ void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *
 {
     for (size_t at = floats.begin, n; x->spec.measure && at < floats.end; at += n) {
         n = dt__block_length(at, floats.end);
-        x->spec.measure(x->spec.arg, &x->info, at, n, sum + at, vectors, x->norms + x->norm_blocks);
+        x->spec.measure(x->spec.arg, &x->step.info, at, n, sum + at, vectors,
+                        x->memory->norms + x->memory->norm_blocks);
     }
 }
 
@@ -204,15 +207,16 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
     dt__chunk_vectors(x, chunk, vectors);
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = dt__block_length(at, chunk->at.end);
-        const float *sum =
-            x->sums ? x->sums + at : tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->block);
+        const float *sum = x->memory->sums
+                               ? x->memory->sums + at
+                               : tree_sum(x, chunk, 0, x->spec.replicas, at, n, x->scratch.block);
         float *weights = vectors[0] + at;
-        float *out = chunk->wire || x->agents > 1 ? x->fresh : weights;
-        x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
+        float *out = chunk->wire || x->topo->agents > 1 ? x->scratch.fresh : weights;
+        x->spec.update(x->spec.arg, &x->step.info, at, n, sum, vectors, out);
         if (chunk->wire) {
             dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at, weights,
-                            x->nodes > 1 ? x->bytes + chunk->update + bytes_before(chunk, at)
-                                         : NULL);
+                            x->topo->nodes > 1 ? x->bytes + chunk->update + bytes_before(chunk, at)
+                                               : NULL);
         } else if (out != weights) {
             memcpy(weights, out, n * sizeof *weights);
         }
@@ -227,11 +231,11 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
                      float *level)
 {
     if (b - a == 1) {
-        dt_status status = x->spec.tile(x->spec.arg, matrix, x->factors[a], tile, level);
+        dt_status status = x->spec.tile(x->spec.arg, matrix, x->memory->factors[a], tile, level);
         if (status) dt__world_abort(x->world, status);
         return;
     }
-    float *right = level + x->most_tile;
+    float *right = level + x->scratch.most_tile;
     int split = dt__tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
@@ -253,13 +257,14 @@ void dt__tiles_update(struct dt_exchange *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
     const struct dt__floats tiles = /* their numbers */
-        dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->agent, x->agents, 1);
+        dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->topo->agent, x->topo->agents, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
         const struct dt_tile tile = dt__tile_at(matrix, t);
-        if (x->sums)
-            tile_read(matrix, tile, x->sums, x->tiles);
+        if (x->memory->sums)
+            tile_read(matrix, tile, x->memory->sums, x->scratch.tiles);
         else
-            tile_sum(x, index, 0, x->spec.replicas, tile, x->tiles);
-        x->spec.update_tile(x->spec.arg, &x->info, index, tile, x->tiles, x->vectors);
+            tile_sum(x, index, 0, x->spec.replicas, tile, x->scratch.tiles);
+        x->spec.update_tile(x->spec.arg, &x->step.info, index, tile, x->scratch.tiles,
+                            x->memory->vectors);
     }
 }

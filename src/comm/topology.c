@@ -1,0 +1,162 @@
+/* Topology of an exchange, in this order: agents of nodes; the tree, with subtrees and groups; the
+ * parts of the vector that nodes own; replicas. No MPI. */
+#include "comm/topology.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "comm/comm.h"
+
+/* ---- agents --------------------------------------------------------------------------------- */
+
+dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
+                                int replicas, int groups)
+{
+    const size_t all = (size_t)ranks, r = (size_t)replicas;
+    const struct {
+        void *table;
+        size_t count, size;
+    } tables[] = {{&topo->node_at, all, sizeof *topo->node_at},
+                  {&topo->agents_of, all + 1, sizeof *topo->agents_of},
+                  {&topo->agent_rank, all, sizeof *topo->agent_rank},
+                  {&topo->subtrees_of, all, sizeof *topo->subtrees_of},
+                  {&topo->cut, all + 1, sizeof *topo->cut},
+                  {&topo->node_of, r, sizeof *topo->node_of},
+                  {&topo->subtree_at, r, sizeof *topo->subtree_at},
+                  {&topo->subtree, r, sizeof *topo->subtree},
+                  {&topo->group, (size_t)groups + 1, sizeof *topo->group},
+                  {&topo->group_of, r, sizeof *topo->group_of}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        DT_TRY(dt__keep(kept, tables[i].count, tables[i].size, "exchange", tables[i].table));
+    return DT_OK;
+}
+
+void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank)
+{
+    int agents = 0;
+    for (int n = 0; n < topo->nodes; n++) {
+        topo->agents_of[n] = agents;
+        for (int r = has_bank; r < ranks; r++)
+            if (topo->node_at[r] == n) topo->agent_rank[agents++] = r;
+        if (agents == topo->agents_of[n]) topo->agent_rank[agents++] = 0; /* a bank alone */
+    }
+    topo->agents_of[topo->nodes] = topo->owners = agents;
+    topo->node = topo->node_at[rank];
+    topo->agents = dt__agents(topo, topo->node);
+    topo->workers = has_bank && dt__agent_rank(topo, topo->node, 0) == 0 ? 0 : topo->agents;
+    topo->agent = -1;
+    for (int a = 0; a < topo->agents; a++)
+        if (dt__agent_rank(topo, topo->node, a) == rank) topo->agent = a;
+    topo->owner = topo->agents_of[topo->node] + topo->agent;
+}
+
+/* ---- the fixed tree ------------------------------------------------------------------------- */
+
+int dt__tree_split(int a, int b)
+{
+    int half = 1;
+    while (2 * half < b - a)
+        half *= 2;
+    return a + half;
+}
+
+int dt__replicas_split(const struct dt__topology *topo, int a, int b)
+{
+    const int first = topo->group_of[a], last = topo->group_of[b - 1];
+    return first == last ? dt__tree_split(a, b)
+                         : topo->group[dt__tree_split(first, last + 1)].first;
+}
+
+/* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
+ * one group. A node's need not stand in a row: ranks may go to hosts in turn. */
+static void find_subtrees(struct dt__topology *topo, int first, int end)
+{
+    const int node = topo->node_of[first], group = topo->group_of[first];
+    int r = first;
+    while (r < end && topo->node_of[r] == node && topo->group_of[r] == group)
+        r++;
+    if (r == end) {
+        const bool whole = dt__is_group(topo, first, end), own = node == topo->node;
+        topo->group[group].node = whole ? node : -1;
+        topo->subtree_at[first] = topo->subtrees;
+        topo->subtree[topo->subtrees++] =
+            (struct dt__subtree){first, end, node, whole, own ? topo->own_wholes : topo->others};
+        topo->subtrees_of[node]++;
+        topo->own_wholes += own && whole;
+        topo->others += !own;
+        topo->others_whole &= own || whole;
+        return;
+    }
+    const int split = dt__replicas_split(topo, first, end);
+    find_subtrees(topo, first, split);
+    find_subtrees(topo, split, end);
+}
+
+/* ---- shares of nodes ------------------------------------------------------------------------ */
+
+/* Gives each node a share of the vector such that no link carries more than `most` vectors in
+ * either direction, and returns the sum of the shares; NaN: some node can have none. A node that
+ * has p of all P subtrees, and owns the share s, sends p (1 - s) + (H - 1) s vectors, and receives
+ * (P - p) s + 1 - s. part: 0 gives each node the least share that is possible, 1 the greatest; in
+ * between it is interpolated. */
+static double cut_shares_at(struct dt__topology *topo, double most, double part)
+{
+    bool can = true;
+    for (int n = 0; n < topo->nodes; n++) {
+        const double subtrees = topo->subtrees_of[n];
+        const double sends = topo->nodes - 1 - subtrees, gets = topo->subtrees - subtrees - 1;
+        const double least = sends < 0 && subtrees > most ? (most - subtrees) / sends : 0;
+        double greatest = 1;
+        if (sends > 0) greatest = fmin(greatest, (most - subtrees) / sends);
+        if (gets > 0) greatest = fmin(greatest, (most - 1) / gets);
+        can &= least <= greatest && (sends < 0 || subtrees <= most);
+        topo->cut[n + 1] = topo->cut[n] + least + part * (greatest - least);
+    }
+    return can ? topo->cut[topo->nodes] : (double)NAN;
+}
+
+/* Cuts the vector into shares of the nodes, such that the busiest link carries as little as it can
+ * (bisection). Where each node has one subtree the shares are equal. */
+static void cut_shares(struct dt__topology *topo)
+{
+    double low = 0, high = topo->subtrees + topo->nodes;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        const bool can = cut_shares_at(topo, middle, 0) <= 1 && cut_shares_at(topo, middle, 1) >= 1;
+        *(can ? &high : &low) = middle;
+    }
+    const double least = cut_shares_at(topo, high, 0), greatest = cut_shares_at(topo, high, 1);
+    cut_shares_at(topo, high, greatest > least ? (1 - least) / (greatest - least) : 0);
+    topo->cut[topo->nodes] = 1;
+}
+
+/* ---- replicas ------------------------------------------------------------------------------- */
+
+static void place_replicas(struct dt__topology *topo, const struct dt__placement *placement)
+{
+    const int *worker_of = placement->worker_of;
+    for (int r = 0, w = -1, end = 0; r < placement->replicas; r++) {
+        for (int first, count; r == end && !worker_of; end = first + count)
+            dt__replicas_assign(placement->workers, ++w, placement->replicas, &first, &count);
+        topo->node_of[r] = topo->node_at[placement->first_rank + (worker_of ? worker_of[r] : w)];
+        topo->subtree_at[r] = -1;
+    }
+}
+
+void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement *placement)
+{
+    const int groups = placement->groups, replicas = placement->replicas;
+    place_replicas(topo, placement);
+    for (int g = 0, r = 0; g < groups; g++) {
+        topo->group[g].first = r;
+        topo->group[g + 1].first = (int)((int64_t)replicas * (g + 1) / groups);
+        while (r < topo->group[g + 1].first)
+            topo->group_of[r++] = g;
+    }
+    topo->subtrees = topo->others = topo->own_wholes = 0;
+    topo->others_whole = true;
+    memset(topo->subtrees_of, 0, (size_t)topo->nodes * sizeof *topo->subtrees_of);
+    find_subtrees(topo, 0, replicas);
+    cut_shares(topo);
+}

@@ -1,0 +1,100 @@
+/* topology: the nodes of an exchange, their agents, the replicas, and the tree over these. Made once
+ * from facts that all ranks know, without messages; const afterwards.
+ *
+ * The order in which gradients are summed is a binary tree over the replicas, whichever ranks have
+ * them. Here are seven replicas, 0 to 3 on node 0, 4 to 6 on node 1:
+ *
+ *            node 0        |     node 1
+ *     0     1     2     3  |   4     5     6      slots, one a replica
+ *       0-1         2-3    |     4-5       6
+ *             0-3          |         4-6          subtrees: the largest that one node holds
+ *                         0-6
+ *
+ * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries
+ * 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits are a
+ * function of the replicas alone.
+ *
+ * With a rounded wire there is a tree over each group's replicas, and one over the groups; without,
+ * all replicas are one group. */
+#ifndef DT_COMM_TOPOLOGY_H
+#define DT_COMM_TOPOLOGY_H
+
+#include <stdbool.h>
+
+#include "base/kept.h"
+
+/* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make
+ * their sum alone. */
+struct dt__subtree {
+    int first, end;
+    int node;
+    bool whole; /* it is all of a group: its node rounds the sum */
+    int place;  /* its sum's number: among other nodes' sums, or among this node's whole ones */
+};
+
+/* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
+struct dt__group {
+    int first; /* its first replica; it ends where the next group begins */
+    int node;  /* that holds all of it, and rounds its sum; -1: the owners round it */
+};
+
+struct dt__topology {
+    int nodes, node;     /* this rank's node */
+    int workers, agents; /* of this node */
+    int agent;           /* this rank's number among the agents; -1: a bank that has workers */
+    int owners, owner;   /* agents of all nodes, in their order; this rank's number among them */
+    int *node_at;        /* (ranks) the node of each rank */
+    int *agents_of;      /* (nodes + 1) where a node's agents begin in: */
+    int *agent_rank;     /* (owners) the rank of each agent */
+
+    int *node_of;                /* (R) the node of each replica */
+    int *group_of;               /* (R) the group of each replica */
+    struct dt__group *group;     /* (groups + 1) */
+    struct dt__subtree *subtree; /* (subtrees) in tree order */
+    int *subtree_at;             /* (R) the subtree that begins with this replica; -1: none */
+    int *subtrees_of;            /* (nodes) */
+    int subtrees, others;        /* others: of other nodes */
+    int own_wholes;              /* this node's subtrees that are all of a group */
+    bool others_whole;           /* all subtrees of other nodes are */
+    double *cut; /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+};
+
+/* Where the replicas are. */
+struct dt__placement {
+    int replicas, groups;
+    int workers, first_rank; /* ranks first_rank, first_rank + 1, ... are the workers */
+    const int *worker_of;    /* (replicas); NULL: in equal runs */
+};
+
+/* Allocates the tables, which live as long as `kept`. DT_EMEMORY. */
+dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
+                                int replicas, int groups);
+/* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone on
+ * its node is that node's agent. has_bank: rank 0 does no gradients. */
+void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank);
+/* Finds each replica's node and group, the subtrees, and the nodes' parts of the vector. */
+void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement *placement);
+
+/* Where range [a, b) of the tree over replicas splits: inside a group by its replicas, and a range
+ * of several groups, which are whole, by these. */
+int dt__replicas_split(const struct dt__topology *topo, int a, int b);
+/* Where range [a, b) of a binary tree splits: the left part is the largest power of two below. */
+int dt__tree_split(int a, int b);
+
+/* The range is all of a group. */
+static inline bool dt__is_group(const struct dt__topology *topo, int a, int b)
+{
+    const struct dt__group *group = &topo->group[topo->group_of[a]];
+    return a == group->first && b == group[1].first;
+}
+static inline int dt__agents(const struct dt__topology *topo, int node)
+{
+    return topo->agents_of[node + 1] - topo->agents_of[node];
+}
+/* The rank of the node's agent number `turn`, modulo their number. */
+static inline int dt__agent_rank(const struct dt__topology *topo, int node, int turn)
+{
+    return topo->agent_rank[topo->agents_of[node] + turn % dt__agents(topo, node)];
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* Topology: agents, subtrees, groups and the nodes' parts of the vector, for placements of all kinds.
+ * Would catch a sum that misses a replica or has one twice, a subtree of two nodes, and a link that
+ * carries more than it must. */
+#include <math.h>
+
+#include "comm/topology.h"
+#include "suite.h"
+
+enum { MOST = 64 };
+
+/* A placement: the node of each rank, and the worker of each replica. */
+static struct dt__kept *kept;
+static struct dt__topology topo;
+
+static void topology_make(const int *node_at, int ranks, int rank, bool has_bank,
+                          const struct dt__placement *placement)
+{
+    topo = (struct dt__topology){0};
+    ck_assert_int_eq(
+        dt__topology_allocate(&topo, &kept, ranks, placement->replicas, placement->groups), DT_OK);
+    for (int r = 0; r < ranks; r++) {
+        topo.node_at[r] = node_at[r];
+        if (node_at[r] >= topo.nodes) topo.nodes = node_at[r] + 1;
+    }
+    dt__topology_agents(&topo, ranks, rank, has_bank);
+    dt__topology_replicas(&topo, placement);
+}
+
+static void topology_free(void)
+{
+    dt__kept_free(&kept);
+}
+
+/* The figure in topology.h: seven replicas, 0 to 3 on node 0, 4 to 6 on node 1. */
+START_TEST(the_figure)
+{
+    const int node_at[] = {0, 0, 1}, worker_of[] = {0, 0, 0, 0, 1, 1, 1};
+    const struct dt__placement placement = {7, 1, 2, 1, worker_of};
+    topology_make(node_at, 3, 1, true, &placement);
+    ck_assert_int_eq(dt__replicas_split(&topo, 0, 7), 4);
+    ck_assert_int_eq(dt__replicas_split(&topo, 4, 7), 6);
+    ck_assert_int_eq(topo.subtrees, 2);
+    ck_assert_int_eq(topo.subtree[0].first, 0);
+    ck_assert_int_eq(topo.subtree[0].end, 4);
+    ck_assert_int_eq(topo.subtree[1].end, 7);
+    ck_assert_int_eq(topo.others, 1);
+    ck_assert_int_eq(topo.agent, 0);
+    ck_assert_double_eq_tol(topo.cut[1], 0.5, 1e-9);
+    topology_free();
+}
+END_TEST
+
+/* A bank with workers on its node does nothing itself; one alone on its node is that node's agent. */
+START_TEST(banks_are_agents_where_no_worker_is)
+{
+    const int together[] = {0, 0, 1}, apart[] = {0, 1, 1};
+    const struct dt__placement placement = {2, 1, 2, 1, NULL};
+    topology_make(together, 3, 0, true, &placement);
+    ck_assert_int_eq(topo.agent, -1);
+    ck_assert_int_eq(topo.workers, 1);
+    ck_assert_int_eq(topo.owners, 2);
+    topology_free();
+    topology_make(apart, 3, 0, true, &placement);
+    ck_assert_int_eq(topo.agent, 0);
+    ck_assert_int_eq(topo.workers, 0);
+    ck_assert_int_eq(topo.owners, 3);
+    topology_free();
+}
+END_TEST
+
+/* Adds up what the tree sums: each replica once, each subtree of one node and inside one group. */
+static void walk(int a, int b, int *seen)
+{
+    const int s = topo.subtree_at[a];
+    if (s >= 0 && topo.subtree[s].end == b) {
+        const struct dt__subtree *subtree = &topo.subtree[s];
+        for (int r = a; r < b; r++) {
+            seen[r]++;
+            ck_assert_int_eq(topo.node_of[r], subtree->node);
+            ck_assert_int_eq(topo.group_of[r], topo.group_of[a]);
+        }
+        ck_assert_int_eq(subtree->whole, dt__is_group(&topo, a, b));
+        return;
+    }
+    ck_assert_int_gt(b - a, 1);
+    const int split = dt__replicas_split(&topo, a, b);
+    ck_assert(split > a && split < b);
+    walk(a, split, seen);
+    walk(split, b, seen);
+}
+
+/* Vectors that a node sends and gets in a step, as topology.c counts them. */
+static double busiest_link(void)
+{
+    double most = 0;
+    for (int n = 0; n < topo.nodes; n++) {
+        const double own = topo.cut[n + 1] - topo.cut[n], trees = topo.subtrees_of[n];
+        most = fmax(most, trees * (1 - own) + (topo.nodes - 1) * own);
+        most = fmax(most, (topo.subtrees - trees) * own + 1 - own);
+    }
+    return most;
+}
+
+/* Ranks in turn on nodes, and in runs; more replicas than workers and fewer; groups. */
+START_TEST(placements_are_summed_once)
+{
+    for (int nodes = 1; nodes <= 5; nodes++)
+        for (int workers = nodes; workers <= 9; workers += 2)
+            for (int replicas = 1; replicas <= 17; replicas += 4)
+                for (int way = 0; way < 4; way++) {
+                    int node_at[MOST] = {0}, seen[MOST] = {0};
+                    const int groups = way < 2 || replicas < 3 ? 1 : 3;
+                    for (int w = 0; w < workers; w++)
+                        node_at[1 + w] = way % 2 ? w % nodes : w * nodes / workers;
+                    const struct dt__placement placement = {replicas, groups, workers, 1, NULL};
+                    topology_make(node_at, 1 + workers, 1, true, &placement);
+                    walk(0, replicas, seen);
+                    for (int r = 0; r < replicas; r++)
+                        ck_assert_int_eq(seen[r], 1);
+                    ck_assert_double_eq_tol(topo.cut[0], 0, 1e-12);
+                    ck_assert_double_eq_tol(topo.cut[topo.nodes], 1, 1e-12);
+                    bool even = true; /* each node has one subtree */
+                    for (int n = 0; n < topo.nodes; n++) {
+                        ck_assert_double_ge(topo.cut[n + 1] - topo.cut[n], -1e-9);
+                        even &= topo.subtrees_of[n] == 1;
+                    }
+                    ck_assert_double_le(busiest_link(),
+                                        even ? 2.0 * (topo.nodes - 1) / topo.nodes + 1e-6 : MOST);
+                    topology_free();
+                }
+}
+END_TEST
+
+SUITE("topology", the_figure, banks_are_agents_where_no_worker_is, placements_are_summed_once)
