@@ -12,7 +12,8 @@ typedef void dt__activation_fn(int n, const float *restrict bias, float *restric
 struct dt__activation {
     const char *name;
     bool he; /* He's rule suits the weights before it: half of the values vanish */
-    dt__activation_fn *train, *infer; /* infer: slope is not used */
+    dt__activation_fn *train, *infer;                          /* infer: slope is not used */
+    const char *(*emit)(struct dt__emitter *e, const char *x); /* its nodes (emitter.h) */
 };
 
 /* By name; NULL: there is none of it. */

@@ -8,7 +8,7 @@
 #ifndef MODEL_CONVOLUTION_H
 #define MODEL_CONVOLUTION_H
 
-#include "model/layer.h"
+#include "model/emitter.h"
 
 struct dt__convolution_shape {
     struct dt__shape in, out;
@@ -39,11 +39,9 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *convolution, i
                                           const float *x, const float *dy, bool add,
                                           float *dweight);
 
-/* What a layer computes, for those who write it down for other programs too: a convolution's; that
- * of the short way of a residual's end, if it has a weight; a pooling's, whose kernel is the
- * window. */
-bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out);
-struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer);
-struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer);
+/* conv.c: emits a convolution of the value x with the layer's weight; bias NULL: without. */
+const char *dt__convolution_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                 const struct dt__convolution_shape *shape, const char *bias,
+                                 const char *x);
 
 #endif

@@ -28,6 +28,7 @@ struct dt__words {
 };
 
 struct dt__activation; /* activation.h */
+struct dt__emitter;    /* emitter.h */
 
 struct dt__layer {
     const struct dt__layer_kind *kind;
@@ -108,6 +109,9 @@ struct dt__layer_kind {
     dt_status (*tile)(void *state, const void *factors, struct dt_tile tile, float *out);
     dt_status (*forward)(const struct dt__layer_call *call); /* NULL: the output is the input */
     dt_status (*backward)(const struct dt__layer_call *call);
+    /* Emits the nodes that compute the layer in inference, but for its activation, from the value
+     * x, and returns the value that they compute. NULL: no other runtime knows the layer. */
+    const char *(*emit)(struct dt__emitter *e, const struct dt__layer *layer, const char *x);
 };
 
 /* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is

@@ -3,7 +3,7 @@
 #ifndef MODEL_TASK_H
 #define MODEL_TASK_H
 
-#include "model/layer.h"
+#include "model/emitter.h"
 
 /* Of rows of two classes, for what needs their order: the bank has them all, so that each is
  * small. */
@@ -20,7 +20,8 @@ struct dt__task {
     const char *answer; /* what is predicted: "values" */
     int classes;        /* 0: predicts values; DT__OUTPUTS: as many as outputs */
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
-    int (*choose)(int nout, const float *logits); /* the class */
+    int (*choose)(int nout, const float *logits);       /* the class */
+    void (*emit)(struct dt__emitter *e, const char *x); /* emits the answers of outputs x */
 
     /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are
      * added up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK

@@ -4,9 +4,11 @@
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
+#include "model/emitter.h"
 
 #include "model/vmath.h"
 
+#include <math.h>
 #include <string.h>
 
 /* f(z) into *y and f'(z) into *slope. The comparisons are written so that NaN stays NaN. */
@@ -93,15 +95,41 @@ ROW(silu)
 ROW(leaky_relu)
 ROW(softplus)
 
-static const struct dt__activation IDENTITY = {"", false, identity_row, identity_row_infer};
+/* ---- for other runtimes --------------------------------------------------------------------- */
+
+/* x (1 + erf(x / sqrt 2)) / 2: a node of its own came with opset 20. */
+static const char *gelu_emit(struct dt__emitter *e, const char *x)
+{
+    const char *root = dt__emit_scalar(e, sqrt(0.5)), *half = dt__emit_scalar(e, 0.5);
+    const char *erf = DT__NODE(e, "Erf", DT__NODE(e, "Mul", x, root));
+    return DT__NODE(e, "Mul", x, DT__NODE(e, "Add", DT__NODE(e, "Mul", erf, half), half));
+}
+
+static const char *silu_emit(struct dt__emitter *e, const char *x)
+{
+    return DT__NODE(e, "Mul", x, DT__NODE(e, "Sigmoid", x));
+}
+
+#define EMIT(f, operator)                                                                          \
+    static const char *f##_emit(struct dt__emitter *e, const char *x)                              \
+    {                                                                                              \
+        return DT__NODE(e, operator, x);                                                           \
+    }
+EMIT(relu, "Relu")
+EMIT(tanh, "Tanh")
+EMIT(sigmoid, "Sigmoid")
+EMIT(leaky_relu, "LeakyRelu") /* its default for alpha is 0.01, as here */
+EMIT(softplus, "Softplus")
+
+static const struct dt__activation IDENTITY = {"", false, identity_row, identity_row_infer, NULL};
 static const struct dt__activation ACTIVATIONS[] = {
-    {"relu", true, relu_row, relu_row_infer},
-    {"tanh", false, tanh__row, tanh__row_infer},
-    {"sigmoid", false, sigmoid_row, sigmoid_row_infer},
-    {"gelu", true, gelu_row, gelu_row_infer},
-    {"silu", true, silu_row, silu_row_infer},
-    {"leaky_relu", true, leaky_relu_row, leaky_relu_row_infer},
-    {"softplus", true, softplus_row, softplus_row_infer},
+    {"relu", true, relu_row, relu_row_infer, relu_emit},
+    {"tanh", false, tanh__row, tanh__row_infer, tanh_emit},
+    {"sigmoid", false, sigmoid_row, sigmoid_row_infer, sigmoid_emit},
+    {"gelu", true, gelu_row, gelu_row_infer, gelu_emit},
+    {"silu", true, silu_row, silu_row_infer, silu_emit},
+    {"leaky_relu", true, leaky_relu_row, leaky_relu_row_infer, leaky_relu_emit},
+    {"softplus", true, softplus_row, softplus_row_infer, softplus_emit},
 };
 
 enum { ACTIVATION_COUNT = sizeof ACTIVATIONS / sizeof *ACTIVATIONS };
@@ -245,4 +273,5 @@ const struct dt__layer_kind dt__activation_layer = {.name = "activation",
                                                     .usage = "an activation",
                                                     .infer = dt__slope_infer,
                                                     .forward = activation_forward,
-                                                    .backward = dt__slope_backward};
+                                                    .backward = dt__slope_backward,
+                                                    .emit = dt__emit_nothing};

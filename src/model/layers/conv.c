@@ -78,7 +78,7 @@ static struct dt__shape conv_input(const struct dt__layer *layer)
     return in;
 }
 
-bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out)
+static bool conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out)
 {
     const int *size = layer->size;
     *out = (struct dt__convolution_shape){.in = conv_input(layer),
@@ -100,7 +100,7 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
     if (!is_1d && in.h == 1 && in.w == 1)
         return dt_fail(DT_EUSAGE, "a convolution needs rows of height x width x channels "
                                   "(data.shape, e.g. 28x28x1)");
-    if (!dt__conv_shape(layer, &s))
+    if (!conv_shape(layer, &s))
         return dt_fail(DT_EUSAGE,
                        "a kernel of %d x %d does not fit, or is not larger than its padding",
                        layer->size[KERNEL_H], layer->size[KERNEL_W]);
@@ -133,7 +133,7 @@ static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf1
     struct dt__convolution_shape s;
     struct dt__convolution *convolution;
     (void)max_rows;
-    if (!dt__conv_shape(layer, &s)) return dt_fail(DT_EBUG, "a convolution of no shape");
+    if (!conv_shape(layer, &s)) return dt_fail(DT_EBUG, "a convolution of no shape");
     DT_TRY(
         dt__convolution_create(&s, layer->index > 0, bf16 && dt__bf16_is_native(), &convolution));
     *out_state = convolution;
@@ -169,16 +169,55 @@ static dt_status conv_backward(const struct dt__layer_call *call)
     return dt__convolution_input_gradient(call->state, call->rows, call->dy, call->dx);
 }
 
+/* ---- for other runtimes --------------------------------------------------------------------- */
+
+/* Adds a weight (KH, KW, C / groups, F) as (F, C / groups, KH, KW). */
+static const char *emit_filters(struct dt__emitter *e, const struct dt__layer *layer)
+{
+    const struct dt_tensor *tensor = dt__emit_need(e, layer, "weight");
+    float *data = tensor ? e->scratch(e, tensor->count, sizeof *data) : NULL;
+    if (!data) return "";
+    const size_t points = tensor->shape[0] * tensor->shape[1], channels = tensor->shape[2],
+                 filters = tensor->shape[3];
+    const float *weight = e->params + tensor->offset;
+    for (size_t p = 0; p < points; p++)
+        for (size_t c = 0; c < channels; c++)
+            for (size_t f = 0; f < filters; f++)
+                data[(f * channels + c) * points + p] = weight[(p * channels + c) * filters + f];
+    const int64_t dims[] = {(int64_t)filters, (int64_t)channels, (int64_t)tensor->shape[0],
+                            (int64_t)tensor->shape[1]};
+    return e->floats(e, tensor->name, 4, dims, data);
+}
+
+const char *dt__convolution_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                 const struct dt__convolution_shape *s, const char *bias,
+                                 const char *x)
+{
+    x = dt__emit_pictures(e, x, s->in);
+    x = DT__NODE(e, "Conv", x, emit_filters(e, layer), bias);
+    e->ints(e, "kernel_shape", 2, s->kernel);
+    e->ints(e, "strides", 2, s->stride);
+    e->ints(e, "pads", 4, (const int[]){s->before[0], s->before[1], s->behind[0], s->behind[1]});
+    e->integer(e, "group", s->groups);
+    return dt__emit_rows(e, x, layer->out);
+}
+
+static const char *conv_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    struct dt__convolution_shape shape;
+    if (!conv_shape(layer, &shape))
+        dt__emit_keep(e, dt_fail(DT_EBUG, "%s: its shape does not suit", layer->text));
+    return dt__convolution_emit(e, layer, &shape, dt__emit_tensor(e, layer, "bias"), x);
+}
+
 #define CONVOLUTION(own_name, sizes)                                                               \
-    {.name = (own_name),                                                                           \
-     .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",       \
-     .epilogue = true,                                                                             \
-     .parse = conv_parse,                                                                          \
-     .infer = conv_infer,                                                                          \
-     .open = conv_open,                                                                            \
-     .close = dt__convolution_destroy,                                                             \
-     .forward = conv_forward,                                                                      \
-     .backward = conv_backward}
+    {                                                                                              \
+        .name = (own_name),                                                                        \
+        .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",    \
+        .epilogue = true, .parse = conv_parse, .infer = conv_infer, .open = conv_open,             \
+        .close = dt__convolution_destroy, .forward = conv_forward, .backward = conv_backward,      \
+        .emit = conv_emit                                                                          \
+    }
 
 const struct dt__layer_kind dt__conv_layer = CONVOLUTION("conv", "HEIGHTxWIDTH");
 const struct dt__layer_kind dt__conv1d_layer = CONVOLUTION("conv1d", "LENGTH");

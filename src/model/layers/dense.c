@@ -4,6 +4,7 @@
 #include "model/activation.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"
+#include "model/emitter.h"
 #include "model/entries.h"
 
 static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
@@ -95,6 +96,12 @@ static bool dense_factored(const struct dt__layer *layer, int max_rows, struct d
     return true;
 }
 
+static const char *dense_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    return DT__NODE(e, "Gemm", x, dt__emit_tensor(e, layer, "weight"),
+                    dt__emit_tensor(e, layer, "bias"));
+}
+
 const struct dt__layer_kind dt__dense_layer = {.name = "dense",
                                                .usage = "dense N [activation] [split]",
                                                .epilogue = true,
@@ -107,4 +114,5 @@ const struct dt__layer_kind dt__dense_layer = {.name = "dense",
                                                .factored = dense_factored,
                                                .tile = dt__bf16_tile,
                                                .forward = dense_forward,
-                                               .backward = dense_backward};
+                                               .backward = dense_backward,
+                                               .emit = dense_emit};

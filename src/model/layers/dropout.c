@@ -3,6 +3,7 @@
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
+#include "model/emitter.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,4 +80,5 @@ const struct dt__layer_kind dt__dropout_layer = {.name = "dropout",
                                                  .parse = dropout_parse,
                                                  .infer = dt__slope_infer,
                                                  .forward = dropout_forward,
-                                                 .backward = dt__slope_backward};
+                                                 .backward = dt__slope_backward,
+                                                 .emit = dt__emit_nothing};

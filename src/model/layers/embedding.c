@@ -7,6 +7,7 @@
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
 #include <string.h>
 
+#include "model/emitter.h"
 #include "model/entries.h"
 
 enum { WIDTH, DENSE, CATEGORIES }; /* layer->size; the last two from the data */
@@ -86,10 +87,40 @@ static dt_status embedding_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
+/* A column's inputs are 0 but for a 1: their product with the column's part of the table is its
+ * vector. */
+static const char *embedding_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                  const char *x)
+{
+    const int *size = layer->size;
+    const struct dt_tensor *table = dt__emit_need(e, layer, "weight");
+    const char *all = size[DENSE] ? dt__emit_slice(e, x, 0, size[DENSE]) : NULL;
+    for (int c = 0; c < size[CATEGORIES] && !e->status; c++) {
+        char name[80];
+        int first, count;
+        e->category(e, c, &first, &count);
+        const int64_t dims[] = {count, size[WIDTH]};
+        const float *part =
+            e->params + table->offset + (size_t)(first - size[DENSE]) * table->shape[1];
+        snprintf(name, sizeof name, "%s/%d", table->name, first);
+        const char *constant = e->floats(e, name, 2, dims, part);
+        const char *vector =
+            DT__NODE(e, "MatMul", dt__emit_slice(e, x, first, first + count), constant);
+        if (!all) {
+            all = vector;
+            continue;
+        }
+        all = DT__NODE(e, "Concat", all, vector);
+        e->integer(e, "axis", 1);
+    }
+    return all ? all : x;
+}
+
 const struct dt__layer_kind dt__embedding_layer = {.name = "embedding",
                                                    .usage = "embedding WIDTH",
                                                    .sparse = true,
                                                    .parse = dt__parse_width,
                                                    .infer = embedding_infer,
                                                    .forward = embedding_forward,
-                                                   .backward = embedding_backward};
+                                                   .backward = embedding_backward,
+                                                   .emit = embedding_emit};

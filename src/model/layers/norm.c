@@ -16,6 +16,7 @@
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
+#include "model/emitter.h"
 
 #define MOMENTUM 0.1 /* of running statistics */
 
@@ -231,6 +232,34 @@ static dt_status batchnorm_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
+/* Turns rows into points, for what goes over each point's channels, or back into rows. */
+static const char *emit_points(struct dt__emitter *e, const struct dt__layer *layer, const char *x,
+                               bool back)
+{
+    const int64_t points[] = {-1, back ? (int64_t)dt__shape_size(layer->out) : layer->in.c};
+    return layer->in.h * layer->in.w == 1 ? x : dt__emit_reshape(e, x, 2, points);
+}
+
+/* (x - running mean) * factor + bias; the factor is computed here. */
+static const char *batchnorm_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                  const char *x)
+{
+    const struct dt_tensor *gain = dt__emit_need(e, layer, "weight");
+    const struct dt_tensor *variance = dt__emit_need(e, layer, "running_var");
+    float *factor = gain ? e->scratch(e, gain->count, sizeof *factor) : NULL;
+    char name[64];
+    if (!factor || !variance) return x;
+    for (size_t c = 0; c < gain->count; c++)
+        factor[c] = (float)(e->params[gain->offset + c] /
+                            sqrt(e->params[variance->offset + c] + DT__NORM_EPSILON));
+    snprintf(name, sizeof name, "%s/factor", gain->name);
+    x = emit_points(e, layer, x, false);
+    x = DT__NODE(e, "Sub", x, dt__emit_tensor(e, layer, "running_mean"));
+    x = DT__NODE(e, "Mul", x, dt__emit_vector(e, name, gain->count, factor));
+    x = DT__NODE(e, "Add", x, dt__emit_tensor(e, layer, "bias"));
+    return emit_points(e, layer, x, true);
+}
+
 const struct dt__layer_kind dt__batchnorm_layer = {.name = "batchnorm",
                                                    .usage = "batchnorm [activation]",
                                                    .epilogue = true,
@@ -238,7 +267,8 @@ const struct dt__layer_kind dt__batchnorm_layer = {.name = "batchnorm",
                                                    .open = norm_open,
                                                    .close = norm_close,
                                                    .forward = batchnorm_forward,
-                                                   .backward = batchnorm_backward};
+                                                   .backward = batchnorm_backward,
+                                                   .emit = batchnorm_emit};
 
 /* ---- over a layer --------------------------------------------------------------------------- */
 
@@ -305,6 +335,17 @@ static dt_status layernorm_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
+static const char *layernorm_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                  const char *x)
+{
+    x = emit_points(e, layer, x, false);
+    x = DT__NODE(e, "LayerNormalization", x, dt__emit_tensor(e, layer, "weight"),
+                 dt__emit_tensor(e, layer, "bias"));
+    e->integer(e, "axis", -1);
+    e->real(e, "epsilon", DT__NORM_EPSILON);
+    return emit_points(e, layer, x, true);
+}
+
 const struct dt__layer_kind dt__layernorm_layer = {.name = "layernorm",
                                                    .usage = "layernorm [activation]",
                                                    .epilogue = true,
@@ -312,4 +353,5 @@ const struct dt__layer_kind dt__layernorm_layer = {.name = "layernorm",
                                                    .open = norm_open,
                                                    .close = norm_close,
                                                    .forward = layernorm_forward,
-                                                   .backward = layernorm_backward};
+                                                   .backward = layernorm_backward,
+                                                   .emit = layernorm_emit};

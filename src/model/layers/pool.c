@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "base/clones.h"
-#include "model/convolution.h"
-#include "model/layer.h"
+#include "model/emitter.h"
 
 /* layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
@@ -25,14 +24,15 @@ static bool window_parse(struct dt__layer *layer, struct dt__words words)
                                 dt__word_pair(words.word[2], 1, &size[STRIDE_H], &size[STRIDE_W]));
 }
 
-struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer)
+static const char *pool_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                             const char *operator, const char * x)
 {
     const int *size = layer->size;
-    return (struct dt__convolution_shape){.in = layer->in,
-                                          .out = layer->out,
-                                          .kernel = {size[WINDOW_H], size[WINDOW_W]},
-                                          .stride = {size[STRIDE_H], size[STRIDE_W]},
-                                          .groups = layer->in.c};
+    x = dt__emit_pictures(e, x, layer->in);
+    x = DT__NODE(e, operator, x);
+    e->ints(e, "kernel_shape", 2, (const int[]){size[WINDOW_H], size[WINDOW_W]});
+    e->ints(e, "strides", 2, (const int[]){size[STRIDE_H], size[STRIDE_W]});
+    return dt__emit_rows(e, x, layer->out);
 }
 
 /* One number is a square, but on a line it is a length. */
@@ -147,12 +147,18 @@ static inline void greatest_back(int channels, int number, int points, float *re
 
 PASSES(maxpool, true, greatest_at, greatest_back)
 
+static const char *maxpool_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    return pool_emit(e, layer, "MaxPool", x);
+}
+
 const struct dt__layer_kind dt__maxpool_layer = {.name = "maxpool",
                                                  .usage = "maxpool K [stride S]",
                                                  .parse = window_parse,
                                                  .infer = maxpool_infer,
                                                  .forward = maxpool_forward,
-                                                 .backward = maxpool_backward};
+                                                 .backward = maxpool_backward,
+                                                 .emit = maxpool_emit};
 
 /* ---- mean ----------------------------------------------------------------------------------- */
 
@@ -176,12 +182,18 @@ static inline void mean_back(int channels, int number, int points, float *restri
 
 PASSES(avgpool, false, mean_at, mean_back)
 
+static const char *avgpool_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    return pool_emit(e, layer, "AveragePool", x);
+}
+
 const struct dt__layer_kind dt__avgpool_layer = {.name = "avgpool",
                                                  .usage = "avgpool K [stride S]",
                                                  .parse = window_parse,
                                                  .infer = pool_infer,
                                                  .forward = avgpool_forward,
-                                                 .backward = avgpool_backward};
+                                                 .backward = avgpool_backward,
+                                                 .emit = avgpool_emit};
 
 static dt_status globalpool_infer(struct dt_model *model, struct dt__layer *layer)
 {
@@ -196,7 +208,8 @@ const struct dt__layer_kind dt__globalpool_layer = {.name = "globalpool",
                                                     .usage = "globalpool",
                                                     .infer = globalpool_infer,
                                                     .forward = avgpool_forward,
-                                                    .backward = avgpool_backward};
+                                                    .backward = avgpool_backward,
+                                                    .emit = avgpool_emit};
 
 /* ---- as one vector -------------------------------------------------------------------------- */
 
@@ -207,8 +220,11 @@ static dt_status flatten_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
-const struct dt__layer_kind dt__flatten_layer = {
-    .name = "flatten", .usage = "flatten", .same_gradient = true, .infer = flatten_infer};
+const struct dt__layer_kind dt__flatten_layer = {.name = "flatten",
+                                                 .usage = "flatten",
+                                                 .same_gradient = true,
+                                                 .infer = flatten_infer,
+                                                 .emit = dt__emit_nothing};
 
 /* ---- enlarging ------------------------------------------------------------------------------ */
 
@@ -247,9 +263,23 @@ static inline void copy_back(int channels, int number, int points, float *restri
 
 PASSES(upsample, false, copy_at, copy_back)
 
+/* Repeats each point: rows of points with dimensions of one in between, which are stretched. */
+static const char *upsample_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                 const char *x)
+{
+    const int64_t h = layer->in.h, w = layer->in.w, c = layer->in.c;
+    const int64_t apart[] = {-1, h, 1, w, 1, c};
+    const int64_t times[] = {1, 1, layer->out.h / h, 1, layer->out.w / w, 1};
+    const int64_t flat[] = {-1, (int64_t)dt__shape_size(layer->out)};
+    x = dt__emit_reshape(e, x, 6, apart);
+    x = DT__NODE(e, "Tile", x, e->list(e, 6, times));
+    return dt__emit_reshape(e, x, 2, flat);
+}
+
 const struct dt__layer_kind dt__upsample_layer = {.name = "upsample",
                                                   .usage = "upsample K",
                                                   .parse = upsample_parse,
                                                   .infer = upsample_infer,
                                                   .forward = upsample_forward,
-                                                  .backward = upsample_backward};
+                                                  .backward = upsample_backward,
+                                                  .emit = upsample_emit};

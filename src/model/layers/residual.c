@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "model/convolution.h"
-#include "model/layer.h"
 
 /* ---- the first end -------------------------------------------------------------------------- */
 
@@ -32,7 +31,8 @@ const struct dt__layer_kind dt__residual_layer = {.name = "residual",
                                                   .usage = "residual(ITEM, ...)",
                                                   .same_gradient = true,
                                                   .parse = residual_parse,
-                                                  .backward = residual_backward};
+                                                  .backward = residual_backward,
+                                                  .emit = dt__emit_nothing};
 
 /* ---- the second end ------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static int stride_between(int from, int to)
     return (from + stride - 1) / stride == to ? stride : 0;
 }
 
-struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer)
+static struct dt__convolution_shape residual_shape(const struct dt__layer *layer)
 {
     const int *size = layer->size;
     return (struct dt__convolution_shape){.in = {size[FROM_H], size[FROM_W], size[FROM_C]},
@@ -84,7 +84,7 @@ static dt_status residual_end_infer(struct dt_model *model, struct dt__layer *la
 static dt_status residual_end_open(const struct dt__layer *layer, int max_rows, bool bf16,
                                    void **out_state)
 {
-    const struct dt__convolution_shape shape = dt__residual_shape(layer);
+    const struct dt__convolution_shape shape = residual_shape(layer);
     struct dt__convolution *convolution;
     (void)max_rows, (void)bf16;
     *out_state = NULL;
@@ -120,6 +120,17 @@ static dt_status residual_end_backward(const struct dt__layer_call *call)
     return dt__convolution_input_gradient(call->state, call->rows, call->dy, call->keep);
 }
 
+static const char *residual_end_emit(struct dt__emitter *e, const struct dt__layer *layer,
+                                     const char *x)
+{
+    const char *shortcut = e->before[layer->link];
+    if (dt__emit_find(e, layer, "weight")) {
+        const struct dt__convolution_shape shape = residual_shape(layer);
+        shortcut = dt__convolution_emit(e, layer, &shape, NULL, shortcut);
+    }
+    return DT__NODE(e, "Add", x, shortcut);
+}
+
 const struct dt__layer_kind dt__residual_end_layer = {.name = "residual's end",
                                                       .usage = "residual(ITEM, ...)",
                                                       .same_gradient = true,
@@ -127,4 +138,5 @@ const struct dt__layer_kind dt__residual_end_layer = {.name = "residual's end",
                                                       .open = residual_end_open,
                                                       .close = dt__convolution_destroy,
                                                       .forward = residual_end_forward,
-                                                      .backward = residual_end_backward};
+                                                      .backward = residual_end_backward,
+                                                      .emit = residual_end_emit};

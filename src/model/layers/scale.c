@@ -1,5 +1,5 @@
 /* Scale: each unit times a factor of its own, which is trained. Factors begin as 1. */
-#include "model/layer.h"
+#include "model/emitter.h"
 
 static dt_status scale_infer(struct dt_model *model, struct dt__layer *layer)
 {
@@ -38,8 +38,14 @@ static dt_status scale_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
+static const char *scale_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    return DT__NODE(e, "Mul", x, dt__emit_tensor(e, layer, "factor"));
+}
+
 const struct dt__layer_kind dt__scale_layer = {.name = "scale",
                                                .usage = "scale",
                                                .infer = scale_infer,
                                                .forward = scale_forward,
-                                               .backward = scale_backward};
+                                               .backward = scale_backward,
+                                               .emit = scale_emit};

@@ -4,6 +4,7 @@
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.3. */
 #include <string.h>
 
+#include "model/emitter.h"
 #include "model/entries.h"
 
 static dt_status wide_infer(struct dt_model *model, struct dt__layer *layer)
@@ -40,9 +41,16 @@ static dt_status wide_backward(const struct dt__layer_call *call)
                                dt__shape_size(call->layer->out));
 }
 
+static const char *wide_emit(struct dt__emitter *e, const struct dt__layer *layer, const char *x)
+{
+    return DT__NODE(e, "Add", x,
+                    DT__NODE(e, "MatMul", e->before[0], dt__emit_tensor(e, layer, "weight")));
+}
+
 const struct dt__layer_kind dt__wide_layer = {.name = "wide",
                                               .usage = "wide",
                                               .same_gradient = true,
                                               .infer = wide_infer,
                                               .forward = wide_forward,
-                                              .backward = wide_backward};
+                                              .backward = wide_backward,
+                                              .emit = wide_emit};
