@@ -12,7 +12,7 @@ export LC_ALL=C
 COMM_FEATURES='nodes|dealt|wire|norm'
 TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
 # Bounds of `rules`, which follow the code down.
-MOST_COMM=100 MOST_TRAIN=42
+MOST_COMM=91 MOST_TRAIN=42
 
 # code FILE...: lines as FILE:LINE:TEXT, without comments and strings.
 code() {

@@ -259,10 +259,20 @@ static dt_status choose_nodes(struct dt_exchange *x)
     return form_nodes(x, false);
 }
 
+static void choose_backend(struct dt_exchange *x)
+{
+    static const struct dt__backend *const ALL[] = {&dt__node_backend, &dt__owners_backend,
+                                                    &dt__reduce_backend};
+    int i = 0;
+    while (!ALL[i]->applies(x))
+        i++;
+    x->backend = ALL[i];
+}
+
 /* Completes the layout, and allocates what depends on it. */
 static dt_status prepare(struct dt_exchange *x)
 {
-    DT_TRY(x->way->prepare(x, &whole_of(x)->layout));
+    DT_TRY(x->backend->prepare(x, &whole_of(x)->layout));
     return dt__keep(&x->kept, (size_t)x->layout->chunks, sizeof *x->step.left, "chunk table",
                     &x->step.left);
 }
@@ -296,7 +306,7 @@ dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_s
     DT_GUARD(dt__ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
     DT_GUARD(create_books(x));
-    x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
+    choose_backend(x);
     x->step.started = spec->buckets; /* no step is under way */
     x->step.norm = DT__NORM_KNOWN;
     DT_GUARD(dt__ranks_agree(&all, prepare(x)));
@@ -445,7 +455,7 @@ void dt__exchange_begin(struct dt_exchange *x, uint64_t step)
     x->step.norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
     x->step.info = (struct dt_update_info){.step = step};
     dt__world_heartbeat(x->world, "gradient", step);
-    x->way->begin(x);
+    x->backend->begin(x);
 }
 
 void dt__exchange_need(struct dt_exchange *x, int bucket)
@@ -457,39 +467,18 @@ void dt__exchange_need(struct dt_exchange *x, int bucket)
 
 void dt__exchange_ready(struct dt_exchange *x, int bucket)
 {
-    if (x->topo->nodes == 1) return;
-    dt__event_post(&x->memory->control->bucket[bucket].ready, 1);
-    dt__exchange_work(x);
+    x->backend->ready(x, bucket);
 }
 
 void dt__exchange_work(struct dt_exchange *x)
 {
-    if (x->topo->nodes > 1) dt__exchange_advance(x);
+    if (x->backend->advance) dt__exchange_advance(x);
 }
 
-/* Does what is left of the step. Returns what all ask for. */
-static int finish_step(struct dt_exchange *x)
-{
-    dt__exchange_finish(x, &x->step.open, "the other hosts");
-    if (x->rows_exchange) dt__rows_end(x);
-    const int asked = x->memory->control->agreed_ask[x->step.tick & 1];
-    x->step.steps += !(asked & DT_ASK_VOID);
-    return asked;
-}
-
-/* On one node the last to arrive speaks for all: what was asked by then ends the span behind this
- * step. */
 int dt__exchange_end(struct dt_exchange *x, int ask)
 {
-    struct dt__control *control = x->memory->control;
-    if (ask) atomic_fetch_or(&control->asks[x->step.tick & 1], ask);
-    if (x->rows_exchange) dt__event_post(&control->listed, 1);
-    const bool last = dt__event_post(&control->ended, 1) == x->step.all_done;
-    if (x->topo->nodes > 1) return finish_step(x);
-    if (last) dt__asks_publish(x, dt__asks_of_node(x));
-    dt__exchange_wait(x, &control->agreed, x->step.tick, "the other workers' gradients");
-    const int asked = control->agreed_ask[x->step.tick & 1];
-    return asked & DT_ASK_VOID ? asked : finish_step(x);
+    if (ask) atomic_fetch_or(&x->memory->control->asks[x->step.tick & 1], ask);
+    return x->backend->end(x);
 }
 
 int dt__exchange_consult(struct dt_exchange *x, int ask)
@@ -548,7 +537,7 @@ int dt__exchange_serve_span(struct dt_exchange *x, uint64_t from, uint64_t until
     while (from < until && !asked) {
         dt__exchange_begin(x, from);
         atomic_store(&x->memory->control->bank_ask, ask(arg));
-        asked = finish_step(x);
+        asked = dt__step_finish(x);
         from += !(asked & DT_ASK_VOID);
     }
     *out_step = from;

@@ -42,7 +42,7 @@
  *
  * Files: exchange.c ranks, nodes, memory, and what trainers call; step_wait.c waits that do what
  * can be done; layout.c owners of slices; tree.c and sum_norm.c sums, the norm and updates;
- * owners.c messages and the life of a step; reduce.c the same step by plain MPI_Reduce and
+ * node.c a step on one host; owners.c the same by messages; reduce.c the same step by plain MPI_Reduce and
  * MPI_Bcast; rows.c touched rows; rows_exchange.c the same if they are distributed to owners;
  * wire.c rounding; requests.c pending requests.
  *
@@ -136,17 +136,25 @@ struct dt__chunk {
 };
 
 struct dt__layout;
-/* How a step is done: by owners (owners.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
-struct dt__way {
+
+/* How a step is done: on one host (node.c), by owners on several (owners.c), or by MPI_Reduce and
+ * MPI_Bcast (reduce.c). */
+struct dt__backend {
+    bool (*applies)(const struct dt_exchange *x);
     /* Completes the layout, and allocates. */
     dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
-    /* For agents: begins a step; does what can be done now, and says whether that was anything;
-     * says whether the step is done (apart from the agreement on what ranks ask for). */
     void (*begin)(struct dt_exchange *x);
+    /* This worker's gradients of a bucket are written. */
+    void (*ready)(struct dt_exchange *x, int bucket);
+    /* Does what can be done now, and returns whether that was anything; NULL: nothing can be done
+     * before the end of a step. */
     bool (*advance)(struct dt_exchange *x);
+    /* Whether all of the step is done, apart from the agreement on what ranks ask for. */
     bool (*done)(const struct dt_exchange *x);
+    /* Does the rest of the step; returns what all ranks ask for. */
+    int (*end)(struct dt_exchange *x);
 };
-extern const struct dt__way dt__way_owners, dt__way_reduce;
+extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
 /* First agents: what each node asks for comes to all in rounds. In round i a node tells those that
  * are k * stride ahead of it, 0 < k < DT__ASKS_RADIX, what it and the stride - 1 nodes before it
@@ -232,7 +240,7 @@ struct dt_exchange {
     struct dt_world *world;
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
     struct dt_exchange_spec spec;
-    const struct dt__way *way;
+    const struct dt__backend *backend;
     int exchange; /* enum dt_exchange_kind */
     struct dt__kept *kept;
     MPI_Comm node_comm;
@@ -340,6 +348,8 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Own chunk: updates the weights, by x->sums or, where there is no norm, by the sum that is made
  * on the way. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
+/* Sum and update of this agent's rows and tiles of a bucket. */
+void dt__shares_update(struct dt_exchange *x, int bucket);
 /* Sum and update of this agent's tiles of a matrix. */
 void dt__tiles_update(struct dt_exchange *x, int matrix);
 /* The vectors of an own chunk, and the error of a group's sum: pointers shifted so that its floats
@@ -357,8 +367,13 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 void dt__asks_publish(struct dt_exchange *x, int asked);
 /* Takes what this node's workers and its bank ask for. */
 int dt__asks_of_node(struct dt_exchange *x);
-/* Does what can be done now; true if that was anything. */
+/* Several nodes. Does what can be done now; true if that was anything. */
 bool dt__exchange_advance(struct dt_exchange *x);
+/* owners.c, for several nodes: `ready` and `end` of the backends, and the end of a step for an agent
+ * that has no gradients. The last two return what all ask for. */
+void dt__bucket_ready(struct dt_exchange *x, int bucket);
+int dt__step_end(struct dt_exchange *x);
+int dt__step_finish(struct dt_exchange *x);
 
 /* For an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,

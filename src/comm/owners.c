@@ -83,21 +83,6 @@ static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
         move_weights(x, chunk, (x->topo->node + i) % x->topo->nodes);
 }
 
-/* This agent's rows and tiles of a bucket. */
-static void update_shares(struct dt_exchange *x, int b)
-{
-    const struct dt__bucket *bucket = &x->layout->bucket[b];
-    const double start = dt__clock_secs();
-    if (!bucket->has_shares) return;
-    for (int s = bucket->segment; s < bucket[1].segment; s++) {
-        const struct dt__segment *segment = &x->layout->segment[s];
-        if (segment->kind == DT__ROWS) dt__rows_update(x, segment->index);
-        if (segment->kind == DT__TILED) dt__tiles_update(x, segment->index);
-    }
-    x->step.times.update += dt__clock_secs() - start;
-    dt__event_post(&x->memory->control->bucket[b].updated, 1);
-}
-
 /* Own chunks of which all sums are there are updated, or, with the norm, summed. */
 static bool advance_sums(struct dt_exchange *x)
 {
@@ -154,7 +139,6 @@ static void start_bucket(struct dt_exchange *x, int b)
         move_weights(x, chunk, chunk->node);
     }
     advance_sums(x);
-    if (x->topo->nodes == 1 && !x->spec.norm) update_shares(x, b);
 }
 
 static bool advance_buckets(struct dt_exchange *x)
@@ -162,29 +146,25 @@ static bool advance_buckets(struct dt_exchange *x)
     const int before = x->step.started;
     for (; x->step.started < x->spec.buckets; x->step.started++) {
         const int b = dt__bucket_at(x, x->step.started);
-        if (x->topo->nodes == 1
-                ? !dt__event_reached(&x->memory->control->agreed, x->step.tick)
-                : !dt__event_reached(&x->memory->control->bucket[b].ready, x->step.all_done))
-            break;
+        if (!dt__event_reached(&x->memory->control->bucket[b].ready, x->step.all_done)) break;
         start_bucket(x, b);
     }
     return x->step.started != before;
 }
 
-/* Each agent has the blocks of its slice as soon as their sums are there; on several nodes the
- * first agents bring those of all together. */
+/* Each agent has the blocks of its slice as soon as their sums are there; the first agents bring
+ * those of all nodes together. */
 static bool advance_norm(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
     const uint32_t all = x->step.tick * (uint32_t)x->topo->agents;
-    const bool brings = x->topo->nodes > 1 && x->topo->agent == 0;
+    const bool brings = x->topo->agent == 0;
     if (x->step.norm == DT__NORM_OPEN) {
         if (x->step.started < x->spec.buckets || x->step.summed < x->layout->chunks) return false;
         if (x->rows_exchange && !dt__rows_summed(x)) return false;
         dt__norm_blocks(x, x->memory->norms, x->memory->sums, dt__norm_slice(x));
         x->step.norm = DT__NORM_POSTED;
-        const bool last = dt__event_post(&control->normed, 1) == all;
-        if (last && x->topo->nodes == 1) dt__event_post(&control->norm_known, 1);
+        dt__event_post(&control->normed, 1);
     }
     if (x->step.norm == DT__NORM_POSTED && brings && dt__event_reached(&control->normed, all)) {
         x->step.norm = DT__NORM_SENT;
@@ -205,7 +185,6 @@ static bool advance_norm(struct dt_exchange *x)
             if (x->layout->chunk[c].node == x->topo->node &&
                 x->layout->chunk[c].agent == x->topo->agent)
                 update_chunk(x, &x->layout->chunk[c]);
-        if (x->topo->nodes == 1) update_shares(x, dt__bucket_at(x, i));
     }
     return true;
 }
@@ -226,9 +205,42 @@ static bool owners_done(const struct dt_exchange *x)
            (!x->rows_exchange || dt__rows_done(x));
 }
 
-const struct dt__way dt__way_owners = {
+/* ---- what reduce.c shares ------------------------------------------------------------------- */
+
+void dt__bucket_ready(struct dt_exchange *x, int bucket)
+{
+    dt__event_post(&x->memory->control->bucket[bucket].ready, 1);
+    dt__exchange_advance(x);
+}
+
+int dt__step_finish(struct dt_exchange *x)
+{
+    dt__exchange_finish(x, &x->step.open, "the other hosts");
+    if (x->rows_exchange) dt__rows_end(x);
+    const int asked = x->memory->control->agreed_ask[x->step.tick & 1];
+    x->step.steps += !(asked & DT_ASK_VOID);
+    return asked;
+}
+
+int dt__step_end(struct dt_exchange *x)
+{
+    struct dt__control *control = x->memory->control;
+    if (x->rows_exchange) dt__event_post(&control->listed, 1);
+    dt__event_post(&control->ended, 1);
+    return dt__step_finish(x);
+}
+
+static bool owners_apply(const struct dt_exchange *x)
+{
+    return x->exchange != DT_EXCHANGE_REDUCE;
+}
+
+const struct dt__backend dt__owners_backend = {
+    .applies = owners_apply,
     .prepare = owners_prepare,
     .begin = owners_begin,
+    .ready = dt__bucket_ready,
     .advance = owners_advance,
     .done = owners_done,
+    .end = dt__step_end,
 };

@@ -118,9 +118,17 @@ static bool reduce_done(const struct dt_exchange *x)
     return x->step.taken == x->layout->chunks;
 }
 
-const struct dt__way dt__way_reduce = {
+static bool reduce_applies(const struct dt_exchange *x)
+{
+    return x->exchange == DT_EXCHANGE_REDUCE;
+}
+
+const struct dt__backend dt__reduce_backend = {
+    .applies = reduce_applies,
     .prepare = reduce_prepare,
     .begin = reduce_begin,
+    .ready = dt__bucket_ready,
     .advance = reduce_advance,
     .done = reduce_done,
+    .end = dt__step_end,
 };

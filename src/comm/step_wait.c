@@ -14,7 +14,7 @@ int dt__asks_of_node(struct dt_exchange *x)
            atomic_load(&x->memory->control->bank_ask);
 }
 
-/* First agent, several nodes: once the node's workers have ended the step, goes round by round. */
+/* First agent: once the node's workers have ended the step, goes round by round. */
 static bool advance_asks(struct dt_exchange *x)
 {
     struct dt__asks *asks = &x->step.asks;
@@ -46,10 +46,10 @@ static bool advance_asks(struct dt_exchange *x)
 bool dt__exchange_advance(struct dt_exchange *x)
 {
     bool moved = dt__requests_advance(&x->requests);
-    moved |= x->way->advance(x);
-    if (x->topo->nodes > 1 && x->topo->agent == 0) moved |= advance_asks(x);
+    moved |= x->backend->advance(x);
+    if (x->topo->agent == 0) moved |= advance_asks(x);
     x->step.open &=
-        !dt__event_reached(&x->memory->control->agreed, x->step.tick) || !x->way->done(x);
+        !dt__event_reached(&x->memory->control->agreed, x->step.tick) || !x->backend->done(x);
     return moved;
 }
 
@@ -66,17 +66,16 @@ void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *wha
 {
     const double start = dt__clock_secs(), busy = x->step.times.reduce + x->step.times.update;
     struct dt__wait wait = {.world = x->world, .what = what};
+    if (!x->backend->advance) return; /* no message, so nothing is left */
     for (;;) {
         const bool moved = dt__exchange_advance(x);
         if (!*left) break;
         if (moved)
             dt__wait_progress(&wait);
-        else if (x->topo->nodes > 1)
-            dt__wait_pause(&wait);
         else
-            dt__event_wait(&x->memory->control->norm_known, x->step.tick, x->world, "sums");
+            dt__wait_pause(&wait);
     }
     dt__wait_done(&wait);
-    *(x->topo->nodes == 1 ? &x->step.times.wait : &x->step.times.network) +=
+    x->step.times.network +=
         dt__clock_secs() - start - (x->step.times.reduce + x->step.times.update - busy);
 }

@@ -268,3 +268,15 @@ void dt__tiles_update(struct dt_exchange *x, int index)
                             x->memory->vectors);
     }
 }
+
+void dt__shares_update(struct dt_exchange *x, int b)
+{
+    const struct dt__bucket *bucket = &x->layout->bucket[b];
+    if (!bucket->has_shares) return;
+    for (int s = bucket->segment; s < bucket[1].segment; s++) {
+        const struct dt__segment *segment = &x->layout->segment[s];
+        if (segment->kind == DT__ROWS) dt__rows_update(x, segment->index);
+        if (segment->kind == DT__TILED) dt__tiles_update(x, segment->index);
+    }
+    dt__event_post(&x->memory->control->bucket[b].updated, 1);
+}
