@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/survey.h"
+#include "data/format.h"
+#include "data/learned.h"
 
 static dt_status weights_check(const struct dt__file *file)
 {

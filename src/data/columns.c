@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "data/source.h"
-#include "data/text.h"
-#include "data/typed.h"
 
 enum { PATH_SIZE = 64 };
 /* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */

@@ -19,8 +19,9 @@
 #include "data/block.h"
 #include "data/date.h"
 #include "data/text.h"
-#include "data/typed.h"
 #include "hdf5/write.h"
+
+static const uint32_t DT__MISSING = UINT32_MAX; /* as a float: NaN */
 
 enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */
 
@@ -47,8 +48,8 @@ struct dt__column {
 struct dt__columns {
     struct dt__column *items; /* (count); NULL: nameless */
     size_t count;
-    int missing;   /* enum dt_missing */
-    int hash_bits; /* 0: a dictionary a column */
+    int missing;     /* enum dt_missing */
+    int hash_bits;   /* 0: a dictionary a column */
     bool hash_trims; /* texts are hashed without the blanks around them */
     bool learning;
     /* learning */

@@ -8,8 +8,9 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "data/csv.h"
-#include "data/survey.h"
+#include "data/format.h"
+#include "data/learned.h"
+#include "data/values.h"
 #include "hdf5/read.h"
 
 enum { MOST_ONE_HOT = 1 << 16 };
@@ -441,4 +442,4 @@ const struct dt__format dt__format_shard = {.name = "shards",
                                             .open = hdf5_open,
                                             .read = hdf5_read,
                                             .close = hdf5_close,
-                                           .held = hdf5_held};
+                                            .held = hdf5_held};

@@ -1,146 +1,19 @@
-/* The first row of a CSV, and how the columns of several files go together. */
+/* Which column of a table is what: by names, by numbers, and by what the first row says. */
 #include "data/header.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/internal.h"
-#include "data/csv.h"
 #include "data/input.h"
-#include "data/survey.h"
-#include "data/text.h"
 
-enum { MOST_NAMED = 8 };
+/* ---- cells ----------------------------------------------------------------------------------- */
 
-/* ---- cells ---------------------------------------------------------------------------------- */
-
-static const char SEPARATORS[] = ",;\t|"; /* those that are found by themselves */
-
-/* A number, if only but for a decimal comma within it, a gap, or a text in quotes. */
-static bool word_is_plain(const char *word, size_t length)
-{
-    const enum dt__text_kind kind = dt__text_kind(word, length);
-    if (*word == ',' || word[length - 1] == ',') return false;
-    return *word == '"' || kind == DT__TEXT_COMMA || kind == DT__TEXT_COMMA_OR_UNIT ||
-           dt__text_is_number(word, length) || dt__text_is_missing(word, length);
-}
-
-/* Whether runs of blanks separate the cells of a record: it has no other separator, or all its
- * words are plain, more gaps between them are blanks than have a tab, and one has two blanks at
- * least. (Tables that are aligned may have one tab before a last text. Between tabs or commas a
- * cell may be 1 250 or a list of numbers, with one blank.) */
-static bool blanks_separate(const char *record, size_t length, bool others)
-{
-    const char *const end = record + length, *word;
-    size_t blanks = 0, tabs = 0;
-    bool plain = true, wide = false, tab = false;
-    for (const char *p = record, *gap; true; plain &= word_is_plain(word, (size_t)(p - word))) {
-        for (gap = p, tab = false; p < end && (*p == ' ' || *p == '\t'); p++)
-            tab |= *p == '\t';
-        if (p == end) break;
-        blanks += gap > record && !tab;
-        tabs += gap > record && tab;
-        wide |= gap > record && !tab && p > gap + 1;
-        bool open = false;
-        for (word = p; p < end && (open || (*p != ' ' && *p != '\t')); p++)
-            open ^= *p == '"';
-    }
-    return blanks && (!others || (plain && blanks > tabs && wide));
-}
-
-/* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
- * record has most often outside of quotes, or, if `blanks` may, these. Of commas that are decimal
- * ones it is another, if there is one: those that all stand between digits, one at most from one of
- * the other separators to the next (1,5;2,5). */
-static dt_status separator_find(const struct dt_config *config, const char *record, size_t length,
-                                bool blanks, char *out)
-{
-    const char *key = config ? config->data.separator : "auto";
-    size_t counts[sizeof SEPARATORS] = {0}, best = 0;
-    bool open = false, comma = false, decimal = true, returns = false;
-    if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
-    if (!strcmp(key, "space")) key = " ";
-    const bool given = strlen(key) == 1 && !strchr("\"\r\n.", *key);
-    if (!given && strcmp(key, "auto"))
-        return dt_fail(DT_EUSAGE,
-                       "data.separator=%s: expected auto, tab, space or one character, not a quote "
-                       "or a point",
-                       key);
-    for (size_t i = 0; i < length; i++) {
-        const char before = i ? record[i - 1] : 0, after = i + 1 < length ? record[i + 1] : 0;
-        const char *found = strchr(SEPARATORS, record[i]);
-        open ^= record[i] == '"';
-        returns |= record[i] == '\r' && !open && after && after != '\r';
-        if (open || !found) continue;
-        counts[found - SEPARATORS]++;
-        if (record[i] == ',')
-            decimal &= !comma && isdigit((unsigned char)before) && isdigit((unsigned char)after);
-        comma = record[i] == ',';
-    }
-    if (returns)
-        return dt_fail(DT_EFORMAT, "line ends are single carriage returns, as old Macs write them: "
-                                   "tr '\\r' '\\n' <FILE >NEW makes lines of them");
-    const bool commas = counts[0] && !(config && config->data.decimal == DT_DECIMAL_COMMA);
-    if (decimal || !commas) counts[0] = 0;
-    for (size_t i = 1; SEPARATORS[i]; i++)
-        if (counts[i] > counts[best]) best = i;
-    if (blanks) blanks = blanks_separate(record, length, commas || counts[best]);
-    *out = given ? *key : blanks ? ' ' : SEPARATORS[best];
-    return DT_OK;
-}
-
-/* An object, a list of rows, or a row as a list; its bracket may be alone on the line. */
-static bool record_is_json(const char *record, size_t length)
-{
-    const char open = length ? *record : 0;
-    if (open != '{' && open != '[') return false;
-    for (record++, length--; length && (*record == ' ' || *record == '\t'); record++)
-        length--;
-    if (!length) return true;
-    if (open == '{') return *record == '"';
-    return *record == '{' || *record == '[' ||
-           (record[length - 1] == ']' &&
-            (strchr("-\"", *record) || isdigit((unsigned char)*record)));
-}
-
-dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status)
-{
-    const char *first = header->cells.count ? header->cells.items[0] : "";
-    const bool here = *record == '#' || *record == '%', above = *first == '#' || *first == '%';
-    if (!status || (!here && !above)) return status;
-    return dt_fail(
-        status,
-        "%s; %s begins with '%c': comments are not read: grep -v '^%c' <FILE >NEW leaves "
-        "them out (of a line of names remove the '%c' alone)",
-        dt_error_text(), here ? "the line" : "the first row", here ? *record : *first,
-        here ? *record : *first, here ? *record : *first);
-}
-
-dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           struct dt__lines *lines, const char *record, size_t length, bool blanks)
+dt_status dt__header_index(struct dt__header *header)
 {
     const struct dt__names *cells = &header->cells;
-    if (length == 5 && !strncasecmp(record, "sep=", 4))
-        return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
-    if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
-    if (record_is_json(record, length))
-        return dt_fail(DT_EFORMAT,
-                       "this is JSON, which dtrain predict reads, and training does not: "
-                       "write it as CSV (jq -r '[.a, .b] | @csv' does so, a and b being "
-                       "columns)");
-    DT_TRY(separator_find(config, record, length, blanks, &header->separator));
-    DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
-    for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
-        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* it was not known */
-    /* one cell has none */
-    if (cells->count > 1) lines->separator = header->separator;
-    if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
-        return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
-                                   "index:value ... alone");
     DT_TRY(dt__alloc(cells->count, sizeof *header->first, "columns", &header->first));
     for (size_t i = 0; i < cells->count; i++) {
         uint32_t number;
@@ -190,8 +63,7 @@ uint64_t dt__header_has(const struct dt__header *header, const char *text, size_
     return header->index.entries[number].count;
 }
 
-/* DT_EFORMAT: two columns, not both of them ignored, have one name. */
-static dt_status header_distinct(const struct dt__header *header)
+dt_status dt__header_distinct(const struct dt__header *header)
 {
     for (size_t i = 0, first; i < header->cells.count; i++) {
         if (!dt__header_has(header, header->cells.items[i], &first) || first == i ||
@@ -203,7 +75,7 @@ static dt_status header_distinct(const struct dt__header *header)
     return DT_OK;
 }
 
-/* ---- what is looked for --------------------------------------------------------------------- */
+/* ---- what is looked for ---------------------------------------------------------------------- */
 
 static dt_status want_add(struct dt__header *header, struct dt__want want)
 {
@@ -225,10 +97,8 @@ void dt__header_free(struct dt__header *header)
     *header = (struct dt__header){0};
 }
 
-/* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
- * names) that the data before had where the key has numbers. */
-static dt_status header_want(struct dt__header *header, const char *key, const char *text,
-                             const char *learned, bool several, int32_t role)
+dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
+                          const char *learned, bool several, int32_t role)
 {
     struct dt__want want = {.key = key, .list = text, .role = role};
     struct dt__names *texts = &header->texts;
@@ -294,9 +164,7 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
                    count > 1 ? "'" : "");
 }
 
-/* Marks the columns that a key lists. `insist`: they must be there. */
-static dt_status header_mark(struct dt__header *header, const char *key, const char *list,
-                             bool insist)
+dt_status dt__header_mark(struct dt__header *header, const char *key, const char *list, bool insist)
 {
     const size_t begin = header->texts.count;
     DT_TRY(dt__names_split(list, &header->texts));
@@ -316,10 +184,10 @@ dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_
 {
     const char *list = config->data.categories;
     if (!strcmp(list, "auto") || !strcmp(list, "none")) return DT_OK;
-    return header_mark(header, "data.categories", list, insist);
+    return dt__header_mark(header, "data.categories", list, insist);
 }
 
-/* ---- roles ---------------------------------------------------------------------------------- */
+/* ---- roles ----------------------------------------------------------------------------------- */
 
 /* Each wanted column gets its role, and no other one. */
 static dt_status wants_meet(struct dt__header *header)
@@ -348,13 +216,6 @@ static dt_status wants_meet(struct dt__header *header)
     return DT_OK;
 }
 
-/* Puts a name, behind `number` others, on a list for a message, which keeps its failure. */
-static void list_add(struct dt_text *list, size_t number, const char *name)
-{
-    if (number < MOST_NAMED) dt__text_add(list, "%s'%s'", number ? ", " : "", name);
-    if (number == MOST_NAMED) dt__text_add(list, " and more");
-}
-
 /* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
  * no number; or not a number at all. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
@@ -377,7 +238,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         if (want->by_place) continue;
         const bool found = dt__header_has(header, want->text, &cell);
         named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
-        if (!found) list_add(&missing, lacking++, want->text);
+        if (!found) dt__list_show(&missing, lacking++, want->text);
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
     header->names = told || !lacking || named || dt__header_has_no_numbers(header);
@@ -393,7 +254,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     DT_TRY(wants_meet(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
-    return header_distinct(header);
+    return dt__header_distinct(header);
 }
 
 /* In a header the number of a column may be the name of another. */
@@ -416,9 +277,11 @@ static dt_status want_check_number(const struct dt__header *header, const struct
 static dt_status wants_of_config(struct dt__header *header, const struct dt_config *config)
 {
     header->nwants = 0;
-    DT_TRY(header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
-    DT_TRY(header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
-    return header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
+    DT_TRY(
+        dt__header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
+    DT_TRY(
+        dt__header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
+    return dt__header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
 }
 
 static dt_status roles_give(struct dt__header *header, const struct dt_config *config)
@@ -466,156 +329,4 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
                  "columns: data.header=yes",
                  lines->name, lines->line, first, first + 1, first + 2);
     return DT_OK;
-}
-
-/* ---- columns of several files --------------------------------------------------------------- */
-
-/* The first file of the training data says what columns there are. */
-static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
-{
-    const struct dt_config *config = survey->config;
-    struct dt__columns *columns = &survey->source->columns;
-    DT_TRY(dt__survey_features(survey, header->features));
-    DT_TRY(dt__columns_init(columns, config, header->features));
-    const dt_status status = header->names ? header_distinct(header) : DT_OK;
-    if (status)
-        return dt_fail(status, "%s: rename one, or leave out both: data.ignore takes their numbers",
-                       dt_error_text());
-    DT_TRY(dt__header_mark_categories(header, config, true));
-    for (size_t i = 0; i < header->cells.count; i++) {
-        if (header->roles[i] < 0) continue;
-        struct dt__column *column = &columns->items[header->roles[i]];
-        column->place = i;
-        column->insisted = header->marks[i];
-        if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
-        if (header->names) DT_TRY(dt__strdup(header->cells.items[i], &column->name));
-    }
-    return DT_OK;
-}
-
-/* The first header says what weight and labels are called, those in their order. Several of which
- * one has no name stay where they are: a list has no place for it. */
-static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
-{
-    char **label = &survey->source->schema.label_column;
-    const bool first = header->names && !survey->known && !*label;
-    struct dt_text labels = {0};
-    bool listed = true;
-    for (size_t i = 0; i < header->nwants && header->names; i++) {
-        const struct dt__want *want = &header->wants[i];
-        const char *name = header->cells.items[want->column];
-        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
-            DT_TRY(dt__strdup(name, &survey->weight_column));
-        if (want->role > DT__ROLE_LABEL || !first) continue;
-        if (header->labels > 1)
-            dt__list_add(&labels, name);
-        else
-            dt__text_add(&labels, "%s", name);
-        listed &= *name || header->labels == 1;
-    }
-    if (first && listed) return dt__text_end(&labels, label);
-    dt__text_free(&labels);
-    return DT_OK;
-}
-
-/* Names the columns, once, that the data before has not and that no key lists. */
-static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
-{
-    const struct dt_config *config = survey->config;
-    struct dt_text names = {0};
-    size_t extra = 0;
-    char *list;
-    if (survey->said_extra) return DT_OK;
-    DT_TRY(header_mark(header, "data.ignore", config->data.ignore, false));
-    DT_TRY(header_mark(header, "data.weight", config->data.weight, false));
-    for (size_t i = 0; i < header->cells.count; i++)
-        if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
-            list_add(&names, extra++, header->cells.items[i]);
-    DT_TRY(dt__text_end(&names, &list));
-    if (extra)
-        dt__info("%s: columns that %s are ignored: %s", path,
-                 survey->known ? "training did not have" : "the files before do not have", list);
-    survey->said_extra = extra > 0;
-    dt_free(list);
-    return DT_OK;
-}
-
-dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
-                            const struct dt__lines *lines)
-{
-    const struct dt_config *config = survey->config;
-    struct dt_source *source = survey->source;
-    struct dt__columns *columns = &source->columns;
-    const struct dt_schema *schema = &source->schema;
-    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, schema));
-    if (!survey->known && schema->columns)
-        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
-    if (!columns->count && schema->feature_names) { /* by a file of another format */
-        DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
-        for (size_t c = 0; c < columns->count; c++)
-            DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
-    }
-    if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
-        if (survey->training)
-            DT_TRY(header_want(header, "data.weight", config->data.weight, survey->weight_column,
-                               false, DT__ROLE_WEIGHT));
-        DT_TRY(header_want(header, "data.label", config->data.label, schema->label_column,
-                           schema->targets > 1, DT__ROLE_LABEL));
-        DT_TRY(dt__header_match(header, columns,
-                                survey->known ? "the training data" : source->files[0].path,
-                                config->data.header == DT_HEADER_YES));
-        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
-        if (header->names) return names_note(survey, header);
-    }
-    DT_TRY(dt__header_decide(header, config, lines));
-    if (!columns->count) {
-        DT_TRY(columns_make(survey, header));
-        return names_note(survey, header);
-    }
-    return dt__survey_same(survey, "features", header->features, columns->count);
-}
-
-/* ---- the second row -------------------------------------------------------------------------- */
-
-/* What column i's cell of the first row stands over, where that is strange: in a row of names over
- * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
- * The row may be either. Else NULL. */
-static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
-{
-    const char *text = first->cells.items[i];
-    const size_t size = strlen(text);
-    const enum dt__text_kind kind = dt__text_kind(text, size);
-    const bool is_number = dt__text_is_number(text, size);
-    double value;
-    if (first->names && kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind)
-        return "date";
-    if (dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD) return NULL;
-    if (first->names) return is_number && first->roles[i] < 0 ? "number" : NULL;
-    return is_number || dt__text_is_missing(text, size) ? NULL : "number";
-}
-
-dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines)
-{
-    struct dt__names second = {0};
-    const uint64_t line = lines->line;
-    char *record;
-    size_t length;
-    do
-        DT_TRY(dt__lines_next(lines, true, &record, &length));
-    while (record && !length);
-    dt_status status = DT_OK;
-    const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
-                       second.count == first->cells.count; /* else it is told of later */
-    for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
-        const char *below = second.items[i], *over = strange_over(first, i, below);
-        if (first->roles[i] != DT__ROLE_IGNORE && over)
-            status = dt_fail(
-                DT_EFORMAT,
-                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
-                "the first row is",
-                i, first->cells.items[i], over, below,
-                first->names ? "" : ", but other cells of the first row are numbers");
-    }
-    dt__names_free(second.items, second.count);
-    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
 }

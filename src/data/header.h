@@ -1,5 +1,4 @@
-/* The first row of a CSV: its separator, whether its cells name the columns, and which column is
- * what. */
+/* The first row of a table: whether its cells name the columns, and which column is what. */
 #ifndef DATA_HEADER_H
 #define DATA_HEADER_H
 
@@ -21,7 +20,7 @@ struct dt__want {
 };
 
 struct dt__header {
-    char separator; /* ' ': a run of blanks and tabs */
+    char separator; /* of CSV; ' ': a run of blanks and tabs */
     struct dt__names cells;
     struct dt__dict index; /* of the cells; how often each text stands there */
     size_t *first;         /* (index.count) the first cell that has the text */
@@ -35,17 +34,10 @@ struct dt__header {
 };
 
 struct dt__lines;
-struct dt__survey;
 
-/* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator, which
- * data.separator=auto may find to be blanks if `blanks` is set. The header starts from zeros,
- * and is to be freed in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
-dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
-                           struct dt__lines *lines, const char *record, size_t length, bool blanks);
+/* Indexes the cells once they are there. DT_EMEMORY. */
+dt_status dt__header_index(struct dt__header *header);
 void dt__header_free(struct dt__header *header);
-/* Returns the status of a record or of the first row; if it failed, and one of them begins as
- * comments do, the message says so. */
-dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status);
 
 /* Roles by the names of the data before (all columns have one) and by what is wanted; all else is
  * ignored. header->names false, with DT_OK: the cells name no columns, and nobody `told` that they
@@ -67,14 +59,16 @@ dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_
                                      bool insist);
 /* How many cells have a text, and the first of them. */
 uint64_t dt__header_has(const struct dt__header *header, const char *text, size_t *first);
-/* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one
- * has them; else by the configuration. The first file of the training data makes the columns.
- * DT_EMISMATCH: unlike the files before. */
-dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
-                            const struct dt__lines *lines);
-/* Reads the second row, which tells of names taken for values, and of values taken for names.
- * DT_EFORMAT. */
-dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines);
+
+/* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
+ * names) that the data before had where the key has numbers. */
+dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
+                          const char *learned, bool several, int32_t role);
+/* Marks the columns that a key lists. `insist`: they must be there. */
+dt_status dt__header_mark(struct dt__header *header, const char *key, const char *list,
+                          bool insist);
+/* DT_EFORMAT: two columns, not both of them ignored, have one name. */
+dt_status dt__header_distinct(const struct dt__header *header);
 
 /* No feature is a number, so that the cells may be names. */
 bool dt__header_has_no_numbers(const struct dt__header *header);

@@ -9,7 +9,8 @@
 
 #include "base/limits.h"
 #include "data/input.h"
-#include "data/survey.h"
+#include "data/format.h"
+#include "data/learned.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
 enum { MAX_DIMS = 8, HEAD_BYTES = 4 + 4 * MAX_DIMS };

@@ -14,7 +14,6 @@
 #include <zstd.h>
 
 #include "base/limits.h"
-#include "data/block.h"
 #include "data/text.h"
 
 enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */
@@ -322,8 +321,7 @@ static dt_status pipe_open(struct dt__lines *lines, const char *path)
         return status;
     }
     if (isatty(fd)) return dt_fail(DT_EIO, "%s: a terminal: expected a file or a pipe", path);
-    DT_TRY(lines_begin(lines));
-    return dt__stream_refuse(path, (const unsigned char *)lines->data, lines->end);
+    return lines_begin(lines);
 }
 
 dt_status dt__lines_open(struct dt__lines *lines, const char *path)
@@ -364,10 +362,9 @@ bool dt__lines_ready(const struct dt__lines *lines)
     return poll(&input, 1, 0) != 0;
 }
 
-void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config)
+void dt__lines_decimal(struct dt__lines *lines, bool commas, const char *separator)
 {
-    const char *separator = config->data.separator;
-    lines->commas = config->data.decimal == DT_DECIMAL_COMMA;
+    lines->commas = commas;
     lines->separator = separator[0] && !separator[1] ? *separator : ';';
     if (!strcmp(separator, "space")) lines->separator = ' ';
 }

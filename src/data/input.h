@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "config/config.h"
 
 /* Whether the first bytes of a file or a stream can be rows as they stand. DT_EFORMAT: they are
  * packed, or of a kind that is named and not read (NumPy, Parquet, zip, UTF-16 and the like); the
@@ -56,13 +55,13 @@ struct dt__lines {
 
 /* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on
  * from a stream. What is read is held, for a look at the first records, until dt__lines_release.
- * DT_EIO: "PATH: ..."; DT_EFORMAT: a pipe of packed rows. */
+ * DT_EIO: "PATH: ..." */
 dt_status dt__lines_open(struct dt__lines *lines, const char *path);
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);
 void dt__lines_close(struct dt__lines *lines);
 
-/* Takes decimal commas, as the configuration says. */
-void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config);
+/* Sets whether numbers have decimal commas, and the separator that data.separator says. */
+void dt__lines_decimal(struct dt__lines *lines, bool commas, const char *separator);
 /* Puts a point in place of the comma in cells that are a number but for that. Outside of quotes a
  * comma beside one separates cells; every one does where it is the separator. */
 void dt__lines_commas(struct dt__lines *lines, char *text, size_t length);

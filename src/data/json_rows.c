@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/csv.h"
+#include "data/values.h"
 
 enum { LONGEST_TEXT = 1 << 20 };
 
@@ -313,8 +313,8 @@ dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, 
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (; dt__json_next(json) == ':'; keys++) {
         const struct dt__cell name = json->token;
-        if (!rows->seen || !dt__dict_find_blank(&rows->columns->names, name.text, name.length,
-                                                &column)) {
+        if (!rows->seen ||
+            !dt__dict_find_blank(&rows->columns->names, name.text, name.length, &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_pass(json, dt__json_next(json));
             continue;

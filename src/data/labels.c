@@ -571,3 +571,15 @@ dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__cla
     if (class_find(&classes->names, text, strlen(text), out)) return DT_OK;
     return dt_fail(DT_EBUG, "label '%s' has no class", text);
 }
+
+dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
+{
+    if (dt__text_is_missing(label->text, label->length))
+        return dt_fail(DT_EFORMAT,
+                       "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
+                       "rows of CSV out",
+                       (int)label->length, label->text);
+    dt_status status = dt__number_read(label->text, label->length, out);
+    if (!status) status = dt__target_check(of, (double)*out);
+    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
+}

@@ -58,7 +58,7 @@ struct dt__labels {
         DT__LABELS_NUMBERS,
         DT__LABELS_TEXTS,
         DT__LABELS_NAMED
-    } kind; /* while they are learned */
+    } kind;                  /* while they are learned */
     int declared;            /* width of one-hot rows; 0: there are none */
     struct dt__dict numbers; /* seen, as the 8 bytes of an int64_t */
     char *negative;          /* the first negative label: "FILE:LINE: label -3" */
@@ -94,6 +94,8 @@ size_t dt__labels_codes(const struct dt__labels *labels);
 dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__classes *classes,
                            size_t code, int32_t *out);
 
+/* The number of a label. DT_EFORMAT: it is missing, none, or none that the loss takes. */
+dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out);
 /* DT_EFORMAT: a target that the loss does not take. */
 dt_status dt__target_check(const struct dt_targets *of, double value);
 

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "data/augment.h"
-#include "data/block.h"
+#include "data/batch.h"
+#include "data/cursor.h"
 #include "data/order.h"
 #include "data/source.h"
 

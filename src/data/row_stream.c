@@ -3,11 +3,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "data/block.h"
 #include "data/csv.h"
+#include "data/csv_header.h"
+#include "data/csv_record.h"
+#include "data/formats.h"
 #include "data/input.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
+#include "data/libsvm_record.h"
+#include "data/normalize.h"
+#include "data/values.h"
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
@@ -281,7 +286,8 @@ dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *sche
         DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
         DT_GUARD(dt__alloc(rows->columns.count, sizeof *rows->words, "columns", &rows->words));
     }
-    if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
+    if (rows->grammar == &dt__csv_grammar && config)
+        dt__lines_decimal(lines, config->data.decimal == DT_DECIMAL_COMMA, config->data.separator);
     dt__lines_release(lines, true);
     *out = rows;
     return DT_OK;

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/survey.h"
+#include "data/cursor.h"
+#include "data/formats.h"
+#include "data/shard_set.h"
 #include "hdf5/write.h"
-
-#define PART ".part" /* behind the name of a shard until all are complete */
 
 /* ---- the shuffle ---------------------------------------------------------------------------- */
 
@@ -286,74 +286,6 @@ static void job_layout(struct job *job, struct dt_source *source)
     layout->bytes = false;
 }
 
-/* ---- sets of shards ------------------------------------------------------------------------- */
-
-/* Shards that were written together, DIRECTORY/shard-00001-of-00004.h5 for one. */
-struct set {
-    const char *directory; /* (length) with the slash, if there is one */
-    int length, all, read;
-};
-
-/* The set of a file, counted on; or a new one behind the others. */
-static dt_status set_count(const char *path, struct set **sets, size_t *count, size_t *room)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    struct set set = {.directory = path, .length = (int)(name - path)};
-    size_t i = 0;
-    int end = 0;
-    if (sscanf(name, "shard-%*5d-of-%5d.h5%n", &set.all, &end) != 1 || !end || name[end])
-        return DT_OK;
-    while (i < *count && ((*sets)[i].all != set.all || (*sets)[i].length != set.length ||
-                          memcmp((*sets)[i].directory, path, (size_t)set.length) != 0))
-        i++;
-    if (i == *count) {
-        DT_TRY(dt__grow(sets, room, i + 1, sizeof set, "shards"));
-        (*sets)[(*count)++] = set;
-    }
-    (*sets)[i].read++;
-    return DT_OK;
-}
-
-static dt_status set_check(const struct set *set, const char *key)
-{
-    char *path;
-    dt_status status = DT_OK;
-    int there = 0;
-    for (int s = 0; set->read < set->all && s < set->all && !status; s++) {
-        DT_TRY(dt__format(&path, "%.*sshard-%05d-of-%05d.h5" PART, set->length, set->directory, s,
-                          set->all));
-        if (dt__path_exists(path))
-            status = dt_fail(DT_EIO,
-                             "%s: %s: dtrain shard was killed, or has not ended: these are not all "
-                             "shards",
-                             key, path);
-        path[strlen(path) - strlen(PART)] = '\0';
-        there += dt__path_exists(path);
-        dt_free(path);
-    }
-    if (set->read < set->all && !status)
-        dt__warn("%s: %.*sshard-*-of-%05d.h5: %d of %d shards are read, and %d found", key,
-                 set->length, set->directory, set->all, set->read, set->all, there);
-    return status;
-}
-
-dt_status dt__shards_check(const struct dt__names lists[2], bool eval)
-{
-    struct set *sets = NULL;
-    size_t count = 0, room = 0, ends[2];
-    dt_status status = DT_OK;
-    for (int l = 0; l < 2; l++) {
-        for (size_t i = 0; i < lists[l].count; i++)
-            DT_GUARD(set_count(lists[l].items[i], &sets, &count, &room));
-        ends[l] = count;
-    }
-    for (size_t i = eval ? ends[0] : 0; i < ends[eval]; i++)
-        DT_GUARD(set_check(&sets[i], eval ? "data.eval" : "data.train"));
-done:
-    dt_free(sets);
-    return status;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* What a run leaves behind that fails, or was killed. */
@@ -361,7 +293,7 @@ static void parts_remove(const char *dir)
 {
     DIR *names = opendir(dir);
     for (const struct dirent *entry; names && (entry = readdir(names));)
-        if (!fnmatch("shard-*.h5" PART "*", entry->d_name, 0))
+        if (!fnmatch("shard-*.h5" DT__SHARD_PART "*", entry->d_name, 0))
             unlinkat(dirfd(names), entry->d_name, 0);
     if (names) closedir(names);
 }
@@ -375,7 +307,7 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     if (!names) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     for (const struct dirent *entry; (entry = readdir(names));) {
         has_shards |= !fnmatch("shard-*.h5", entry->d_name, 0);
-        has_parts |= !fnmatch("shard-*.h5" PART, entry->d_name, 0);
+        has_parts |= !fnmatch("shard-*.h5" DT__SHARD_PART, entry->d_name, 0);
     }
     closedir(names);
     if (has_shards)
@@ -389,14 +321,14 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
-/* Between names with PART and without: of the first `shards` of `all`. */
+/* Renames between names with DT__SHARD_PART and without: of the first `shards` of `all`. */
 static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
     for (int s = 0; s < shards && !status; s++) {
         char *path, *part = NULL;
         DT_TRY(dt__format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, s, all));
-        status = dt__format(&part, "%s" PART, path);
+        status = dt__format(&part, "%s" DT__SHARD_PART, path);
         if (!status && rename(complete ? part : path, complete ? path : part)) {
             status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
             if (complete) (void)shards_name(out_dir, s, all, false);
@@ -448,7 +380,8 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
         end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
         job.rows = end - job.shuffle.taken;
-        DT_GUARD(dt__format(&path, "%s/shard-%05d-of-%05d.h5" PART, out_dir, (int)s, shards));
+        DT_GUARD(
+            dt__format(&path, "%s/shard-%05d-of-%05d.h5" DT__SHARD_PART, out_dir, (int)s, shards));
         status = dt__file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
         dt_free(path);
     }

@@ -1,29 +1,38 @@
-/* Data, from files to batches:
+/* Data, from files to batches, the lowest file first:
  *
- *   input.c             bytes of files and streams, unpacked, and the records of text in them
- *   text.c, date.c      what texts say: numbers, names, dates
- *   csv.c, libsvm.c     how a record becomes a row; header.c: a CSV's first one
- *   json_rows.c         rows of JSON; row_stream.c: rows to predict, of all three
- *   idx.c, hdf5.c       rows that are numbers already, in files; arrays.c: in memory
- *   typed.c             the pass over a file of text, and the rows that it leaves
- *   survey.c            what the files hold, once, at the bank: columns.c, labels.c, statistics.c;
- *                       schema.c: as models and shards keep it
- *   source.c            what has been surveyed, and which rows belong to whom
- *   order.c             who draws which sample when
- *   block.c             rows in memory, how all formats are read into them, and batches
- *   loader.c            a worker's rows, step by step; augment.c: pictures changed on the way
- *   shard.c, summary.c  what `dtrain shard` and `dtrain inspect` do
+ *   text.c, date.c       what texts say: numbers, names, dates
+ *   input.c              bytes of files and streams, unpacked, and their records of text
+ *   csv_record.c, libsvm_record.c, json_rows.c
+ *                        cells, words and tokens of a record
+ *   columns.c, labels.c, schema.c, header.c, values.c
+ *                        what columns there are, and how a value becomes features
+ *   block.c, normalize.c rows in memory
+ *   typed.c, source.c    what has been surveyed, and which rows belong to which part
+ *   learned.c            what readers report of files
+ *   text_rows.c          the pass over a file of text, and the rows that it leaves
+ *   csv.c (csv_header.c: its first row), libsvm.c, idx.c, hdf5.c, arrays.c
+ *                        the formats; formats.c: their table
+ *   cursor.c, batch.c    reading rows of all formats, and batches
+ *   statistics.c, targets.c, shard_set.c, survey.c
+ *                        what the files hold, once, at the bank
+ *   order.c              who draws which sample when
+ *   loader.c             a worker's rows, step by step; augment.c: pictures changed on the way
+ *   row_stream.c         rows to predict
+ *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
  * A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and
  * the source as bytes. Only ranks of the same job exchange those, so that numbers travel as they
  * lie in memory; lengths are checked all the same. */
 #include "data/source.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "data/input.h"
 #include "data/schema.h"
 
 void dt__source_destroy(struct dt_source *source)
@@ -107,6 +116,26 @@ void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t 
     const struct dt__file *f = &source->files[file];
     *begin = dt__source_before(source, f->raw);
     *count = dt__source_before(source, f->raw + f->rows) - *begin;
+}
+
+static dt_status path_measure(const char *path, uint64_t *out)
+{
+    struct stat info;
+    if (stat(path, &info)) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return dt_fail(DT_EIO, "%s: not a plain file", path);
+    *out += (uint64_t)info.st_size;
+    return DT_OK;
+}
+
+dt_status dt__file_measure(const struct dt__file *file, uint64_t *out)
+{
+    uint64_t bytes = 0;
+    *out = 0;
+    if (file->format == DT__FORMAT_MEMORY) return DT_OK;
+    if (!dt__path_is_pipe(file->path)) DT_TRY(path_measure(file->path, &bytes));
+    if (file->labels) DT_TRY(path_measure(file->labels, &bytes));
+    *out = bytes;
+    return DT_OK;
 }
 
 static uint32_t text_crc(uint32_t crc, const char *text)

@@ -2,11 +2,14 @@
  * missing values, the scale of weights and the weights of classes. One pass over the rows in order,
  * in double, so that they never depend on anything else; for robust ones a look at a sample before
  * it. */
+#include "data/statistics.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/survey.h"
+#include "data/cursor.h"
+#include "data/formats.h"
 
 enum { BLOCK_ROWS = 256 };
 

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "base/internal.h"
-#include "data/csv.h"
+#include "data/csv_header.h"
+#include "data/csv_record.h"
+#include "data/formats.h"
 #include "data/input.h"
-#include "data/survey.h"
-#include "data/text.h"
+#include "data/statistics.h"
 
 enum {
     MOST_DISTINCT = 100000,
@@ -537,8 +538,9 @@ dt_status dt__data_inspect(const struct dt_config *config, const char *path, FIL
     int format;
     dt_status status;
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
-    DT_TRY(dt__lines_open(&table.lines, path));
-    dt__lines_decimal(&table.lines, config);
+    DT_TRY(dt__text_open(&table.lines, path));
+    dt__lines_decimal(&table.lines, config->data.decimal == DT_DECIMAL_COMMA,
+                      config->data.separator);
     DT_GUARD(table_read(&table));
     if (!table.columns) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", path));
     label_choose(&table);

@@ -1,7 +1,5 @@
 /* The survey: what the files hold, counted and checked once, on the bank. What is learned from the
  * values themselves, behind it, is in statistics.c. */
-#include "data/survey.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,7 +10,9 @@
 #include <sys/stat.h>
 
 #include "base/limits.h"
-#include "data/input.h"
+#include "data/formats.h"
+#include "data/shard_set.h"
+#include "data/statistics.h"
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
  * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first
@@ -20,142 +20,7 @@
  * either way: an estimate. */
 enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each that is set */ };
 
-/* ---- what readers report -------------------------------------------------------------------- */
-
-dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
-                          uint64_t before)
-{
-    if (!before || now == before) return DT_OK;
-    return dt_fail(DT_EMISMATCH, "%" PRIu64 " %s, %s %" PRIu64, now, what,
-                   survey->known ? "the model has" : "the files before have", before);
-}
-
-dt_status dt__survey_features(struct dt__survey *survey, uint64_t features)
-{
-    int *before = &survey->source->schema.features;
-    if (features > DT__MAX_FEATURES)
-        return dt_fail(DT_EFORMAT, "%" PRIu64 " features, at most %d", features, DT__MAX_FEATURES);
-    DT_TRY(dt__survey_same(survey, "features", features, (uint64_t)*before));
-    *before = (int)features;
-    return DT_OK;
-}
-
-dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
-{
-    int *before = &survey->source->schema.targets;
-    if (!targets || targets > DT__MAX_TARGETS)
-        return dt_fail(DT_EFORMAT, "%" PRIu64 " targets a row", targets);
-    DT_TRY(dt__survey_same(survey, "targets a row", targets, (uint64_t)*before));
-    *before = (int)targets;
-    return DT_OK;
-}
-
-/* Whether rows of both shapes have their values in the same places: but for dimensions of 1. */
-static bool shapes_agree(const int *a, const int *b)
-{
-    int sizes[2][3] = {{0}}, count[2] = {0};
-    for (int i = 0; i < 6; i++) {
-        const int size = i < 3 ? a[i] : b[i - 3];
-        if (size != 1) sizes[i / 3][count[i / 3]++] = size;
-    }
-    return !memcmp(sizes[0], sizes[1], sizeof sizes[0]);
-}
-
-dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims)
-{
-    const struct dt_config *config = survey->config;
-    int *shape = survey->source->schema.shape;
-    if (rank < 3 || rank > 4) return DT_OK;
-    int now[3] = {(int)dims[1], (int)dims[2], rank == 4 ? (int)dims[3] : 1};
-    const bool same = survey->known ? *config->data.shape || shapes_agree(shape, now)
-                                    : !memcmp(shape, now, sizeof now);
-    if (shape[0] && !same)
-        return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, %s %d x %d x %d", now[0], now[1],
-                       now[2], survey->known ? "the model has" : "in the files before", shape[0],
-                       shape[1], shape[2]);
-    if (survey->known) return DT_OK;
-    const char *layers = config->model.layers;
-    if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
-        (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
-        dt__warn(
-            "rows of %d x %d x %d are read as height x width x channels. If the channels stand "
-            "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
-            now[0], now[1], now[2]);
-    memcpy(shape, now, sizeof now);
-    return DT_OK;
-}
-
-dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
-{
-    struct dt_schema *schema = &survey->source->schema;
-    char *const *before = schema->feature_names;
-    const struct dt__columns *columns = &survey->source->columns;
-    for (size_t i = 0; i < names->count; i++) {
-        const char *name = before ? before[i] : i < columns->count ? columns->items[i].name : NULL;
-        if (name && !dt__text_same(name, names->items[i]))
-            return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
-                           names->items[i], name);
-    }
-    if (before || survey->known) return DT_OK;
-    for (size_t i = 0; i < names->count; i++) {
-        const char *name = names->items[i];
-        size_t length = strlen(name);
-        dt__text_trim(&name, &length);
-        memmove(names->items[i], name, length);
-        names->items[i][length] = 0;
-    }
-    schema->feature_names = names->items;
-    *names = (struct dt__names){0};
-    return DT_OK;
-}
-
-dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
-{
-    struct dt_schema *schema = &survey->source->schema;
-    bool same = schema->ncolumns == read->ncolumns && schema->hash_bits == read->hash_bits &&
-                schema->hash_trims == read->hash_trims;
-    for (int c = 0; same && c < read->ncolumns; c++) {
-        const struct dt_column *a = &schema->columns[c], *b = &read->columns[c];
-        same = a->kind == b->kind && a->first == b->first && a->flag == b->flag &&
-               a->ncategories == b->ncategories &&
-               dt__text_same(a->name ? a->name : "", b->name ? b->name : "");
-        for (int i = 0; same && i < b->ncategories; i++)
-            same = dt__text_same(a->categories[i], b->categories[i]);
-    }
-    if (schema->columns && !same)
-        return dt_fail(DT_EMISMATCH,
-                       "its columns or their texts are unlike those of the data before "
-                       "(dtrain shard takes all files at once)");
-    if (survey->known || schema->columns || !read->columns) return DT_OK;
-    schema->columns = read->columns;
-    schema->ncolumns = read->ncolumns;
-    schema->hash_bits = read->hash_bits;
-    schema->hash_trims = read->hash_trims;
-    read->columns = NULL;
-    return DT_OK;
-}
-
 /* ---- files ---------------------------------------------------------------------------------- */
-
-static dt_status path_measure(const char *path, uint64_t *out)
-{
-    struct stat info;
-    if (stat(path, &info)) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return dt_fail(DT_EIO, "%s: not a plain file", path);
-    *out += (uint64_t)info.st_size;
-    return DT_OK;
-}
-
-dt_status dt__file_measure(const struct dt__file *file, uint64_t *out)
-{
-    uint64_t bytes = 0;
-    *out = 0;
-    if (file->format == DT__FORMAT_MEMORY) return DT_OK;
-    if (!dt__path_is_pipe(file->path)) DT_TRY(path_measure(file->path, &bytes));
-    if (file->labels) DT_TRY(path_measure(file->labels, &bytes));
-    *out = bytes;
-    return DT_OK;
-}
 
 static dt_status files_list(const struct dt_config *config, bool eval, struct dt_source *source)
 {
@@ -304,7 +169,11 @@ static dt_status files_survey(struct dt__survey *survey)
         if (file->labels && !dt__formats[file->format]->labels_apart)
             return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
                            dt__formats[file->format]->name);
-        DT_TRY(dt__formats[file->format]->survey(survey, file));
+        const struct dt__format *const format = dt__formats[file->format];
+        if (format->grammar) DT_TRY(dt__text_open(&survey->lines, file->path));
+        const dt_status status = format->survey(survey, file);
+        dt__lines_close(&survey->lines);
+        DT_TRY(status);
         dt__work_progress();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;

@@ -2,7 +2,8 @@
  * of them, in order. It depends on data and configuration alone. */
 #include <string.h>
 
-#include "data/source.h"
+#include "data/batch.h"
+#include "data/cursor.h"
 
 enum { BLOCK_ROWS = 256 };
 /* Rows, targets and dense inputs to read, at most: a mean over a million rows has three digits.

@@ -303,6 +303,13 @@ void dt__list_add(struct dt_text *list, const char *name)
     }
 }
 
+void dt__list_show(struct dt_text *list, size_t number, const char *name)
+{
+    enum { MOST_NAMED = 8 };
+    if (number < MOST_NAMED) dt__text_add(list, "%s'%s'", number ? ", " : "", name);
+    if (number == MOST_NAMED) dt__text_add(list, " and more");
+}
+
 dt_status dt__names_split(const char *text, struct dt__names *out)
 {
     char *copy, *rest;

@@ -113,6 +113,8 @@ void dt__names_sort(char **names, size_t count);
 char *dt__list_next(char **rest);
 /* Puts a name at the end of a list, which keeps its failure. */
 void dt__list_add(struct dt_text *list, const char *name);
+/* Puts a name, after `number` others, on a list for a message, which keeps its failure. */
+void dt__list_show(struct dt_text *list, size_t number, const char *name);
 /* Splits a list; blanks around the parts are cut, empty parts left out. */
 dt_status dt__names_split(const char *text, struct dt__names *out);
 

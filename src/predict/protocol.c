@@ -7,7 +7,8 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
-#include "data/csv.h"
+#include "data/normalize.h"
+#include "data/values.h"
 #include "predict/serve.h"
 #include "report/report.h"
 

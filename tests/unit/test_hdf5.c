@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "base/limits.h"
-#include "data/source.h"
+#include "data/cursor.h"
 #include "data_files.h"
 #include "hdf5/guard.h"
 #include "hdf5/read.h"

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/block.h"
-#include "data/source.h"
+#include "data/batch.h"
+#include "data/cursor.h"
+#include "data/text_rows.h"
 #include "data_files.h"
 
 enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
@@ -33,12 +34,15 @@ dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t
 
 /* Files that were opened to read rows. */
 static int opens;
-dt_status __real_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out);
-dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out);
-dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file, void **out)
+dt_status __real_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
+                                          const struct dt__grammar *grammar, void **out);
+dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
+                                          const struct dt__grammar *grammar, void **out);
+dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
+                                          const struct dt__grammar *grammar, void **out)
 {
     opens++;
-    return __real_dt__typed_reader_open(source, file, out);
+    return __real_dt__typed_reader_open(source, file, grammar, out);
 }
 
 /* A file whose first feature is the row's number: 2.2 MiB as floats. */

@@ -1,8 +1,8 @@
-/* A survey under way: what the files seen so far have in common; and the statistics of
- * normalisation. */
-#ifndef DATA_SURVEY_H
-#define DATA_SURVEY_H
+/* A survey in progress: what is learned of the files, and what they must have in common. */
+#ifndef DATA_LEARNED_H
+#define DATA_LEARNED_H
 
+#include "data/input.h"
 #include "data/source.h"
 
 struct dt__survey {
@@ -11,6 +11,7 @@ struct dt__survey {
     bool training;            /* also if `known`, on a resume: rows are weighted */
     bool predicting;          /* labels may be missing */
     struct dt_source *source; /* in the making */
+    struct dt__lines lines;   /* of the file at hand, if its format is text */
     struct dt__labels labels;
     const struct dt_targets *of;  /* what the rows' targets are */
     uint64_t bytes;               /* of all files */
@@ -38,22 +39,5 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
 /* Takes over the columns of a table that a file of `read->features` features had them from, or
  * compares with those that are there. */
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
-/* shard.c: whether the files of data.train (lists[0]), or of data.eval (lists[1]), have all shards
- * of each set that `dtrain shard` has written, but for those of the other key; says if not. A set
- * of both keys is data.train's. DT_EIO: some have no name yet: it was killed, or has not ended. */
-dt_status dt__shards_check(const struct dt__names lists[2], bool eval);
-/* Deviations from the mean beyond which a value is told of: some are common in counts and prices,
- * so many hardly. */
-enum { DT__FAR_DEVIATIONS = 20 };
-/* data.clip with data.normalize=robust, where it is not given. */
-enum { DT__ROBUST_CLIP = 5 };
-/* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what
- * stands for missing values, schema.mean and inv_std (of raw * scale, population variance), the
- * targets' units, all unless `known` has them; the scale of weights and weights of classes, which
- * no schema has: a resume learns them anew. Checks targets that the loss bounds, of evaluation data
- * as well. DT_EFORMAT: one that the loss does not take.
- * Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
- * variances", 1979, eq. 2.1. */
-dt_status dt__statistics_learn(const struct dt__survey *survey);
 
 #endif

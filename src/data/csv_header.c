@@ -1,0 +1,217 @@
+/* The first row of a CSV, and how the columns of several files go together. */
+#include "data/csv_header.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/csv_record.h"
+#include "data/learned.h"
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+/* An object, a list of rows, or a row as a list; its bracket may be alone on the line. */
+static bool record_is_json(const char *record, size_t length)
+{
+    const char open = length ? *record : 0;
+    if (open != '{' && open != '[') return false;
+    for (record++, length--; length && (*record == ' ' || *record == '\t'); record++)
+        length--;
+    if (!length) return true;
+    if (open == '{') return *record == '"';
+    return *record == '{' || *record == '[' ||
+           (record[length - 1] == ']' &&
+            (strchr("-\"", *record) || isdigit((unsigned char)*record)));
+}
+
+dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status)
+{
+    const char *first = header->cells.count ? header->cells.items[0] : "";
+    const bool here = *record == '#' || *record == '%', above = *first == '#' || *first == '%';
+    if (!status || (!here && !above)) return status;
+    return dt_fail(
+        status,
+        "%s; %s begins with '%c': comments are not read: grep -v '^%c' <FILE >NEW leaves "
+        "them out (of a line of names remove the '%c' alone)",
+        dt_error_text(), here ? "the line" : "the first row", here ? *record : *first,
+        here ? *record : *first, here ? *record : *first);
+}
+
+dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
+                           struct dt__lines *lines, const char *record, size_t length, bool blanks)
+{
+    const struct dt__names *cells = &header->cells;
+    if (length == 5 && !strncasecmp(record, "sep=", 4))
+        return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
+    if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
+    if (record_is_json(record, length))
+        return dt_fail(DT_EFORMAT,
+                       "this is JSON, which dtrain predict reads, and training does not: "
+                       "write it as CSV (jq -r '[.a, .b] | @csv' does so, a and b being "
+                       "columns)");
+    DT_TRY(dt__csv_separator(config ? config->data.separator : "auto",
+                             config && config->data.decimal == DT_DECIMAL_COMMA, record, length,
+                             blanks, &header->separator));
+    DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
+    for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
+        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* it was not known */
+    /* one cell has none */
+    if (cells->count > 1) lines->separator = header->separator;
+    if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
+        return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
+                                   "index:value ... alone");
+    return dt__header_index(header);
+}
+
+/* ---- columns of several files --------------------------------------------------------------- */
+
+/* The first file of the training data says what columns there are. */
+static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    struct dt__columns *columns = &survey->source->columns;
+    DT_TRY(dt__survey_features(survey, header->features));
+    DT_TRY(dt__columns_init(columns, config, header->features));
+    const dt_status status = header->names ? dt__header_distinct(header) : DT_OK;
+    if (status)
+        return dt_fail(status, "%s: rename one, or leave out both: data.ignore takes their numbers",
+                       dt_error_text());
+    DT_TRY(dt__header_mark_categories(header, config, true));
+    for (size_t i = 0; i < header->cells.count; i++) {
+        if (header->roles[i] < 0) continue;
+        struct dt__column *column = &columns->items[header->roles[i]];
+        column->place = i;
+        column->insisted = header->marks[i];
+        if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
+        if (header->names) DT_TRY(dt__strdup(header->cells.items[i], &column->name));
+    }
+    return DT_OK;
+}
+
+/* The first header says what weight and labels are called, those in their order. Several of which
+ * one has no name stay where they are: a list has no place for it. */
+static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
+{
+    char **label = &survey->source->schema.label_column;
+    const bool first = header->names && !survey->known && !*label;
+    struct dt_text labels = {0};
+    bool listed = true;
+    for (size_t i = 0; i < header->nwants && header->names; i++) {
+        const struct dt__want *want = &header->wants[i];
+        const char *name = header->cells.items[want->column];
+        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
+            DT_TRY(dt__strdup(name, &survey->weight_column));
+        if (want->role > DT__ROLE_LABEL || !first) continue;
+        if (header->labels > 1)
+            dt__list_add(&labels, name);
+        else
+            dt__text_add(&labels, "%s", name);
+        listed &= *name || header->labels == 1;
+    }
+    if (first && listed) return dt__text_end(&labels, label);
+    dt__text_free(&labels);
+    return DT_OK;
+}
+
+/* Names the columns, once, that the data before has not and that no key lists. */
+static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    struct dt_text names = {0};
+    size_t extra = 0;
+    char *list;
+    if (survey->said_extra) return DT_OK;
+    DT_TRY(dt__header_mark(header, "data.ignore", config->data.ignore, false));
+    DT_TRY(dt__header_mark(header, "data.weight", config->data.weight, false));
+    for (size_t i = 0; i < header->cells.count; i++)
+        if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
+            dt__list_show(&names, extra++, header->cells.items[i]);
+    DT_TRY(dt__text_end(&names, &list));
+    if (extra)
+        dt__info("%s: columns that %s are ignored: %s", path,
+                 survey->known ? "training did not have" : "the files before do not have", list);
+    survey->said_extra = extra > 0;
+    dt_free(list);
+    return DT_OK;
+}
+
+dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
+                            const struct dt__lines *lines)
+{
+    const struct dt_config *config = survey->config;
+    struct dt_source *source = survey->source;
+    struct dt__columns *columns = &source->columns;
+    const struct dt_schema *schema = &source->schema;
+    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, schema));
+    if (!survey->known && schema->columns)
+        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
+    if (!columns->count && schema->feature_names) { /* by a file of another format */
+        DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
+        for (size_t c = 0; c < columns->count; c++)
+            DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
+    }
+    if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
+        if (survey->training)
+            DT_TRY(dt__header_want(header, "data.weight", config->data.weight,
+                                   survey->weight_column, false, DT__ROLE_WEIGHT));
+        DT_TRY(dt__header_want(header, "data.label", config->data.label, schema->label_column,
+                               schema->targets > 1, DT__ROLE_LABEL));
+        DT_TRY(dt__header_match(header, columns,
+                                survey->known ? "the training data" : source->files[0].path,
+                                config->data.header == DT_HEADER_YES));
+        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
+        if (header->names) return names_note(survey, header);
+    }
+    DT_TRY(dt__header_decide(header, config, lines));
+    if (!columns->count) {
+        DT_TRY(columns_make(survey, header));
+        return names_note(survey, header);
+    }
+    return dt__survey_same(survey, "features", header->features, columns->count);
+}
+
+/* ---- the second row -------------------------------------------------------------------------- */
+
+/* What column i's cell of the first row stands over, where that is strange: in a row of names over
+ * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
+ * The row may be either. Else NULL. */
+static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
+{
+    const char *text = first->cells.items[i];
+    const size_t size = strlen(text);
+    const enum dt__text_kind kind = dt__text_kind(text, size);
+    const bool is_number = dt__text_is_number(text, size);
+    double value;
+    if (first->names && kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind)
+        return "date";
+    if (dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD) return NULL;
+    if (first->names) return is_number && first->roles[i] < 0 ? "number" : NULL;
+    return is_number || dt__text_is_missing(text, size) ? NULL : "number";
+}
+
+dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines)
+{
+    struct dt__names second = {0};
+    const uint64_t line = lines->line;
+    char *record;
+    size_t length;
+    do
+        DT_TRY(dt__lines_next(lines, true, &record, &length));
+    while (record && !length);
+    dt_status status = DT_OK;
+    const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
+                       second.count == first->cells.count; /* else it is told of later */
+    for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
+        const char *below = second.items[i], *over = strange_over(first, i, below);
+        if (first->roles[i] != DT__ROLE_IGNORE && over)
+            status = dt_fail(
+                DT_EFORMAT,
+                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
+                "the first row is",
+                i, first->cells.items[i], over, below,
+                first->names ? "" : ", but other cells of the first row are numbers");
+    }
+    dt__names_free(second.items, second.count);
+    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
+}

@@ -1,0 +1,36 @@
+/* A format of files. */
+#ifndef DATA_FORMAT_H
+#define DATA_FORMAT_H
+
+#include "data/source.h"
+
+struct dt__grammar;
+struct dt__survey;
+
+/* What rows of a format may have as entries: nothing; a table's columns of texts; all numbers that
+ * are not 0. */
+enum dt__sparsity { DT__WHOLE, DT__CATEGORIES, DT__SPARSE };
+struct dt__format {
+    const char *name;
+    enum dt__sparsity sparsity;
+    bool labels_apart;   /* in a file of their own */
+    bool stores_columns; /* of a table: shards of it */
+    /* Whether a file is of the format, by its name from the last point on, and its first bytes,
+     * unpacked; NULL: nothing tells. */
+    bool (*is)(const char *suffix, const unsigned char *head, size_t length);
+    const struct dt__grammar *grammar; /* of text; else NULL */
+    /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
+     * shape and labels to the survey. */
+    dt_status (*survey)(struct dt__survey *survey, struct dt__file *file);
+    /* Opens a file to read rows. */
+    dt_status (*open)(const struct dt_source *source, const struct dt__file *file,
+                      void **out_reader);
+    /* Adds rows [row, row + count) of the file to a block of the source's layout. Messages name the
+     * file. Going forward is cheap. */
+    dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block *out);
+    void (*close)(void *reader);
+    /* Bytes that an open reader keeps of what it has unpacked; NULL: few. */
+    uint64_t (*held)(const void *reader);
+};
+
+#endif

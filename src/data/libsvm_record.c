@@ -1,0 +1,73 @@
+/* Lines of LIBSVM: words, and which lines are rows.
+ * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
+#include "data/libsvm_record.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Of an index, which may be a hash of 64 bits: what one more digit keeps in them. */
+static const uint64_t GREATEST = UINT64_MAX / 10 * 10 - 1;
+
+bool dt__libsvm_word(char **text, char *end, struct dt__cell *out)
+{
+    char *p = *text;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    if (p == end || *p == '#') return false;
+    out->text = p;
+    while (p < end && *p != ' ' && *p != '\t')
+        p++;
+    out->length = (size_t)(p - out->text);
+    *text = p;
+    return true;
+}
+
+dt_status dt__libsvm_pair(const struct dt__cell *word, uint64_t last, uint64_t *out_index,
+                          float *out_value)
+{
+    const char *colon = memchr(word->text, ':', word->length), *p = word->text;
+    uint64_t index = 0;
+    for (; colon && p < colon && isdigit((unsigned char)*p) && index <= GREATEST / 10; p++)
+        index = index * 10 + (uint64_t)(*p - '0');
+    if (!colon || p < colon || !index)
+        return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %" PRIu64,
+                       dt__shown(word->length), word->text, GREATEST);
+    if (index <= last) return dt_fail(DT_EFORMAT, "index %" PRIu64 " does not rise", index);
+    *out_index = index;
+    const dt_status status =
+        dt__number_read(colon + 1, word->length - (size_t)(colon + 1 - word->text), out_value);
+    return status ? dt_fail_prefix(status, "index %" PRIu64 ": ", index) : DT_OK;
+}
+
+static bool word_is_pair(const struct dt__cell *word)
+{
+    size_t digits = 0;
+    while (digits < word->length && isdigit((unsigned char)word->text[digits]))
+        digits++;
+    return digits && digits < word->length && word->text[digits] == ':';
+}
+
+enum dt__libsvm_line dt__libsvm_line(char *text, size_t length)
+{
+    char *const end = text + length;
+    struct dt__cell word = {0};
+    double value;
+    if (!dt__libsvm_word(&text, end, &word)) return DT__LIBSVM_NOTHING;
+    if (word_is_pair(&word)) return DT__LIBSVM_ROW;
+    if (dt__number_parse(word.text, word.length, &value)) return DT__LIBSVM_NONE;
+    if (!dt__libsvm_word(&text, end, &word)) return DT__LIBSVM_NUMBER;
+    return word_is_pair(&word) ? DT__LIBSVM_ROW : DT__LIBSVM_NONE;
+}
+
+bool dt__libsvm_is(char *text, size_t length)
+{
+    char *const stop = text + length;
+    enum dt__libsvm_line line = DT__LIBSVM_NOTHING;
+    for (char *end; text < stop && line < DT__LIBSVM_ROW; text = end + 1) {
+        char *newline = memchr(text, '\n', (size_t)(stop - text));
+        end = newline ? newline : stop;
+        line = dt__libsvm_line(text, (size_t)(end - text) - (end > text && end[-1] == '\r'));
+    }
+    return line == DT__LIBSVM_ROW;
+}

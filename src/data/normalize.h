@@ -1,0 +1,20 @@
+/* Normalisation: x = (raw * scale - mean) * inv_std, clipped, as a schema has them. */
+#ifndef DATA_NORMALIZE_H
+#define DATA_NORMALIZE_H
+
+#include "data/block.h"
+
+/* Normalises the first n features of a row, of raw values that are bytes, or floats. */
+void dt__normalize_bytes(const struct dt_schema *schema, size_t n, const unsigned char *raw,
+                         float *x);
+void dt__normalize_floats(const struct dt_schema *schema, size_t n, const float *raw, float *x);
+/* Scales n entries in place. They are never moved: what is 0 stays 0. */
+void dt__normalize_entries(const struct dt_schema *schema, size_t n, const uint32_t *index,
+                           float *value);
+
+/* The only row of a block, of dt__layout_of, as the network takes it: all features into x; or with
+ * `index` the dense ones, and the entries, which are scaled and never moved, as in training. */
+void dt__row_normalize(const struct dt_schema *schema, struct dt__block *row, float *x,
+                       uint32_t *index, float *value);
+
+#endif
