@@ -39,7 +39,9 @@ branches() {
     features=$1
     shift
     decides="\b(if|while|switch) \(|\bfor \(.*;.*;| \? |&&|\|\||return .*[!=<>]=|= !?[a-z>.-]*\b($features);"
-    code "$@" | grep -E "^[^:]*:[0-9]+:.*($decides)" | grep -E "^[^:]*:[0-9]+:.*\b($features)\b"
+    # A member of a stage's struct is a name of its own, as norm_params was.
+    code "$@" | sed -E 's/\b(norm|wire)\.(params|measures?|squares|groups)\b/\1_\2/g' |
+        grep -E "^[^:]*:[0-9]+:.*($decides)" | grep -E "^[^:]*:[0-9]+:.*\b($features)\b"
 }
 
 # structs FILE...: "MEMBERS STRUCT FILE", the largest first.

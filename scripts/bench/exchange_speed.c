@@ -93,8 +93,8 @@ static void create(struct bench *bench, const char *how)
                                    .buckets = bench->buckets,
                                    .bucket_end = bench->bucket_end,
                                    .replicas = replicas,
-                                   .wire = wire,
-                                   .groups = replicas,
+                                   .wire.kind = wire,
+                                   .wire.groups = replicas,
                                    .vectors = wire ? 2 : 1,
                                    .update = update_sgd};
     if (dt__exchange_create(bench->world, &spec, &bench->exchange)) die(bench->world);

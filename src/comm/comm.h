@@ -149,7 +149,7 @@ int dt__tree_split(int a, int b);
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
     double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
-    /* (spec.measures) what dt_measure_fn has said of all floats; NULL: it is not known yet */
+    /* (spec.norm.measures) what dt_measure_fn has said of all floats; NULL: it is not known yet */
     const double *measures;
 };
 
@@ -165,7 +165,7 @@ typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t o
  * once for each range that lies in one block of DT_MEASURE_BLOCK floats and in one bucket, where
  * the update will be called later, or on another rank that has its floats of the vectors. It may
  * change the sum (n), which the update then gets, and the optimizer's state. Each of the
- * spec.measures doubles is written by one of the calls at most; others are 0. */
+ * spec.norm.measures doubles is written by one of the calls at most; others are 0. */
 typedef void dt_measure_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                            float *sum, float *const *vectors, double *measures);
 enum { DT_MEASURE_BLOCK = 2048 };
@@ -196,6 +196,25 @@ typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int
 
 enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
 
+/* Stage of a sum: what is sent is rounded. That is the sum of each of `groups` ranges of consecutive
+ * replicas, g's from R g / groups on, and each update. Rounding errors are kept, and added to what
+ * is rounded next. Sums inside a group are f32, wherever its replicas are. Touched rows are rounded
+ * to bf16 whatever the wire, and no error of them is kept; their updates are not rounded. */
+struct dt_wire_spec {
+    int kind; /* enum dt_wire; f32: nothing is rounded, and the two below are ignored */
+    int groups;
+    size_t params; /* floats [0, params) are rounded; the end of a bucket; 0: all */
+};
+
+/* Stage of a sum: its squared norm, and measures of a rule over whole tensors. */
+struct dt_norm_spec {
+    bool needed;            /* info.norm2 must be known before any update */
+    size_t params;          /* floats [0, params) count for it; 0: all */
+    dt_measure_fn *measure; /* NULL: none; else with `needed`, and without row_range */
+    size_t measures;
+    size_t squares; /* with `needed`: doubles of dt__exchange_measured, after the measures */
+};
+
 struct dt_exchange_spec {
     /* collective over so many workers, without the bank; team 0: over the trainers */
     int first_worker, team;
@@ -205,22 +224,12 @@ struct dt_exchange_spec {
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
     int replicas;             /* R, at most DT_EXCHANGE_REPLICAS */
-    /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum
-     * of each of `groups` ranges of replicas in a row, g's from R g / groups on; and each update.
-     * Rounding errors are kept, and added to what is rounded next. Sums inside a group are f32,
-     * wherever its replicas are. Touched rows are rounded to bf16 whatever the wire, and no error
-     * of them is kept; their updates are not rounded. */
-    int wire, groups;
-    size_t wire_params; /* floats [0, wire_params) are rounded; the end of a bucket; 0: all */
+    struct dt_wire_spec wire;
     /* weights, optimizer state and what else updates keep, with a wire the error of rounded
      * updates as the last; at most DT_EXCHANGE_VECTORS */
     int vectors;
-    bool norm;              /* info.norm2 is needed before any update */
-    size_t norm_params;     /* floats [0, norm_params) count for it; 0: all */
-    dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
-    size_t measures;
-    size_t squares; /* with norm: doubles of dt__exchange_measured, behind the measures */
-    size_t behind;  /* floats that the bank's books have behind each vector, for the caller's use */
+    struct dt_norm_spec norm;
+    size_t behind; /* floats that the bank's books have behind each vector, for the caller's use */
     /* Where the bank's books are, the vectors whole, of dealt rows and with such floats: if they
      * are large (dt__is_backed), or /dev/shm is small, in a file without a name in this directory;
      * NULL: in memory. */

@@ -57,7 +57,7 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
     dt__topology_agents(topo, ranks, rank, x->world->size > 1 && !team);
     dt__topology_replicas(
         topo, &(struct dt__placement){.replicas = x->spec.replicas,
-                                      .groups = x->spec.groups,
+                                      .groups = x->spec.wire.groups,
                                       .workers = team ? x->spec.team : x->world->workers,
                                       .first_rank = team ? 0 : x->world->worker_rank,
                                       .worker_of = x->spec.worker_of});
@@ -76,7 +76,7 @@ static bool reduces(const struct dt_exchange *x)
 /* Bytes of a replica's factors; 0: gradients are whole. */
 static size_t factor_bytes(const struct dt_exchange *x)
 {
-    if (!dt__tiled_matrices(x) || x->spec.norm) return 0;
+    if (!dt__tiled_matrices(x) || x->spec.norm.needed) return 0;
     const struct dt_factored *last = &x->factored[x->spec.matrices - 1];
     return last->place + last->bytes;
 }
@@ -88,9 +88,10 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     const size_t params = x->spec.params, factors = factor_bytes(x);
     const size_t buckets = (size_t)x->spec.buckets * sizeof *memory->control->bucket;
     memory->control = dt__room_take(room, 1, sizeof *memory->control + buckets);
-    if (x->spec.norm) memory->norms = dt__room_take(room, memory->norm_count, sizeof(double));
+    if (x->spec.norm.needed)
+        memory->norms = dt__room_take(room, memory->norm_count, sizeof(double));
     memory->all_norms = memory->norms;
-    if (x->spec.norm && x->topo->nodes > 1)
+    if (x->spec.norm.needed && x->topo->nodes > 1)
         memory->all_norms = dt__room_take(room, memory->norm_count, sizeof(double));
     for (int v = 0; v < (x->topo->node == 0 ? x->spec.vectors : 1); v++)
         memory->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
@@ -103,15 +104,15 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
         memory->slot[r] = dt__rows_vector(x, room, DT__KEEP_TOUCHED);
         /* The sums of own chunks stand where this replica's gradient of them stood; other nodes'
          * chunks, whose sums are sent from slots, and rows have other floats of it. */
-        if (!memory->sums && x->spec.norm) memory->sums = memory->slot[r];
+        if (!memory->sums && x->spec.norm.needed) memory->sums = memory->slot[r];
         if (x->touched) dt__rows_map(x, r, room);
         if (factors) memory->factors[r] = dt__room_take(room, factors, 1);
         if (!x->touched && !factors) room->filled = room->used;
     }
     if (x->dealt) dt__rows_map_needs(x, room);
-    for (int g = 0; g < x->spec.groups && x->spec.wire && x->topo->node == 0; g++)
+    for (int g = 0; g < x->spec.wire.groups && x->spec.wire.kind && x->topo->node == 0; g++)
         x->error[g] = dt__room_take(room, params, sizeof(float));
-    if (!memory->sums && x->spec.norm && !reduces(x))
+    if (!memory->sums && x->spec.norm.needed && !reduces(x))
         memory->sums = dt__rows_vector(x, room, DT__KEEP_NONE);
 }
 
@@ -126,7 +127,7 @@ static void dissolve_nodes(struct dt_exchange *x)
 /* Nodes, tables and memory. Fails on all ranks or on none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
-    const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.groups + 1);
+    const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
     struct dt__shared *shared = &whole_of(x)->memory.shared;
     struct dt__room room = {0};
     int node_rank;
@@ -189,10 +190,10 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
                        DT_EXCHANGE_REPLICAS);
     if (spec->buckets < 1 || spec->bucket_end[spec->buckets - 1] != spec->params)
         return dt_fail(DT_EUSAGE, "exchange: the buckets do not end with the parameters");
-    if (spec->wire && spec->kind == DT_EXCHANGE_REDUCE)
+    if (spec->wire.kind && spec->kind == DT_EXCHANGE_REDUCE)
         return dt_fail(DT_EUSAGE, "exchange: train.wire does not go with train.exchange=reduce");
-    if (spec->wire && (spec->groups < 1 || spec->groups > spec->replicas))
-        return dt_fail(DT_EUSAGE, "exchange: %d groups of %d replicas", spec->groups,
+    if (spec->wire.kind && (spec->wire.groups < 1 || spec->wire.groups > spec->replicas))
+        return dt_fail(DT_EUSAGE, "exchange: %d groups of %d replicas", spec->wire.groups,
                        spec->replicas);
     return DT_OK;
 }
@@ -201,15 +202,15 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
 static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
-    const size_t replicas = (size_t)x->spec.replicas, groups = (size_t)x->spec.groups;
+    const size_t replicas = (size_t)x->spec.replicas, groups = (size_t)x->spec.wire.groups;
     struct dt__node_memory *memory = &whole_of(x)->memory;
     struct dt__layout *layout = &whole_of(x)->layout;
     struct dt__scratch *scratch = &x->scratch;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
-    DT_TRY(
-        dt__topology_allocate(&whole_of(x)->topo, &x->kept, all, x->spec.replicas, x->spec.groups));
+    DT_TRY(dt__topology_allocate(&whole_of(x)->topo, &x->kept, all, x->spec.replicas,
+                                 x->spec.wire.groups));
     for (size_t i = 0; i < matrices; i++) {
         const struct dt_factored *matrix = &x->spec.factored[i];
         const size_t tile = matrix->tile_rows * matrix->tile_columns;
@@ -298,11 +299,11 @@ dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_s
                                   .memory = &whole->memory};
     }
     DT_GUARD(dt__ranks_agree(&all, status));
-    if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
-    whole->memory.norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
-    whole->layout.grain = spec->wire ? DT__WIRE_BLOCK : 16;
-    if (!spec->wire) x->spec.groups = 1;
-    if (!spec->wire_params) x->spec.wire_params = spec->params;
+    if (!spec->norm.params || spec->norm.params > spec->params) x->spec.norm.params = spec->params;
+    whole->memory.norm_blocks = (x->spec.norm.params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
+    whole->layout.grain = spec->wire.kind ? DT__WIRE_BLOCK : 16;
+    if (!spec->wire.kind) x->spec.wire.groups = 1;
+    if (!spec->wire.params) x->spec.wire.params = spec->params;
     DT_GUARD(dt__ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
     DT_GUARD(create_books(x));
@@ -351,7 +352,7 @@ void *dt__exchange_copies(struct dt_exchange *x)
 
 float *dt__exchange_error(struct dt_exchange *x, int group)
 {
-    return x->spec.wire && x->topo->node == 0 ? x->error[group] : NULL;
+    return x->spec.wire.kind && x->topo->node == 0 ? x->error[group] : NULL;
 }
 const float *dt__exchange_weights(const struct dt_exchange *x)
 {
@@ -371,7 +372,7 @@ struct dt_slot dt__exchange_slot(const struct dt_exchange *x, int replica)
  * and errors of its sums, at who rounds them. */
 static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank)
 {
-    const int errors = x->spec.wire ? x->spec.groups : 0;
+    const int errors = x->spec.wire.kind ? x->spec.wire.groups : 0;
     int rank;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     for (int v = 1; v < x->spec.vectors + errors; v++) {
@@ -393,7 +394,7 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
 static void move_state(struct dt_exchange *x, bool to_bank)
 {
     if (x->topo->nodes == 1 || reduces(x)) return;
-    if (x->dealt) dt__rows_move(x, to_bank, x->spec.vectors - (x->spec.wire != 0));
+    if (x->dealt) dt__rows_move(x, to_bank, x->spec.vectors - (x->spec.wire.kind != 0));
     for (int node = 0; node < x->topo->nodes; node++)
         for (int c = 0; c < x->layout->chunks; c++)
             if (x->layout->chunk[c].node == node) move_chunk(x, &x->layout->chunk[c], to_bank);
@@ -452,7 +453,7 @@ void dt__exchange_begin(struct dt_exchange *x, uint64_t step)
     x->step.all_done = ++x->step.tick * (uint32_t)x->topo->workers;
     x->step.started = x->step.summed = x->step.taken = 0;
     x->step.open = 1;
-    x->step.norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
+    x->step.norm = x->spec.norm.needed && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
     x->step.info = (struct dt_update_info){.step = step};
     dt__world_heartbeat(x->world, "gradient", step);
     x->backend->begin(x);

@@ -194,7 +194,7 @@ struct dt__node_memory {
     /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
     double *norms, *all_norms;
     size_t norm_blocks;
-    /* of doubles at each: after the blocks come spec.measures, spec.squares, and those of edges */
+    /* of doubles at each: after the blocks come spec.norm.measures, spec.norm.squares, and those of edges */
     size_t norm_count;
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
@@ -340,7 +340,7 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms);
 
 /* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Calls spec.measure, if there is one, for these sums, which stand at their place in sum. */
+/* Calls spec.norm.measure, if there is one, for these sums, which stand at their place in sum. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
 /* Own chunk: makes the sum over all replicas, at its place in x->sums, and measures it. */

@@ -7,7 +7,7 @@
 
 int dt__tiled_matrices(const struct dt_exchange *x)
 {
-    return x->topo->nodes > 1 || x->spec.wire ? 0 : x->spec.matrices;
+    return x->topo->nodes > 1 || x->spec.wire.kind ? 0 : x->spec.matrices;
 }
 
 /* The segment of the index-th row range or matrix; if there is none, an empty one at the end. */
@@ -76,7 +76,7 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
 static size_t slice_grain(const struct dt_exchange *x, struct dt__floats segment)
 {
     const size_t node_floats = (segment.end - segment.begin) / (size_t)x->topo->nodes;
-    if (x->spec.norm) return DT__TREE_BLOCK;
+    if (x->spec.norm.needed) return DT__TREE_BLOCK;
     return x->topo->nodes > 1 && node_floats < DT__LEAST_NODE_SLICE &&
                    x->layout->grain < DT__LEAST_NODE_SLICE
                ? DT__LEAST_NODE_SLICE
@@ -90,11 +90,12 @@ static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats
 {
     const struct dt__floats all = {0, x->spec.params};
     const size_t grain = slice_grain(x, segment);
-    const struct dt__floats nodes =
-        cut_floats(x->spec.norm ? all : segment, x->topo->cut[node], x->topo->cut[node + 1], grain);
+    const struct dt__floats nodes = cut_floats(x->spec.norm.needed ? all : segment,
+                                               x->topo->cut[node], x->topo->cut[node + 1], grain);
     const size_t most = (nodes.end - nodes.begin) / DT__LEAST_SLICE + 1;
-    *used = x->spec.norm || most > (size_t)dt__agents(x->topo, node) ? dt__agents(x->topo, node)
-                                                                     : (int)most;
+    *used = x->spec.norm.needed || most > (size_t)dt__agents(x->topo, node)
+                ? dt__agents(x->topo, node)
+                : (int)most;
     return index < *used ? dt__clip(dt__slice(nodes, index, *used, grain), segment)
                          : (struct dt__floats){0, 0};
 }
@@ -142,7 +143,8 @@ static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__fl
     if (count > 1 && x->topo->nodes == 1) count = 1; /* no message */
     if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
     if ((size_t)turn->nth >= count) return (struct dt__floats){0, 0};
-    return dt__slice(at, turn->nth, (int)count, x->spec.norm ? DT__TREE_BLOCK : x->layout->grain);
+    return dt__slice(at, turn->nth, (int)count,
+                     x->spec.norm.needed ? DT__TREE_BLOCK : x->layout->grain);
 }
 
 /* Places in x->bytes and in this agent's state for a chunk for which it acts. */
@@ -169,8 +171,8 @@ static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     const int node = topo->node_at[topo->agent_rank[turn->owner]];
     const struct dt__floats at = chunk_floats(x, segment->at, turn);
     if (at.begin == at.end) return;
-    const int wire = at.begin < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
-    const int first = x->spec.norm ? 0 : turn->number; /* all agents have their turn */
+    const int wire = at.begin < x->spec.wire.params ? x->spec.wire.kind : DT_WIRE_F32;
+    const int first = x->spec.norm.needed ? 0 : turn->number; /* all agents have their turn */
     const int index = turn->owner - topo->agents_of[node];
     struct dt__chunk *chunk = &layout->chunk[layout->chunks++];
     *chunk = (struct dt__chunk){.bucket = turn->bucket,
@@ -206,7 +208,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
         bucket->chunk = layout->chunks;
         for (int s = bucket->segment; s < bucket[1].segment; s++) {
             const unsigned kind = layout->segment[s].kind;
-            if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm)) continue;
+            if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm.needed)) continue;
             for (turn.nth = 0; turn.nth < DT__SLICE_CHUNKS; turn.nth++)
                 for (int i = 0; i < owners; i++) {
                     turn.owner = (next + i) % owners;

@@ -71,7 +71,7 @@ static int node_end(struct dt_exchange *x)
 {
     const int asked = node_agree(x);
     if (asked & DT_ASK_VOID) return asked;
-    if (x->spec.norm) node_norm(x);
+    if (x->spec.norm.needed) node_norm(x);
     const double start = dt__clock_secs();
     for (int b = 0; b < x->spec.buckets; b++)
         node_update(x, b);

@@ -20,7 +20,7 @@ static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout
     DT_TRY(dt__keep(&x->kept, x->layout->byte_count, 1, "sums and updates", &x->bytes));
     for (int v = 1; v < x->spec.vectors && x->topo->node > 0; v++)
         DT_TRY(dt__keep(&x->kept, x->layout->own, sizeof(float), "optimizer state", &x->state[v]));
-    for (int g = 0; g < x->spec.groups && x->spec.wire && x->topo->node > 0; g++) {
+    for (int g = 0; g < x->spec.wire.groups && x->spec.wire.kind && x->topo->node > 0; g++) {
         const int node = x->topo->group[g].node;
         if (node >= 0 && node != x->topo->node) continue;
         DT_TRY(dt__keep(&x->kept, node < 0 ? x->layout->own : x->layout->acted, sizeof(float),
@@ -92,7 +92,7 @@ static bool advance_sums(struct dt_exchange *x)
         const double start = dt__clock_secs();
         if (chunk->agent != x->topo->agent || chunk->node != x->topo->node) continue;
         if (*dt__chunk_left(x, chunk)) break;
-        if (!x->spec.norm) {
+        if (!x->spec.norm.needed) {
             update_chunk(x, chunk);
             continue;
         }

@@ -89,8 +89,8 @@ static bool advance_down(struct dt_exchange *x)
     struct dt__reduce *s = x->reduce;
     const int before = s->down + x->step.taken;
     int may = x->step.summed;
-    if (s->sum && x->spec.norm && x->step.summed < x->layout->chunks) may = 0;
-    if (s->sum && x->spec.norm && may && !s->down) make_norm(x);
+    if (s->sum && x->spec.norm.needed && x->step.summed < x->layout->chunks) may = 0;
+    if (s->sum && x->spec.norm.needed && may && !s->down) make_norm(x);
     for (; s->down < may && s->down - x->step.taken < DT__STREAM_CHUNKS; s->down++) {
         struct dt__chunk *chunk = &x->layout->chunk[s->down];
         const size_t begin = chunk->at.begin, n = chunk->at.end - begin;

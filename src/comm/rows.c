@@ -171,12 +171,12 @@ const struct dt_touched *dt__rows_edges(const struct dt_exchange *x)
 static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    for (int i = 0; i < rows->ranges && x->spec.norm; i++)
+    for (int i = 0; i < rows->ranges && x->spec.norm.needed; i++)
         for (int owner = 0; owner <= x->topo->owners; owner++) {
             const struct dt_row_range *range = &rows->range[i];
             const size_t at = range->offset + first_row(x, owner, i) * range->width;
             const size_t block = at / DT__TREE_BLOCK;
-            if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm_params) continue;
+            if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm.params) continue;
             if (rows->edges && rows->edge.row[rows->edges - 1] == block) continue;
             rows->edge.row[rows->edges++] = (uint32_t)block;
         }
@@ -191,7 +191,7 @@ size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
 dt_status dt__rows_deal(struct dt_exchange *x, size_t *out_norm_count)
 {
     struct dt__rows *rows = x->rows;
-    *out_norm_count = x->memory->norm_blocks + x->spec.measures + x->spec.squares;
+    *out_norm_count = x->memory->norm_blocks + x->spec.norm.measures + x->spec.norm.squares;
     if (rows) rows->edges = 0;
     if (!x->dealt) return DT_OK;
     const size_t most = dt__rows_most_pulled(x, x->topo->node);
@@ -401,7 +401,7 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
             dt__floats_add(part->n, left, right, block[0]);
         }
     }
-    if (!x->spec.wire || !dt__is_group(x->topo, a, b)) return sum;
+    if (!x->spec.wire.kind || !dt__is_group(x->topo, a, b)) return sum;
     sum_round(part->n, sum, block[0]);
     return block[0];
 }
@@ -432,7 +432,7 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
 dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    const int vectors = x->spec.vectors - (x->spec.wire != 0); /* the last is no state */
+    const int vectors = x->spec.vectors - (x->spec.wire.kind != 0); /* the last is no state */
     const size_t tables = (size_t)(rows->ranges * x->spec.vectors);
     int leaves = 0;
     for (int r = 0; r < x->spec.replicas; r++)
@@ -468,7 +468,7 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
     while (merge_next(rows, &row[*count]))
         ++*count;
     float *floats = (float *)(void *)(row + *count);
-    uint16_t *rounded = x->spec.wire && subtree->whole ? (uint16_t *)(void *)floats : NULL;
+    uint16_t *rounded = x->spec.wire.kind && subtree->whole ? (uint16_t *)(void *)floats : NULL;
     merge_begin(rows, &leaves, range, of);
     for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
         row_sum(x, range, rounded ? rows->sum : floats + i * width);
@@ -481,7 +481,7 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsigned char *bytes)
 {
     const struct leaf *leaf = &x->rows->replica[x->topo->subtree[s].first];
-    const bool is_rounded = x->spec.wire && x->topo->subtree[s].whole;
+    const bool is_rounded = x->spec.wire.kind && x->topo->subtree[s].whole;
     uint32_t *count = (uint32_t *)(void *)bytes, *row = count + 1;
     const size_t sums = *count * x->rows->range[range].width;
     float *floats = (float *)(void *)(row + *count);

@@ -113,12 +113,12 @@ static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *nor
 /* Where the squares of edges stand, behind all else of an agent's. */
 static size_t edges_at(const struct dt_exchange *x)
 {
-    return x->memory->norm_blocks + x->spec.measures + x->spec.squares;
+    return x->memory->norm_blocks + x->spec.norm.measures + x->spec.norm.squares;
 }
 
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
 {
-    const struct dt__floats counts = {0, x->spec.norm_params};
+    const struct dt__floats counts = {0, x->spec.norm.params};
     struct dt__norm norm = {
         .norms = norms, .squares = norms + edges_at(x), .edge = dt__rows_edges(x)};
     for (int s = 0; s < x->layout->bucket[x->spec.buckets].segment; s++) {
@@ -151,10 +151,10 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
         e += is_edge;
         total += is_edge ? dt__lanes_sum(lane) : norms[b];
     }
-    for (size_t i = edges_at(x) - x->spec.squares; i < edges_at(x); i++)
+    for (size_t i = edges_at(x) - x->spec.norm.squares; i < edges_at(x); i++)
         total += norms[i];
     x->step.info.norm2 = total;
-    x->step.info.measures = x->spec.measure ? norms + x->memory->norm_blocks : NULL;
+    x->step.info.measures = x->spec.norm.measure ? norms + x->memory->norm_blocks : NULL;
 }
 
 /* ---- updates -------------------------------------------------------------------------------- */
@@ -190,10 +190,10 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors)
 {
-    for (size_t at = floats.begin, n; x->spec.measure && at < floats.end; at += n) {
+    for (size_t at = floats.begin, n; x->spec.norm.measure && at < floats.end; at += n) {
         n = dt__block_length(at, floats.end);
-        x->spec.measure(x->spec.arg, &x->step.info, at, n, sum + at, vectors,
-                        x->memory->norms + x->memory->norm_blocks);
+        x->spec.norm.measure(x->spec.arg, &x->step.info, at, n, sum + at, vectors,
+                             x->memory->norms + x->memory->norm_blocks);
     }
 }
 

@@ -77,8 +77,8 @@ static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
     out->worker_of = leaders;
     out->replicas = job->groups;
     out->vectors = 1 + job->outer.nstate;
-    out->norm = false;
-    out->measure = NULL;
+    out->norm.needed = false;
+    out->norm.measure = NULL;
     out->update = dt__update_outer;
     out->arg = job;
     return DT_OK;

@@ -45,9 +45,9 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, d
     const bool rounded = dt__is_rounded(job);
     if (!status) status = dt__list_row_ranges(job);
     if (!status) status = dt__list_factored(job);
-    spec->wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
-    spec->groups = job->groups;
-    spec->wire_params = job->model->trained;
+    spec->wire.kind = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
+    spec->wire.groups = job->groups;
+    spec->wire.params = job->model->trained;
     spec->vectors += rounded;
     spec->update_rows = dt__update_rows_sync;
     spec->tile = gradient_tile;
@@ -133,11 +133,11 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
                                      .bucket_end = job->model->bucket_end,
                                      .replicas = group->count,
                                      .vectors = 1 + job->optimizer.nstate,
-                                     .norm = job->config->train.clip_norm > 0 || measures,
-                                     .norm_params = job->model->trained,
-                                     .measure = measures ? dt__measure_sync : NULL,
-                                     .measures = measures,
-                                     .squares =
+                                     .norm.needed = job->config->train.clip_norm > 0 || measures,
+                                     .norm.params = job->model->trained,
+                                     .norm.measure = measures ? dt__measure_sync : NULL,
+                                     .norm.measures = measures,
+                                     .norm.squares =
                                          (size_t)(job->model->splits * job->config->run.parts),
                                      .update = dt__update_sync,
                                      .arg = group};

@@ -392,12 +392,12 @@ static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
                                     .buckets = BUCKETS,
                                     .bucket_end = bucket_end,
                                     .replicas = trial->replicas,
-                                    .wire = rounding.wire,
-                                    .groups = rounding.groups,
-                                    .wire_params = WIRE_PARAMS,
+                                    .wire.kind = rounding.wire,
+                                    .wire.groups = rounding.groups,
+                                    .wire.params = WIRE_PARAMS,
                                     .vectors = rounding.wire ? 3 : 2,
-                                    .norm = trial->norm,
-                                    .norm_params = NORM_PARAMS,
+                                    .norm.needed = trial->norm,
+                                    .norm.params = NORM_PARAMS,
                                     .factored = factored,
                                     .matrices = factored != NULL,
                                     .tile = make_tile,
@@ -417,7 +417,7 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     copies = dt__exchange_copies(x);
     for (int v = 0; v < spec.vectors && world->is_bank; v++)
         memset(dt__exchange_vectors(x)[v], 0, PARAMS * sizeof(float));
-    for (int g = 0; g < spec.groups && spec.wire && world->is_bank; g++)
+    for (int g = 0; g < spec.wire.groups && spec.wire.kind && world->is_bank; g++)
         memset(dt__exchange_error(x, g), 0, PARAMS * sizeof(float));
     dt__exchange_start(x);
     uint64_t step = 0;
