@@ -70,10 +70,8 @@ job 1 data.train="$tmp/sum.csv" data.label=y,z run.dir="$tmp/sum" model.task=reg
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || { cat "$tmp/err"; fail 'a regression'; }
 "$dtrain" predict "$tmp/sum" data.eval="$tmp/sum.csv" predict.target=yes 2>"$tmp/err" | sed -n 3p |
     sed 's/.*"target": *\[\([^]]*\)\].*/\1/' >"$tmp/out"
-paste -d, "$tmp/out" - <<END |
+sed -n 4p "$tmp/sum.csv" | cut -d, -f3- | paste -d, "$tmp/out" - |
     awk -F, '{exit !(NF == 4 && ($1 - $3) ^ 2 + ($2 - $4) ^ 2 < 1e-10)}' || fail 'targets of a row'
-$(sed -n 4p "$tmp/sum.csv" | cut -d, -f3-)
-END
 printf '[1,2]\n[3e38,3e38]\n{"instances":[[1,1],[3e38,3e38]]}\n[2,1]\n' |
     "$dtrain" predict "$tmp/sum" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit code of rows that overflow' $? 1
