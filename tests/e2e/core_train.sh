@@ -43,6 +43,8 @@ check_eq 'rows held out' "$(record "$tmp/one" eval rows)" 600
 check_ge 'accuracy' "$(record "$tmp/one" eval accuracy)" 0.8
 check_ge 'loss in training, with dropout' "$(record "$tmp/one" final loss)" \
     "$(record "$tmp/one" eval loss)"
+check_le 'last of the losses between records' "$(record "$tmp/one" train loss)" \
+    "$(records "$tmp/one" train loss | head -n 1)"
 good 3 three
 same three
 check_eq 'losses of three ranks' "$(losses three 0)" "$(losses one 0)"

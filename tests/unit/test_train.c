@@ -118,8 +118,13 @@ static struct dt_optimizer outer_optimizer(double momentum)
         .kind = DT_OPT_NESTEROV, .momentum = momentum, .nstate = momentum > 0, .states = momentum > 0};
 }
 
-/* The trust ratio of lamb is of a whole tensor, also one that is measured block by block: without decay each step is
- * the rate, times the weights' norm by the direction's, whose elements are 1 or -1 at first. */
+static double lamb_direction(int i, const float *weights)
+{
+    return (i % 3 ? 1 : -1) + config.train.weight_decay * (double)weights[i];
+}
+
+/* The trust ratio of lamb is of a whole tensor, also one that is measured block by block: each step is the rate, times
+ * the weights' norm by the direction's, whose elements are 1 or -1 at first, and the decay of the weight. */
 START_TEST(test_trust_is_of_whole_tensors)
 {
     enum { INPUTS = 2 * DT_MEASURE_BLOCK + 100, PARAMS = INPUTS + 1 };
@@ -127,7 +132,7 @@ START_TEST(test_trust_is_of_whole_tensors)
     float *vectors[] = {weights, first, second};
     set("train.optimizer=lamb");
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
-    set("train.schedule=constant"), set("train.warmup_steps=0"), set("train.weight_decay=0");
+    set("train.schedule=constant"), set("train.warmup_steps=0"), set("train.weight_decay=0.1");
     const struct dt_model_desc desc = desc_of("linear", INPUTS, 1, DT_TASK_REGRESS);
     dt__model_destroy(job.model);
     EXPECT_OK(dt__model_create(&desc, &job.model));
@@ -135,12 +140,13 @@ START_TEST(test_trust_is_of_whole_tensors)
     dt__schedule_init(&job.schedule, &config, job.last_step);
     struct dt_group all = {.job = &job, .count = job.replicas};
     struct dt_update_info info = {.step = 0};
-    double *measures, norm2 = 0;
+    double *measures, norm2 = 0, direction2 = 0;
     EXPECT_OK(dt__alloc(dt__measures(&job), sizeof *measures, "norms", &measures));
     for (int i = 0; i < PARAMS; i++) {
         before[i] = weights[i] = i < DT_MEASURE_BLOCK ? 1 : 3;
         sum[i] = i % 3 ? 2 : -5;
         norm2 += i < INPUTS ? (double)(weights[i] * weights[i]) : 0;
+        direction2 += i < INPUTS ? pow(lamb_direction(i, before), 2) : 0;
     }
     for (size_t at = 0, n; at < PARAMS; at += n) {
         n = PARAMS - at < DT_MEASURE_BLOCK ? PARAMS - at : DT_MEASURE_BLOCK;
@@ -148,9 +154,9 @@ START_TEST(test_trust_is_of_whole_tensors)
     }
     info.measures = measures;
     dt__update_sync(&all, &info, 0, PARAMS, sum, vectors, weights);
-    const double step = config.train.lr * sqrt(norm2 / INPUTS);
+    const double step = config.train.lr * sqrt(norm2 / direction2);
     for (int i = 0; i < INPUTS; i++)
-        ck_assert_double_eq_tol((double)(before[i] - weights[i]), i % 3 ? step : -step, 1e-3 * step);
+        ck_assert_double_eq_tol((double)(before[i] - weights[i]), step * lamb_direction(i, before), 1e-3 * step);
     dt_free(measures);
     free_job(&job);
 }
