@@ -16,7 +16,7 @@ extern "C" {
 /* The library's version, "1.2.3". */
 const char *dt_version(void);
 
-/* X(name, exit code of a program that ends with it) */
+/* X(name, exit code) */
 #define DT_STATUS_LIST(X)                                                                          \
     X(DT_OK, 0)        /* success */                                                               \
     X(DT_EUSAGE, 2)    /* wrong configuration or arguments */                                      \
@@ -47,26 +47,26 @@ void dt_free(void *pointer);
 
 enum dt_log_level { DT_LOG_ERROR, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
 
-/* Shows lines up to this level; default DT_LOG_INFO. The level is the process's. Lines go to stderr
- * as "dtrain: warning: ...", each in one write(). */
+/* Sets the highest level that the process logs; default DT_LOG_INFO. Lines go to stderr as
+ * "dtrain: warning: ...", each in one write(). */
 void dt_log_set_level(enum dt_log_level level);
 
-/* Receives a log line, without prefix and newline; any thread may call it. */
+/* Receives a log line without prefix and newline. Any thread of the library may call it. */
 typedef void dt_log_fn(void *arg, enum dt_log_level level, const char *line);
-/* Sends log lines to `sink` instead of stderr; NULL: to stderr again. With a sink there is no
- * progress line. */
+/* Sends log lines to `sink` instead of stderr, without the progress line. NULL: to stderr again. */
 void dt_log_set_sink(dt_log_fn *sink, void *arg);
 
-/* Lets SIGUSR1, SIGTERM and SIGINT ask for a stop: a training saves a checkpoint and returns
- * DT_STOPPED. A second signal 5 s or more after the first ends the process with exit code 75. The
- * calling thread and those that it starts no longer take signals, except their own faults; SIGPIPE
- * is ignored. Call it before MPI or any thread starts. DT_EMEMORY. */
+/* Makes SIGUSR1, SIGTERM and SIGINT stop the trainings of the process: the current one saves a
+ * checkpoint and returns DT_STOPPED, and so does each later one. A second signal 5 s or more after
+ * the first ends the process with exit code 75. A thread of the library takes all signals: the
+ * calling thread and threads that it starts later block them, except SIGSEGV and other faults of
+ * their own. SIGPIPE is ignored. Call it before MPI or any thread starts. DT_EMEMORY. */
 dt_status dt_stop_install(void);
 
-/* Asks for a stop, as a first signal does: of a training in progress, on all its ranks; else of the
- * next one. Safe in signal handlers. A program with its own handlers calls this, and keeps handlers
- * off threads that compute, or on alternate stacks (SA_ONSTACK): matrix kernels move the stack
- * pointer. */
+/* Stops the training in progress, on all its ranks: it saves a checkpoint and returns DT_STOPPED.
+ * If none is in progress, the next one stops. Safe in signal handlers: a program that does not use
+ * dt_stop_install calls it from handlers of its own. Matrix kernels move the stack pointer: block
+ * the handled signals on threads that compute, or run handlers on alternate stacks (SA_ONSTACK). */
 void dt_stop_request(void);
 
 #ifdef __cplusplus

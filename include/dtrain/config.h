@@ -15,19 +15,21 @@ struct dt_config;
 dt_status dt_config_create(struct dt_config **out);
 void dt_config_destroy(struct dt_config *config); /* NULL is fine */
 
-/* Reads an INI file over what is set: [section], key = value, comments from ';' or '#' at the start
- * of a line or from " ;" on. A value may be in double quotes, with \\, \" and \xHH inside.
+/* Sets the keys that an INI file names; other keys keep their values. Lines are [section],
+ * key = value, or, before the first [section], section.key = value. Comments start with ';' or '#'
+ * at the start of a line, or with " ;" after a value. A value may be in double quotes, with \\, \"
+ * and \xHH inside.
  * DT_EUSAGE: the file cannot be read; unknown section or key (the text names the nearest), wrong
- * type, out of range, a key given twice. The text begins "FILE:LINE: ". */
+ * type, out of range, a key given twice. The error text begins "FILE:LINE: ". */
 dt_status dt_config_read_file(struct dt_config *config, const char *path);
-/* Reads an INI text; a line may also be "section.key=value". `name` replaces the file's name in
- * error texts. DT_EUSAGE. */
+/* Likewise from a text: "train.lr=0.1\nmodel.hidden=64". `name` stands for the file in error texts.
+ * DT_EUSAGE. */
 dt_status dt_config_read_text(struct dt_config *config, const char *name, const char *text);
 /* Sets one key from "section.key=value". DT_EUSAGE. */
 dt_status dt_config_set(struct dt_config *config, const char *assignment);
 
-/* Writes all keys as an INI text that reads back to the same values. The caller frees it with
- * dt_free. DT_EMEMORY. */
+/* Prints all keys as an INI text, which dt_config_read_text reads back to the same values. The
+ * caller frees it with dt_free. DT_EMEMORY. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
 
 #ifdef __cplusplus

@@ -17,7 +17,7 @@ struct dt_arrays {
     size_t size; /* sizeof(struct dt_arrays) */
     uint64_t rows;
     int features, targets; /* targets: columns of `target`; 0 for classes */
-    const float *x;        /* (rows, features) finite; of pictures data.shape says the shape */
+    const float *x;        /* (rows, features) finite; a picture: channels last, see data.shape */
     const int32_t *label;  /* model.task=classify: (rows), classes from 0 */
     const float *target;   /* regress, multilabel: (rows, targets) finite */
     const float *weight;   /* (rows) weights of the samples, at least 0; NULL: all 1 */

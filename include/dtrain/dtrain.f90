@@ -13,10 +13,10 @@ module dtrain
     ! DT_EUSAGE, DT_STOPPED
     integer, parameter, public :: dtrain_usage = 1, dtrain_stopped = 9
 
-    ! Why this module itself has refused the last call; empty: it has not.
+    ! Why this module has refused the last call; empty: the library was called.
     character(100) :: refusal = ''
 
-    ! A trained model; open it with dtrain_open, end with dtrain_close.
+    ! A trained model, from dtrain_open to dtrain_close.
     type :: dtrain_predictor
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -93,8 +93,8 @@ module dtrain
 contains
 
     ! Trains as the settings say: lines of section.key=value, with new_line('a') between them. Collective
-    ! over the communicator; every rank has the same rows. label: classes from 0 on; or target, for
-    ! model.task=regress.
+    ! over the communicator (of mpi_f08: comm%MPI_VAL). Every rank passes the same rows. label: classes
+    ! from 0 on. target(targets, rows): for model.task=regress.
     subroutine dtrain_train(comm, settings, x, status, label, target)
         integer, intent(in) :: comm
         character(*), intent(in) :: settings
@@ -125,13 +125,13 @@ contains
         call dt_world_destroy(world)
     end subroutine
 
-    ! Asks for a stop: the training in progress, or the next one, saves a checkpoint and returns dtrain_stopped on
-    ! all ranks.
+    ! Asks for a stop: the training in progress, or the next one, saves a checkpoint and returns dtrain_stopped
+    ! on all ranks.
     subroutine dtrain_stop()
         call dt_stop_request()
     end subroutine
 
-    ! Whether the sizes of a call are right, before anything reads them.
+    ! Refuses a call whose sizes are wrong, before the library reads its arrays.
     subroutine check(fit, text, status)
         logical, intent(in) :: fit
         character(*), intent(in) :: text
@@ -143,7 +143,7 @@ contains
         refusal = text
     end subroutine
 
-    ! What went wrong last.
+    ! Returns what went wrong last.
     function dtrain_error() result(text)
         character(:), allocatable :: text
         character(kind=c_char), pointer :: letters(:)
@@ -184,7 +184,7 @@ contains
         if (c_associated(predictor%handle)) dtrain_features = dt_predictor_features(predictor%handle)
     end function
 
-    ! Numbers in an answer: a probability a class, or a value a target; 0: no model is open.
+    ! Numbers in an answer: a probability for each class, or a value for each target; 0: no model is open.
     integer function dtrain_width(predictor)
         type(dtrain_predictor), intent(in) :: predictor
         dtrain_width = 0

@@ -1,10 +1,12 @@
-/* predict: predictions of a trained model. A predictor has loaded a model with all that belongs to
- * it: scaling, normalisation, names of features and classes. Not collective; needs no MPI.
+/* predict: predictions of a trained model. A predictor has loaded a model with its scaling,
+ * normalisation, and names of features and classes. Not collective; needs no MPI.
  *
- * One thread at a time may use a predictor. Several predictors may work in several threads once the
- * first has been opened. HDF5 files are read by a child process, which the first open starts and
- * which ends with the program: wait() for any child does not return meanwhile. Open a model before
- * filling large memory. */
+ * One thread at a time may use a predictor. Several threads may each use their own, once the first
+ * one has been opened.
+ *
+ * A child process reads the HDF5 files. The first open forks it, and it lives as long as the
+ * program: wait() for any child blocks until then, and memory that the program has filled before
+ * may be copied. So open the first model early. */
 #ifndef DTRAIN_PREDICT_H
 #define DTRAIN_PREDICT_H
 
@@ -31,13 +33,14 @@ int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: answers ar
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number);
 
-/* Answers rows of features as they are in data files.
+/* Predicts rows of features in the units of the training data. A column of texts is one feature for
+ * each of its texts ("colour=green"): 1 for the row's own text, 0 for the others.
  *   raw        (rows, features) row-major, before scaling and normalisation
  *   out        (rows, width) written: probabilities that add up to 1, or values
  *   out_class  (rows) written: the most probable class, the first of equals; may be NULL
  * A NaN in a row makes NaN in its own answer only.
- * DT_EMEMORY. DT_EMISMATCH: the model reads texts that it hashes, or a row is not of one text in
- * each column of texts. */
+ * DT_EMEMORY. DT_EMISMATCH, of models with an embedding: a column of texts has not exactly one
+ * feature that is not 0; or the model hashes texts (data.hash_bits), which rows of numbers lack. */
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class);
 

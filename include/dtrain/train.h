@@ -12,28 +12,30 @@
 extern "C" {
 #endif
 
-/* Returns the loss of one row from its outputs and targets, (n) each, and writes its gradient by
- * the outputs unless `gradient` is NULL. `gradient` may be the memory of `outputs`: read an output
- * before writing its gradient. Must return the same for the same numbers; any rank may call it. */
+/* Returns the loss of one row from its outputs and targets, (n) each, and writes the loss's
+ * derivative by each output to gradient (n) unless that is NULL. `gradient` may be the memory of
+ * `outputs`: read an output before writing its derivative. Must be a pure function, the same on all
+ * ranks. */
 typedef double dt_loss_fn(void *arg, int n, const float *outputs, const float *targets,
                           float *gradient);
 
 /* What a program adds to a run. */
 struct dt_train_options {
     size_t size; /* sizeof(struct dt_train_options) */
-    /* Every rank: rows to train and to evaluate on, instead of files; the same rows on every rank,
-     * borrowed for the call. A resume needs the same rows. eval NULL: data.eval_fraction of train,
-     * or none. */
+    /* Every rank: rows to train and to evaluate on, instead of files. They are the same on every
+     * rank, and borrowed for the call; to continue a run, pass the same rows again. eval NULL:
+     * data.eval_fraction of train is held out, by default none. */
     const struct dt_arrays *train, *eval;
-    /* Every rank: the loss to train with and to report, in place of train.loss; the model predicts
-     * its outputs. Needs model.task=regress. `dtrain eval` reports train.loss. NULL: none. */
+    /* Every rank: the loss to train with and to report, in place of train.loss. Predictions are the
+     * network's outputs. Needs model.task=regress. `dtrain eval`, which does not have it, reports
+     * train.loss. NULL: none. */
     dt_loss_fn *loss;
     void *loss_arg;
     /* Rank 0: receives each record of metrics.jsonl as it is written: one JSON object without
      * newline. NULL: none. */
     void (*record)(void *arg, const char *json);
-    /* Rank 0: asked at least every 20 ms, or once a step by a process alone; once it returns true
-     * the run stops as after a signal. NULL: none. */
+    /* Rank 0: called at least every 20 ms, by a process alone once a step. After it has returned
+     * true, the run saves a checkpoint and stops. NULL: none. */
     bool (*stop)(void *arg);
     void *arg; /* of record and stop */
 };
@@ -42,20 +44,23 @@ struct dt_train_options {
         sizeof(struct dt_train_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL                  \
     }
 
-/* Trains as the configuration says. Collective over the world: all ranks return the same status.
- * config: rank 0's counts and is sent to the others. Afterwards it holds what the run decided
- * (run.replicas, model.layers, keys of a preset): use another one for another training. options:
- * NULL is fine.
- * Afterwards the watchdog is off and any stop request is cleared.
- * The caller's floating-point state is restored. OpenMP and OpenBLAS keep run.threads threads. One
- * training at a time in a process, and no predictor at the same time in another thread unless both
- * have the same run.kernel and one of them has begun to compute.
- * DT_EUSAGE: the configuration, or options that differ between ranks. DT_OK: completed, or complete
- * already. DT_STOPPED: stopped on request, checkpoint saved; train again to continue. */
+/* Trains as the configuration says, or continues the run in run.dir.
+ * Collective over the world: all ranks return the same status.
+ * config: every rank passes one; rank 0's is sent to the others. It is changed to what the run has
+ * decided (run.replicas, model.layers, keys of a preset): create another for another training.
+ * options: NULL is fine.
+ * Afterwards the watchdog is off, and a stop request is cleared unless dt_stop_install was called.
+ * The caller's floating-point state is restored. OpenMP and OpenBLAS keep run.threads threads.
+ * One training at a time in a process. Another thread may use a predictor meanwhile if both have
+ * the same run.kernel and the training or the predictor has already computed when the other starts.
+ * DT_OK: completed, now or before. DT_STOPPED: stopped on request with a checkpoint; train again to
+ * continue. DT_EUSAGE: wrong configuration, or options that differ between ranks. Other statuses:
+ * dt_error_text. */
 dt_status dt_train(struct dt_world *world, struct dt_config *config,
                    const struct dt_train_options *options);
 
-/* Trains on rows in memory. settings: an INI text as in dt_config_read_text. eval: NULL is fine.
+/* Trains on rows in memory: dt_train with a new configuration. settings: as in dt_config_read_text,
+ * rank 0's counts. train, eval: as in struct dt_train_options.
  * Collective over the world. Statuses as dt_train. */
 dt_status dt_train_arrays(struct dt_world *world, const char *settings,
                           const struct dt_arrays *train, const struct dt_arrays *eval);

@@ -11,22 +11,26 @@ extern "C" {
 
 struct dt_world;
 
-/* Starts MPI; the world is all processes of the job. Collective over the job.
- * DT_EUSAGE: MPI has begun already; or several processes of a job that MPI sees as jobs of one. */
+/* Starts MPI and makes a world of all processes of the job; once in a process.
+ * Collective over the job.
+ * DT_EUSAGE: MPI has started already. Or the job has several processes, but MPI sees one in each:
+ * another MPI's mpirun has started them. */
 dt_status dt_world_create(struct dt_world **out);
 
 /* Makes a world of the ranks of a communicator, for a program with its own MPI_Init_thread
- * (MPI_THREAD_FUNNELED or more). mpi_comm points to the MPI_Comm, of which a copy is used.
- * stall_secs: seconds without progress after which the watchdog ends the job during this call; 0:
- * never. Between trainings nothing is watched.
- * Collective over the communicator; fails on all its ranks or on none. DT_EUSAGE: MPI has not
- * begun, or has ended. Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
+ * (MPI_THREAD_FUNNELED or more).
+ * Collective over the communicator; fails on all its ranks or on none.
+ * mpi_comm: points to an MPI_Comm, which is duplicated. stall_secs: seconds without progress in
+ * this call, after which the watchdog ends the job; 0: never. During a training the watchdog obeys
+ * run.stall_secs; between trainings it is off.
+ * DT_EUSAGE: MPI has not started, or has ended. Errors of MPI, and the watchdog, end the whole
+ * program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
-/* Makes a world of a communicator of Fortran; see dt_world_attach. */
+/* Likewise from a communicator of Fortran, comm%MPI_VAL with mpi_f08. */
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
 
-/* Ends the world, and MPI if dt_world_create started it; else call it before MPI_Finalize.
- * Collective over the world. */
+/* Ends the world, and MPI if dt_world_create has started it. A world of dt_world_attach ends before
+ * MPI_Finalize. Collective over the world. */
 void dt_world_destroy(struct dt_world *world);
 
 int dt_world_rank(const struct dt_world *world); /* of this process, from 0 */

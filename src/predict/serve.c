@@ -676,10 +676,12 @@ static dt_status server_listen(struct dt_server *server)
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out)
 {
+    static const struct dt_server_options defaults = DT_SERVER_OPTIONS_INIT;
     struct dt_server_options read;
     struct dt_server *server;
     dt_status status;
     *out = NULL;
+    if (!options) options = &defaults;
     DT_TRY(dt__options_read(&read, sizeof read, options, "dt_server_options"));
     options = &read;
     if (!options->host || !options->name || options->port < 0 || options->port > 65535 ||

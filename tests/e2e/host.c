@@ -67,6 +67,8 @@ int main(int argc, char **argv)
     weight[7] = -1;
     expect(train(argv[1], 3) == DT_EFORMAT && strstr(dt_error_text(), "row 7: a weight of -1"),
            "a weight below 0");
+    struct dt_server *server;
+    expect(dt_server_start("/nowhere", NULL, &server) == DT_EIO && !server, "default options");
     dt_world_destroy(world);
     MPI_Finalize();
     return 0;
