@@ -12,7 +12,7 @@ export LC_ALL=C
 COMM_FEATURES='nodes|dealt|wire|norm'
 TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
 # Bounds of `rules`, which follow the code down.
-MOST_COMM=91 MOST_TRAIN=42
+MOST_COMM=91 MOST_TRAIN=34
 
 # code FILE...: lines as FILE:LINE:TEXT, without comments and strings.
 code() {
@@ -122,7 +122,7 @@ case ${1:-} in
 esac
 # The file of a feature may ask for it.
 comm_branches() { branches "$COMM_FEATURES" $(ls src/comm/*.c | grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire)\.c'); }
-train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|split_layers)\.c'); }
+train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|replicas|split_layers)\.c'); }
 [ -z "${list:-}" ] || { comm_branches; train_branches; exit; }
 comm=$(comm_branches | wc -l)
 train=$(train_branches | wc -l)

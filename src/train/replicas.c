@@ -99,3 +99,51 @@ float **dt__group_vector(struct dt_bank *bank, int group, int index)
     return own ? &state->group_state[group * state->group_nstate + index]
                : &state->group_difference[group];
 }
+
+/* ---- what the start says ------------------------------------------------------------------ */
+
+void dt__groups_print(const struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_config *config = job->config;
+    const double mb = dt__weights_mb(job), all = mb * job->groups;
+    const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
+    char word[16];
+    if (local && job->groups == 1)
+        dt__warn("train.local_steps gains nothing, and changes the result: all replicas are one "
+                 "group, which exchanges with nobody (train.groups)");
+    else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
+        dt__info("all groups are on this host: train.local_steps and train.wire gain time only "
+                 "between hosts");
+    if (local && job->groups > 1)
+        dt__info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
+                 "the optimizer states of the groups take %.4g MB on the workers, as much at the "
+                 "bank, and as much in each checkpoint",
+                 job->groups, (long long)config->train.local_steps,
+                 config->train.local_after ? ", from train.local_after on" : "",
+                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
+    if (local && config->train.overlap)
+        dt__info("overlap: groups exchange while the next round computes; their differences take "
+                 "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",
+                 2 * all, all);
+    dt__config_word(DT_WIRE_WORDS, config->train.wire, word);
+    if (dt__is_rounded(job))
+        dt__info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
+                 "errors take %.4g MB at the bank, and up to as much in each checkpoint",
+                 job->groups, job->groups == 1 ? "" : "s", word, all + mb);
+    else if (config->train.wire != DT_WIRE_F32)
+        dt__info("wire: nothing leaves this host: train.wire=%s has no effect", word);
+}
+
+void dt__groups_record(const struct dt_job *job, struct dt_json *record)
+{
+    const struct dt_config *config = job->config;
+    char word[16];
+    if (dt__is_grouped(job)) dt__json_int(record, "groups", job->groups);
+    if (config->train.local_steps > 1) {
+        dt__json_int(record, "local_steps", config->train.local_steps);
+        dt__json_text(record, "overlap", config->train.overlap ? "yes" : "no");
+    }
+    if (dt__is_rounded(job))
+        dt__json_text(record, "wire", dt__config_word(DT_WIRE_WORDS, config->train.wire, word));
+}

@@ -32,5 +32,9 @@ float *dt__local_vector(const struct dt_job *job, int group, int index);
 /* Where a group's vector is in bank->state: of its optimizer's state, or, behind that, its
  * difference. */
 float **dt__group_vector(struct dt_bank *bank, int group, int index);
+/* Prints what groups do with local steps and a rounded wire, and what they cost. */
+void dt__groups_print(const struct dt_bank *bank);
+/* Adds groups, local steps and wire to the record of a start. */
+void dt__groups_record(const struct dt_job *job, struct dt_json *record);
 
 #endif
