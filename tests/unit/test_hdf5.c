@@ -210,6 +210,28 @@ START_TEST(denormals_are_read)
 }
 END_TEST
 
+/* Numbers of the file's own types, widened. */
+START_TEST(negative_numbers_are_read)
+{
+    const hid_t types[] = {H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_IEEE_F32LE};
+    const hsize_t one[] = {1};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        double number = -3;
+        struct dt__h5_file *opened;
+        const struct dt__h5_item *item;
+        create("a.h5");
+        put("/number", types[i], H5T_NATIVE_DOUBLE, 1, one, H5P_DEFAULT, &number);
+        finish();
+        number = 0;
+        EXPECT_OK(dt__h5_open("a.h5", &opened));
+        EXPECT_OK(dt__h5_array(opened, "/number", &item));
+        EXPECT_OK(dt__h5_read(opened, item, 0, 1, DT__H5_F64, &number));
+        ck_assert_double_eq(number, -3);
+        dt__h5_close(opened);
+    }
+}
+END_TEST
+
 /* Chunked, packed and checksummed storage. */
 START_TEST(packed_storage_is_read)
 {
@@ -1238,7 +1260,7 @@ START_TEST(not_hdf5_is_said)
 END_TEST
 
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1},
-           {denormals_are_read, 1}, {packed_storage_is_read, 1},
+           {denormals_are_read, 1}, {negative_numbers_are_read, 1}, {packed_storage_is_read, 1},
            {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_kept, 2},
            {chunks_of_all_files_fit_in_memory, 3},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
