@@ -39,14 +39,15 @@ enum {
     /* hdf5 */
     DT__H5_WRITE_BYTES        = DT__LIMIT(1 << 20, 500), /* handed on at once */
     DT__H5_READ_BYTES         = DT__LIMIT(8 << 20, 1), /* asked of the reader process; a row */
-    /* data */
+    /* text */
     DT__LINES_BYTES           = DT__LIMIT(1 << 18, 1), /* of text read at once */
-    DT__TYPED_BYTES           = DT__LIMIT(1 << 18, 1), /* of typed rows, at once; a row */
     DT__UNPACK_BYTES          = DT__LIMIT(1 << 17, 7), /* of a packed file, in and out */
+    DT__DICT_SLOTS            = DT__LIMIT(64, 2), /* of a new dictionary; doubled */
+    /* data */
+    DT__TYPED_BYTES           = DT__LIMIT(1 << 18, 1), /* of typed rows, at once; a row */
     DT__IDX_BYTES             = DT__LIMIT(1 << 16, 8), /* of numbers converted at once */
     DT__IDX_LABELS            = DT__LIMIT(1024, 3), /* rows */
     DT__H5_LABELS             = DT__LIMIT(1024, 3), /* rows; one-hot ones are wide */
-    DT__DICT_SLOTS            = DT__LIMIT(64, 2), /* of a new dictionary; doubled */
     DT__MARK_BYTES            = DT__LIMIT(1 << 17, 50), /* of text between places to start at */
     DT__OPEN_FILES            = DT__LIMIT(8, 1),  /* of one reader of rows */
     DT__SIFTED_ROWS           = DT__LIMIT(256, 7), /* at once, some of them held out */

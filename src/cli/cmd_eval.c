@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "data/text.h"
+#include "text/text.h"
 #include "report/report.h"
 #include "train/train.h"
 

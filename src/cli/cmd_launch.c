@@ -27,7 +27,7 @@
 #include "cli/cli.h"
 #include "cli/hosts.h"
 #include "comm/comm.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "report/history.h"
 #include "report/report.h"
 #include "state/state.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "data/text.h"
+#include "text/text.h"
 #include "report/report.h"
 #include "train/train.h"
 

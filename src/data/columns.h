@@ -17,8 +17,8 @@
 #define DATA_COLUMNS_H
 
 #include "data/block.h"
-#include "data/date.h"
-#include "data/text.h"
+#include "text/date.h"
+#include "text/text.h"
 #include "hdf5/write.h"
 
 static const uint32_t DT__MISSING = UINT32_MAX; /* as a float: NaN */

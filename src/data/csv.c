@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "data/csv_header.h"
-#include "data/csv_record.h"
+#include "text/csv_record.h"
 #include "data/format.h"
 #include "data/learned.h"
-#include "data/libsvm_record.h"
+#include "text/libsvm_record.h"
 #include "data/values.h"
 
 /* ---- rows ----------------------------------------------------------------------------------- */

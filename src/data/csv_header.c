@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/csv_record.h"
+#include "text/csv_record.h"
 #include "data/learned.h"
 
 /* ---- cells ---------------------------------------------------------------------------------- */

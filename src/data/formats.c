@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "data/input.h"
+#include "text/input.h"
 
 const struct dt__format *const dt__formats[] = {
     [DT_FORMAT_IDX] = &dt__format_idx,        [DT_FORMAT_CSV] = &dt__format_csv,

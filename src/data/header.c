@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/internal.h"
-#include "data/input.h"
+#include "text/input.h"
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 

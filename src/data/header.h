@@ -3,7 +3,7 @@
 #define DATA_HEADER_H
 
 #include "data/columns.h"
-#include "data/text.h"
+#include "text/text.h"
 
 /* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these.
  * Behind the first label others count down. */

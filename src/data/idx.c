@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "data/format.h"
 #include "data/learned.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/text.h"
+#include "text/text.h"
 
 enum { MOST_UNASKED = 1000 };
 static const double MOST_NUMBER = 9e15; /* a double holds all whole numbers up to 2^53 */

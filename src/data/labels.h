@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "data/data.h"
-#include "data/text.h"
+#include "text/text.h"
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 

@@ -2,7 +2,7 @@
 #ifndef DATA_LEARNED_H
 #define DATA_LEARNED_H
 
-#include "data/input.h"
+#include "text/input.h"
 #include "data/source.h"
 
 struct dt__survey {

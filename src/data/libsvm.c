@@ -7,9 +7,9 @@
 #include <strings.h>
 
 #include "data/format.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "data/learned.h"
-#include "data/libsvm_record.h"
+#include "text/libsvm_record.h"
 
 /* Features that are believed of data of any size; bytes that a packed one may stand for. */
 enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };

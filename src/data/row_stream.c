@@ -5,12 +5,12 @@
 
 #include "data/csv.h"
 #include "data/csv_header.h"
-#include "data/csv_record.h"
+#include "text/csv_record.h"
 #include "data/formats.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
-#include "data/libsvm_record.h"
+#include "text/libsvm_record.h"
 #include "data/normalize.h"
 #include "data/values.h"
 

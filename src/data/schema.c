@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "data/data.h"
-#include "data/text.h"
+#include "text/text.h"
 
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg)
 {

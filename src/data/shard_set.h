@@ -2,7 +2,7 @@
 #ifndef DATA_SHARD_SET_H
 #define DATA_SHARD_SET_H
 
-#include "data/text.h"
+#include "text/text.h"
 
 #define DT__SHARD_PART ".part" /* after the name of a shard until all are complete */
 

@@ -1,9 +1,5 @@
 /* Data, from files to batches, the lowest file first:
  *
- *   text.c, date.c       what texts say: numbers, names, dates
- *   input.c              bytes of files and streams, unpacked, and their records of text
- *   csv_record.c, libsvm_record.c, json_rows.c
- *                        cells, words and tokens of a record
  *   columns.c, labels.c, schema.c, header.c, values.c
  *                        what columns there are, and how a value becomes features
  *   block.c, normalize.c rows in memory
@@ -32,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "data/schema.h"
 
 void dt__source_destroy(struct dt_source *source)

@@ -10,7 +10,7 @@
 #include "data/columns.h"
 #include "data/data.h"
 #include "data/labels.h"
-#include "data/text.h"
+#include "text/text.h"
 #include "data/typed.h"
 
 /* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
@@ -69,10 +69,10 @@ struct dt_source {
     uint64_t most_entries; /* of one row */
     uint64_t memory;       /* bytes: data.memory_mb */
     float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
-    uint32_t text_crc; /* CRC-32C of the records of text, or of the arrays, that were surveyed */
-    bool held_out;     /* this part is the held-out one */
-    bool numbered;     /* data.class_names: a text may be a class's number */
-    bool gaps;         /* missing values are NaN: what stands for them is being learned */
+    uint32_t text_crc;  /* CRC-32C of the records of text, or of the arrays, that were surveyed */
+    bool held_out;      /* this part is the held-out one */
+    bool numbered;      /* data.class_names: a text may be a class's number */
+    bool gaps;          /* missing values are NaN: what stands for them is being learned */
     size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
     struct dt__holdout holdout;
@@ -81,7 +81,7 @@ struct dt_source {
     struct dt__classes classes; /* the schema's */
     struct dt__columns columns; /* CSV */
     int32_t *label_class;       /* (label_codes) the class of each; NULL: the same */
-    struct dt__typed typed;      /* text, packed files */
+    struct dt__typed typed;     /* text, packed files */
     struct dt__file *files;
     size_t nfiles;
 };

@@ -8,9 +8,9 @@
 
 #include "base/internal.h"
 #include "data/csv_header.h"
-#include "data/csv_record.h"
+#include "text/csv_record.h"
 #include "data/formats.h"
-#include "data/input.h"
+#include "text/input.h"
 #include "data/statistics.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "data/csv_header.h"
-#include "data/csv_record.h"
+#include "text/csv_record.h"
 #include "data/learned.h"
 
 /* ---- rows of a text file --------------------------------------------------------------------- */

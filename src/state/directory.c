@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "data/text.h"
+#include "text/text.h"
 
 #define LATEST "latest.h5"
 

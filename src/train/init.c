@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "data/labels.h"
-#include "data/text.h"
+#include "text/text.h"
 #include "model/layer.h"
 #include "train/bank.h"
 

@@ -1,5 +1,5 @@
 /* Dates of a table: what is read as one, what it becomes, and orders of day and month that are not known. */
-#include "data/date.h"
+#include "text/date.h"
 #include "data_files.h"
 
 static dt_status learn(struct dt__dates *dates, const char *text)

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "data/text.h"
+#include "text/text.h"
 
 enum { MANY = 200000 };
 

@@ -1,7 +1,7 @@
 /* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
  * products are those of the same rows written out. */
 #include "data/source.h"
-#include "data/text.h"
+#include "text/text.h"
 #include "data_files.h"
 #include "model/entries.h"
 #include "model_text.h"

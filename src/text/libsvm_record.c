@@ -1,6 +1,6 @@
 /* Lines of LIBSVM: words, and which lines are rows.
  * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
-#include "data/libsvm_record.h"
+#include "text/libsvm_record.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* Dates in text, as numbers. */
-#include "data/date.h"
+#include "text/date.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "data/text.h"
+#include "text/text.h"
 
 enum { GROUP = 31, SLOTS = 288, SLOT_SECS = 300, DAY_SECS = 86400 };
 

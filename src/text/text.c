@@ -1,5 +1,5 @@
 /* Texts: the numbers that they say, lists of them, and an index to search them by. */
-#include "data/text.h"
+#include "text/text.h"
 
 #include <ctype.h>
 #include <float.h>

@@ -1,8 +1,8 @@
 /* Texts: pieces of records, and the numbers that they say, which are decimal only, whatever the
  * locale, never NaN or infinite; lists of names: of columns, of classes, of files; dictionaries
  * that number texts and count them. */
-#ifndef DATA_TEXT_H
-#define DATA_TEXT_H
+#ifndef TEXT_TEXT_H
+#define TEXT_TEXT_H
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Lines of LIBSVM: "label index:value ...". */
-#ifndef DATA_LIBSVM_RECORD_H
-#define DATA_LIBSVM_RECORD_H
+#ifndef TEXT_LIBSVM_RECORD_H
+#define TEXT_LIBSVM_RECORD_H
 
-#include "data/text.h"
+#include "text/text.h"
 
 /* The next word of a line; false at its end or before a comment. */
 bool dt__libsvm_word(char **text, char *end, struct dt__cell *out);

@@ -7,8 +7,8 @@
  *
  *     word    ((year * 31 + group - 1) * 31 + group - 1) * 288 + 5 minutes        below 2^32 - 1
  *             seconds                                                            of times alone */
-#ifndef DATA_DATE_H
-#define DATA_DATE_H
+#ifndef TEXT_DATE_H
+#define TEXT_DATE_H
 
 #include "base/base.h"
 

@@ -1,8 +1,8 @@
 /* Records of CSV (RFC 4180): their separator and their cells. */
-#ifndef DATA_CSV_RECORD_H
-#define DATA_CSV_RECORD_H
+#ifndef TEXT_CSV_RECORD_H
+#define TEXT_CSV_RECORD_H
 
-#include "data/text.h"
+#include "text/text.h"
 
 /* Finds the separator that `key` (data.separator) means; auto: the one of comma, semicolon, tab and
  * bar that the record has most often outside of quotes, or, with `blanks`, runs of blanks. Decimal

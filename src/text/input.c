@@ -1,5 +1,5 @@
 /* Input: bytes, unpacked by zlib or zstd's own library, and the records that they hold. */
-#include "data/input.h"
+#include "text/input.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #include "base/limits.h"
-#include "data/text.h"
+#include "text/text.h"
 
 enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */
 

@@ -1,7 +1,7 @@
 /* Input of data: files as they are, or packed by gzip or zstd, read from front to back; and the
  * numbered records of text in them, or in a stream. */
-#ifndef DATA_INPUT_H
-#define DATA_INPUT_H
+#ifndef TEXT_INPUT_H
+#define TEXT_INPUT_H
 
 #include <stdio.h>
 
