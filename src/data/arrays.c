@@ -70,7 +70,7 @@ static dt_status memory_open(const struct dt_source *source, const struct dt__fi
 static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     const struct memory_reader *reader = arg;
-    const struct dt__layout *layout = &reader->source->layout;
+    const struct dt__row_layout *layout = &reader->source->layout;
     const struct dt_arrays *arrays = &reader->file->arrays;
     size_t features = (size_t)layout->features, targets = (size_t)layout->targets;
     for (uint64_t r = row; r < row + count; r++) {

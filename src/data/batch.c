@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#include "data/normalize.h"
+#include "table/normalize.h"
 
 dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_source *source,
                             size_t rows, uint64_t memory)
 {
     static const uint64_t modest = UINT64_C(1) << 30;
-    const struct dt__layout *layout = &source->layout;
+    const struct dt__row_layout *layout = &source->layout;
     const size_t width = (size_t)layout->dense * sizeof(float);
     size_t bytes;
     *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
@@ -46,8 +46,8 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
 {
     const struct dt_source *source = assembly->source;
     const struct dt_schema *schema = &source->schema;
-    const struct dt__layout *layout = &source->layout;
-    const size_t width = dt__layout_x(layout), n = (size_t)layout->dense;
+    const struct dt__row_layout *layout = &source->layout;
+    const size_t width = dt__row_layout_x(layout), n = (size_t)layout->dense;
     struct dt__block *to = &assembly->rows;
     to->rows = at;
     for (size_t i = 0; i < count; i++, to->rows++) {
@@ -61,7 +61,7 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
             dt__normalize_bytes(schema, n, raw, x);
         else
             dt__normalize_floats(schema, n, (const float *)(const void *)raw, x);
-        memcpy(dt__block_y(layout, to, to->rows), y, dt__layout_y(layout));
+        memcpy(dt__block_y(layout, to, to->rows), y, dt__row_layout_y(layout));
         if (to->weight) to->weight[to->rows] = dt__row_weight(source, from, slot);
         if (!to->offsets) continue;
         DT_TRY(dt__block_copy_entries(to, from, slot));

@@ -11,7 +11,7 @@
 #include "data/format.h"
 #include "data/learned.h"
 #include "text/libsvm_record.h"
-#include "data/values.h"
+#include "table/values.h"
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 

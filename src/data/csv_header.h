@@ -2,7 +2,7 @@
 #ifndef DATA_CSV_HEADER_H
 #define DATA_CSV_HEADER_H
 
-#include "data/header.h"
+#include "table/header.h"
 
 struct dt__lines;
 struct dt__survey;

@@ -118,7 +118,7 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, const struct dt__block *block)
 {
-    const struct dt__layout *layout = &source->layout;
+    const struct dt__row_layout *layout = &source->layout;
     for (size_t i = 0; i < count; i++) {
         const unsigned char *x = dt__block_x(layout, block, block->rows - count + i);
         const unsigned char *y = dt__block_y(layout, block, block->rows - count + i);

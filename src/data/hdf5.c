@@ -10,7 +10,9 @@
 #include "base/limits.h"
 #include "data/format.h"
 #include "data/learned.h"
-#include "data/values.h"
+#include "data/shard_set.h"
+#include "table/columns_file.h"
+#include "table/values.h"
 #include "hdf5/read.h"
 
 enum { MOST_ONE_HOT = 1 << 16 };
@@ -298,7 +300,7 @@ static void hdf5_close(void *arg)
 
 static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, void **out)
 {
-    const struct dt__layout *layout = &source->layout;
+    const struct dt__row_layout *layout = &source->layout;
     const bool table = file->format == DT__FORMAT_SHARD;
     const size_t items = table ? source->columns.count : (size_t)layout->features;
     struct dt__names texts = {0};
@@ -377,7 +379,7 @@ static dt_status words_read(struct reader *reader, uint64_t row, size_t count,
 static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
-    const struct dt__layout *layout = &reader->source->layout;
+    const struct dt__row_layout *layout = &reader->source->layout;
     const struct array *x = &reader->x, *y = &reader->y;
     const size_t first = out->rows;
     unsigned char *to = dt__block_y(layout, out, first);
@@ -393,7 +395,7 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
         DT_TRY(
             dt__h5_read(reader->file, reader->weight, row, count, DT__H5_F32, out->weight + first));
     if (!y->item)
-        memset(to, 0, count * dt__layout_y(layout));
+        memset(to, 0, count * dt__row_layout_y(layout));
     else if (reader->classes)
         memcpy(to, reader->classes + row, count * sizeof *reader->classes);
     else if (layout->targets)

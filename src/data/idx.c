@@ -280,14 +280,14 @@ done:
 static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
-    const struct dt__layout *layout = &reader->source->layout;
+    const struct dt__row_layout *layout = &reader->source->layout;
     unsigned char *x = dt__block_x(layout, out, out->rows);
     unsigned char *y = dt__block_y(layout, out, out->rows);
     DT_TRY(array_read_rows(&reader->x, row, count, layout->bytes ? AS_THEY_ARE : AS_FLOATS, x));
     if (reader->y.path)
         DT_TRY(array_read_rows(&reader->y, row, count, layout->targets ? AS_FLOATS : AS_LABELS, y));
     else
-        memset(y, 0, count * dt__layout_y(layout));
+        memset(y, 0, count * dt__row_layout_y(layout));
     if (!layout->targets && reader->y.path)
         dt__classes_of_labels(&reader->source->classes, y, count);
     dt__block_add(layout, out, count);

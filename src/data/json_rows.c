@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "data/values.h"
+#include "table/values.h"
 
 /* ---- values --------------------------------------------------------------------------------- */
 

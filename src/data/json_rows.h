@@ -2,7 +2,7 @@
 #ifndef DATA_JSON_ROWS_H
 #define DATA_JSON_ROWS_H
 
-#include "data/columns.h"
+#include "table/columns.h"
 #include "text/json_reader.h"
 
 /* ---- rows ----------------------------------------------------------------------------------- */

@@ -69,7 +69,7 @@ static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t le
 }
 
 static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                            const struct dt__layout *layout, struct dt__block *out)
+                            const struct dt__row_layout *layout, struct dt__block *out)
 {
     (void)columns;
     unsigned char *x = dt__block_add_zeros(layout, out);

@@ -11,8 +11,8 @@
 #include "data/json_rows.h"
 #include "data/libsvm.h"
 #include "text/libsvm_record.h"
-#include "data/normalize.h"
-#include "data/values.h"
+#include "table/normalize.h"
+#include "table/values.h"
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ struct dt_rows {
     struct dt__columns columns;        /* of the schema */
     struct dt__header header;          /* CSV */
     struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
-    struct dt__layout layout;
+    struct dt__row_layout layout;
     struct dt__block row; /* the last one */
     struct dt__json_rows json;
     uint32_t *words; /* (columns) of a row of JSON */
@@ -266,7 +266,8 @@ dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *sche
         return dt_fail(DT_EUSAGE, "%s: expected rows of CSV, JSON or LIBSVM, not of %s", name,
                        dt__formats[format]->name);
     DT_TRY(dt__alloc(1, sizeof *rows, "rows", &rows));
-    *rows = (struct dt_rows){.config = config, .schema = schema, .layout = dt__layout_of(schema)};
+    *rows =
+        (struct dt_rows){.config = config, .schema = schema, .layout = dt__row_layout_of(schema)};
     rows->parser =
         (struct dt__parser){.columns = &rows->columns, .features = (uint32_t)schema->features};
     lines = &rows->lines;

@@ -26,6 +26,7 @@
 #include "data/formats.h"
 #include "data/shard_set.h"
 #include "hdf5/write.h"
+#include "table/columns_file.h"
 
 /* ---- the shuffle ---------------------------------------------------------------------------- */
 
@@ -101,17 +102,17 @@ static dt_status bucket_flush(struct shuffle *shuffle, size_t b)
 }
 
 /* All rows must be in before the first is taken. */
-static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__layout *layout,
+static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layout *layout,
                              const struct dt__block *block, size_t row)
 {
     const size_t b = bucket_find(shuffle, dt__perm_at(&shuffle->spread, shuffle->put++));
     struct bucket *bucket = &shuffle->buckets[b];
     const size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
     unsigned char *to = shuffle->buffers + slot * shuffle->row_bytes;
-    memcpy(to, dt__block_x(layout, block, row), dt__layout_x(layout));
-    to += dt__layout_x(layout);
-    memcpy(to, dt__block_y(layout, block, row), dt__layout_y(layout));
-    if (layout->weights) memcpy(to + dt__layout_y(layout), &block->weight[row], sizeof(float));
+    memcpy(to, dt__block_x(layout, block, row), dt__row_layout_x(layout));
+    to += dt__row_layout_x(layout);
+    memcpy(to, dt__block_y(layout, block, row), dt__row_layout_y(layout));
+    if (layout->weights) memcpy(to + dt__row_layout_y(layout), &block->weight[row], sizeof(float));
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
@@ -170,7 +171,7 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
 static dt_status shard_lay_out(struct job *job)
 {
     const struct dt_schema *schema = &job->source->schema;
-    const struct dt__layout *layout = &job->source->layout;
+    const struct dt__row_layout *layout = &job->source->layout;
     const int features = layout->features, *shape = schema->shape;
     const bool words = job->columns.items, pictures = shape[0] > 0 && features == schema->features;
     const struct dt__h5_item x = {.path = words ? DT__SHARD_ROWS : "/x",
@@ -219,9 +220,9 @@ static dt_status shard_lay_out(struct job *job)
 
 static dt_status shard_flush(struct job *job)
 {
-    const struct dt__layout *layout = &job->source->layout;
-    const size_t x = job->pending.rows * dt__layout_x(layout);
-    const size_t y = job->pending.rows * dt__layout_y(layout);
+    const struct dt__row_layout *layout = &job->source->layout;
+    const size_t x = job->pending.rows * dt__row_layout_x(layout);
+    const size_t y = job->pending.rows * dt__row_layout_y(layout);
     const size_t weight = layout->weights ? job->pending.rows * sizeof(float) : 0;
     DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.x, x, job->x_at));
     DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
@@ -238,7 +239,7 @@ static dt_status shard_flush(struct job *job)
 static dt_status shard_fill(int fd, const char *path, void *arg)
 {
     struct job *job = arg;
-    const struct dt__layout *layout = &job->source->layout;
+    const struct dt__row_layout *layout = &job->source->layout;
     struct dt__block *pending = &job->pending;
     const unsigned char *row;
     job->fd = fd;
@@ -247,11 +248,11 @@ static dt_status shard_fill(int fd, const char *path, void *arg)
     for (uint64_t i = 0; i < job->rows; i++) {
         DT_TRY(shuffle_take(&job->shuffle, &row));
         unsigned char *const x = dt__block_x(layout, pending, pending->rows);
-        memcpy(x, row, dt__layout_x(layout));
+        memcpy(x, row, dt__row_layout_x(layout));
         if (job->columns.items) dt__columns_encode(&job->columns, (uint32_t *)(void *)x);
-        row += dt__layout_x(layout);
-        memcpy(dt__block_y(layout, pending, pending->rows), row, dt__layout_y(layout));
-        row += dt__layout_y(layout);
+        row += dt__row_layout_x(layout);
+        memcpy(dt__block_y(layout, pending, pending->rows), row, dt__row_layout_y(layout));
+        row += dt__row_layout_y(layout);
         if (layout->weights) memcpy(&pending->weight[pending->rows], row, sizeof(float));
         pending->rows++;
         if (pending->rows == pending->capacity) DT_TRY(shard_flush(job));
@@ -271,7 +272,7 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
  * taken as numbers; or all numbers. */
 static void job_layout(struct job *job, struct dt_source *source)
 {
-    struct dt__layout *layout = &source->layout;
+    struct dt__row_layout *layout = &source->layout;
     bool table = source->schema.columns;
     for (size_t i = 0; i < source->nfiles; i++)
         table &= dt__formats[source->files[i].format]->sparsity == DT__CATEGORIES;
@@ -367,7 +368,7 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     if (status) close(held);
     DT_TRY(status);
     job_layout(&job, source);
-    const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
+    const size_t width = dt__row_layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
     const uint64_t rows = source->rows;
     job.shuffle = (struct shuffle){
         .fd = -1, .seed = (uint64_t)config->run.seed, .rows = rows, .row_bytes = width};

@@ -1,8 +1,5 @@
 /* Data, from files to batches, the lowest file first:
  *
- *   columns.c, labels.c, schema.c, header.c, values.c
- *                        what columns there are, and how a value becomes features
- *   block.c, normalize.c rows in memory
  *   typed.c, source.c    what has been surveyed, and which rows belong to which part
  *   learned.c            what readers report of files
  *   text_rows.c          the pass over a file of text, and the rows that it leaves
@@ -29,7 +26,7 @@
 
 #include "base/limits.h"
 #include "text/input.h"
-#include "data/schema.h"
+#include "table/schema.h"
 
 void dt__source_destroy(struct dt_source *source)
 {
@@ -89,10 +86,10 @@ uint64_t dt__source_entries(const struct dt_source *source, uint64_t rows)
 
 uint64_t dt__source_row_bytes(const struct dt_source *source)
 {
-    const struct dt__layout *layout = &source->layout;
+    const struct dt__row_layout *layout = &source->layout;
     uint64_t entries = source->raw_rows ? source->entries / source->raw_rows + 1 : 0;
-    if (!dt__layout_is_sparse(layout)) entries = 0;
-    return dt__layout_row(layout) + entries * dt__layout_entry(layout);
+    if (!dt__row_layout_is_sparse(layout)) entries = 0;
+    return dt__row_layout_row(layout) + entries * dt__row_layout_entry(layout);
 }
 
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row)

@@ -6,10 +6,10 @@
 #define DATA_SOURCE_H
 
 #include "base/base.h"
-#include "data/block.h"
-#include "data/columns.h"
+#include "table/block.h"
+#include "table/columns.h"
 #include "data/data.h"
-#include "data/labels.h"
+#include "table/labels.h"
 #include "text/text.h"
 #include "data/typed.h"
 
@@ -32,7 +32,7 @@ uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, ui
 
 /* Besides enum dt_format; a shard of a table is HDF5 until its survey. */
 enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1, DT__FORMAT_SHARD };
-enum { DT__MAX_FEATURES = 1 << 24, DT__MAX_TARGETS = 1 << 20 };
+enum { DT__MAX_TARGETS = 1 << 20 };
 
 /* Where typed rows can be entered: the offset of a row. */
 struct dt__row_mark {
@@ -63,7 +63,7 @@ struct dt__file {
 };
 
 struct dt_source {
-    struct dt__layout layout;
+    struct dt__row_layout layout;
     uint64_t raw_rows, rows;
     uint64_t entries;      /* sparse: of all raw rows */
     uint64_t most_entries; /* of one row */

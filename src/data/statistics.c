@@ -36,7 +36,7 @@ struct statistics {
     size_t nsamples, samples_room;
 };
 
-static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
+static double row_value(const struct dt__row_layout *layout, const unsigned char *x, size_t feature)
 {
     float value;
     if (layout->bytes) return x[feature];
@@ -51,10 +51,10 @@ static double moments_fence(const struct moments *moments, double value)
 }
 
 /* Merges a feature of the dense part of a block of rows. Missing values are NaN. */
-static void moments_merge(struct moments *moments, const struct dt__layout *layout, double scale,
-                          const struct dt__block *block, size_t feature)
+static void moments_merge(struct moments *moments, const struct dt__row_layout *layout,
+                          double scale, const struct dt__block *block, size_t feature)
 {
-    const size_t stride = dt__layout_x(layout);
+    const size_t stride = dt__row_layout_x(layout);
     double sum = 0, squares = 0, here = 0;
     for (size_t r = 0; r < block->rows; r++) {
         double value = row_value(layout, block->x + r * stride, feature) * scale;
@@ -89,7 +89,7 @@ static void moments_add(struct moments *moments, double value, double weight, do
 
 static void statistics_add_y(struct statistics *statistics, const struct dt__block *block)
 {
-    const struct dt__layout *layout = &statistics->source->layout;
+    const struct dt__row_layout *layout = &statistics->source->layout;
     for (size_t r = 0; r < block->rows; r++) {
         const double weight = block->weight ? (double)block->weight[r] : 1;
         const unsigned char *y = dt__block_y(layout, block, r);
@@ -109,7 +109,7 @@ static void statistics_add_y(struct statistics *statistics, const struct dt__blo
 static dt_status statistics_add_block(void *arg, const struct dt__block *block)
 {
     struct statistics *statistics = arg;
-    const struct dt__layout *layout = &statistics->source->layout;
+    const struct dt__row_layout *layout = &statistics->source->layout;
     const double scale = statistics->source->schema.scale;
     statistics->rows += block->rows;
     statistics_add_y(statistics, block);
@@ -161,7 +161,7 @@ static dt_status sample_add(struct statistics *statistics, size_t feature, doubl
 static dt_status sample_add_block(void *arg, const struct dt__block *block)
 {
     struct statistics *statistics = arg;
-    const struct dt__layout *layout = &statistics->source->layout;
+    const struct dt__row_layout *layout = &statistics->source->layout;
     for (size_t r = 0; r < block->rows; r++)
         for (size_t f = 0; f < statistics->numbers && f < (size_t)layout->dense; f++)
             DT_TRY(sample_add(statistics, f, row_value(layout, dt__block_x(layout, block, r), f)));

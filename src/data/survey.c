@@ -351,13 +351,13 @@ static dt_status schema_make(struct dt__survey *survey)
     if (schema->dense > DT__MAX_FEATURES)
         return dt_fail(DT_EMISMATCH, "data.features=%d: of rows that are not sparse at most %d",
                        schema->features, DT__MAX_FEATURES);
-    source->layout = (struct dt__layout){.features = schema->features,
-                                         .dense = schema->dense,
-                                         .targets = schema->targets,
-                                         .bytes = !survey->floats,
-                                         .weights = survey->weights,
-                                         .values = survey->values || normalize || schema->mean ||
-                                                   schema->scale != 1};
+    source->layout = (struct dt__row_layout){.features = schema->features,
+                                             .dense = schema->dense,
+                                             .targets = schema->targets,
+                                             .bytes = !survey->floats,
+                                             .weights = survey->weights,
+                                             .values = survey->values || normalize ||
+                                                       schema->mean || schema->scale != 1};
     return DT_OK;
 }
 

@@ -44,7 +44,7 @@ dt_status dt__source_targets(const struct dt_source *source, struct dt_batch *ou
     const uint64_t stride = sample_stride(source);
     const size_t rows = (size_t)((source->rows - 1) / stride + 1) * BLOCK_ROWS;
     const bool weighs = source->layout.weights || source->class_weight;
-    struct sample sample = {.source = source, .width = dt__layout_y(&source->layout)};
+    struct sample sample = {.source = source, .width = dt__row_layout_y(&source->layout)};
     dt_status status;
     DT_GUARD(dt__alloc(rows, sample.width, "targets", &sample.y));
     if (weighs) DT_GUARD(dt__alloc(rows, sizeof *sample.weight, "weights", &sample.weight));

@@ -170,7 +170,7 @@ dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt
     const struct dt__grammar *grammar = reader->grammar;
     const size_t targets = (size_t)source->layout.targets, more = targets > 1 ? targets - 1 : 0;
     const size_t mark = dt__find_last(&marks->row, reader->file->nmarks, sizeof *marks, row);
-    const struct dt__layout *layout = &source->layout;
+    const struct dt__row_layout *layout = &source->layout;
     if (row < reader->next || mark != reader->mark) DT_TRY(reader_enter(reader, mark));
     for (size_t length; reader->next < row + count; reader->next++, reader->at += length) {
         struct dt__typed_row typed;

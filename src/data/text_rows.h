@@ -34,7 +34,7 @@ struct dt__grammar {
     dt_status (*parse)(struct dt__parser *parser, char *record, size_t length);
     /* Adds a typed row, all but y and weight. */
     dt_status (*row)(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                     const struct dt__layout *layout, struct dt__block *out);
+                     const struct dt__row_layout *layout, struct dt__block *out);
 };
 
 /* Parses all records from where `lines` stands: typed rows, marks, labels, entries, whether values

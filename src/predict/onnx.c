@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/columns.h"
+#include "table/columns.h"
 #include "model/activation.h"
 #include "model/emitter.h"
 #include "model/task.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/internal.h"
+#include "table/normalize.h"
 
 /* Rows that 64 MiB hold, at most a chunk. */
 static size_t rows_that_fit(size_t numbers)

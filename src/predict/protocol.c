@@ -7,8 +7,8 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
-#include "data/normalize.h"
-#include "data/values.h"
+#include "table/normalize.h"
+#include "table/values.h"
 #include "predict/serve.h"
 #include "report/report.h"
 
@@ -378,7 +378,7 @@ dt_status dt__request_inputs(const struct dt__request *request, size_t first, si
     const struct dt__columns *columns = request->reader.columns;
     const size_t numbers = predictor->numbers, entries = predictor->entries;
     const struct dt_schema *schema = &predictor->file.schema;
-    const struct dt__layout layout = dt__layout_of(schema);
+    const struct dt__row_layout layout = dt__row_layout_of(schema);
     struct dt__block row = {0};
     dt_status status;
     DT_GUARD(dt__block_alloc(&layout, 1, 0, &row));

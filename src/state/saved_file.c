@@ -10,7 +10,7 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "data/columns.h"
+#include "table/columns_file.h"
 #include "hdf5/write.h"
 
 _Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");

@@ -9,7 +9,7 @@
  * starts fresh; all of it is said. */
 #include <string.h>
 
-#include "data/labels.h"
+#include "table/labels.h"
 #include "text/text.h"
 #include "model/layer.h"
 #include "train/bank.h"

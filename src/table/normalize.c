@@ -1,5 +1,5 @@
 /* Normalisation: kernels. */
-#include "data/normalize.h"
+#include "table/normalize.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What texts say by their columns, and what features come of it. */
-#include "data/values.h"
+#include "table/values.h"
 
 #include <string.h>
 
@@ -85,7 +85,7 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
 }
 
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
-                        const struct dt__layout *layout, struct dt__block *out)
+                        const struct dt__row_layout *layout, struct dt__block *out)
 {
     (void)count; /* further targets stand behind the columns */
     unsigned char *const x = dt__block_add_zeros(layout, out);

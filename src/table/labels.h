@@ -1,9 +1,9 @@
 /* Class labels: what is seen of them in the training data, and which class each is. */
-#ifndef DATA_LABELS_H
-#define DATA_LABELS_H
+#ifndef TABLE_LABELS_H
+#define TABLE_LABELS_H
 
 #include "config/config.h"
-#include "data/data.h"
+#include "table/schema.h"
 #include "text/text.h"
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };

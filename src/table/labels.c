@@ -1,5 +1,5 @@
 /* Class labels: learned from the training data, looked up in what was learned. */
-#include "data/labels.h"
+#include "table/labels.h"
 
 #include <inttypes.h>
 #include <math.h>

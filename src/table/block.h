@@ -3,14 +3,14 @@
  * A row has a dense part, `dense` numbers, and a sparse part, entries (index, value) with indices
  * in [dense, features). A block holds rows one behind the other. Readers add rows at its end and
  * never ask how they are stored; whoever shuffles or deals rows uses their numbers alone. */
-#ifndef DATA_BLOCK_H
-#define DATA_BLOCK_H
+#ifndef TABLE_BLOCK_H
+#define TABLE_BLOCK_H
 
 #include <string.h>
 
-#include "data/data.h"
+#include "table/schema.h"
 
-struct dt__layout {
+struct dt__row_layout {
     int features; /* inputs of the network */
     int dense;    /* of them in the dense part; the same without a sparse part */
     int targets;  /* regress: floats of y; 0: one int32 label */
@@ -20,35 +20,36 @@ struct dt__layout {
 };
 
 /* Of rows whose values are all floats. */
-static inline struct dt__layout dt__layout_of(const struct dt_schema *schema)
+static inline struct dt__row_layout dt__row_layout_of(const struct dt_schema *schema)
 {
-    return (struct dt__layout){
+    return (struct dt__row_layout){
         .features = schema->features, .dense = schema->dense, .values = true};
 }
 
-static inline bool dt__layout_is_sparse(const struct dt__layout *layout)
+static inline bool dt__row_layout_is_sparse(const struct dt__row_layout *layout)
 {
     return layout->dense < layout->features;
 }
 
-static inline size_t dt__layout_x(const struct dt__layout *layout)
+static inline size_t dt__row_layout_x(const struct dt__row_layout *layout)
 {
     return (size_t)layout->dense * (layout->bytes ? 1 : sizeof(float));
 }
 
-static inline size_t dt__layout_y(const struct dt__layout *layout)
+static inline size_t dt__row_layout_y(const struct dt__row_layout *layout)
 {
     return (size_t)(layout->targets ? layout->targets : 1) * 4;
 }
 
 /* Bytes of a row beside its entries, and of an entry. */
-static inline size_t dt__layout_row(const struct dt__layout *layout)
+static inline size_t dt__row_layout_row(const struct dt__row_layout *layout)
 {
-    size_t rest = (dt__layout_is_sparse(layout) ? sizeof(uint64_t) : 0) + (layout->weights ? 4 : 0);
-    return dt__layout_x(layout) + dt__layout_y(layout) + rest;
+    size_t rest =
+        (dt__row_layout_is_sparse(layout) ? sizeof(uint64_t) : 0) + (layout->weights ? 4 : 0);
+    return dt__row_layout_x(layout) + dt__row_layout_y(layout) + rest;
 }
 
-static inline size_t dt__layout_entry(const struct dt__layout *layout)
+static inline size_t dt__row_layout_entry(const struct dt__row_layout *layout)
 {
     return sizeof(uint32_t) + (layout->values ? sizeof(float) : 0);
 }
@@ -65,35 +66,35 @@ struct dt__block {
 };
 
 /* Room for `rows` rows, and at first for `entries` entries; free with dt__block_free. */
-dt_status dt__block_alloc(const struct dt__layout *layout, size_t rows, uint64_t entries,
+dt_status dt__block_alloc(const struct dt__row_layout *layout, size_t rows, uint64_t entries,
                           struct dt__block *out);
 void dt__block_free(struct dt__block *block);
 
-static inline unsigned char *dt__block_x(const struct dt__layout *layout,
+static inline unsigned char *dt__block_x(const struct dt__row_layout *layout,
                                          const struct dt__block *block, size_t row)
 {
-    return block->x + row * dt__layout_x(layout);
+    return block->x + row * dt__row_layout_x(layout);
 }
 
-static inline unsigned char *dt__block_y(const struct dt__layout *layout,
+static inline unsigned char *dt__block_y(const struct dt__row_layout *layout,
                                          const struct dt__block *block, size_t row)
 {
-    return block->y + row * dt__layout_y(layout);
+    return block->y + row * dt__row_layout_y(layout);
 }
 
 /* Adds rows at the end, for which there must be room: `count` rows without entries, of weight 1,
  * whose x and y the caller writes; one whose features are 0 until they are put there, and gives its
  * x; a row of another block of the same layout. DT_EMEMORY. */
-void dt__block_add(const struct dt__layout *layout, struct dt__block *block, size_t count);
-unsigned char *dt__block_add_zeros(const struct dt__layout *layout, struct dt__block *block);
-dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *block,
+void dt__block_add(const struct dt__row_layout *layout, struct dt__block *block, size_t count);
+unsigned char *dt__block_add_zeros(const struct dt__row_layout *layout, struct dt__block *block);
+dt_status dt__block_add_copy(const struct dt__row_layout *layout, struct dt__block *block,
                              const struct dt__block *from, size_t row);
 
 /* An entry of the last row, behind those that it has. DT_EMEMORY. */
 dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float value);
 /* A feature of the last row, whose x this is, wherever the layout has it; of bytes the value is
  * one. Those of the sparse part come in their order. DT_EMEMORY. */
-static inline dt_status dt__block_put(const struct dt__layout *layout, struct dt__block *block,
+static inline dt_status dt__block_put(const struct dt__row_layout *layout, struct dt__block *block,
                                       unsigned char *x, size_t feature, float value)
 {
     if (feature >= (size_t)layout->dense)

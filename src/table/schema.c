@@ -1,9 +1,9 @@
 /* What a schema holds, member by member. Statistics, columns and labels have files of their own. */
-#include "data/schema.h"
+#include "table/schema.h"
 
 #include <string.h>
 
-#include "data/data.h"
+#include "table/schema.h"
 #include "text/text.h"
 
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg)

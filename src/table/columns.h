@@ -13,13 +13,12 @@
  * that had gaps (data.missing=flag), then the categories, one feature for each text that is
  * frequent enough (by count, then bytewise) and one for all others; or one hashed range for all
  * columns of texts. */
-#ifndef DATA_COLUMNS_H
-#define DATA_COLUMNS_H
+#ifndef TABLE_COLUMNS_H
+#define TABLE_COLUMNS_H
 
-#include "data/block.h"
+#include "table/block.h"
 #include "text/date.h"
 #include "text/text.h"
-#include "hdf5/write.h"
 
 static const uint32_t DT__MISSING = UINT32_MAX; /* as a float: NaN */
 
@@ -73,6 +72,13 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
 /* The same for all but CSV: numbers without names are nameless. */
 dt_status dt__columns_of_json(struct dt__columns *columns, const struct dt_schema *schema);
 void dt__columns_free(struct dt__columns *columns);
+/* Places the features of a schema's columns: numbers, flags, categories, each in the order of the
+ * columns. All that reads cells or rows relies on it. */
+struct dt__placed {
+    uint64_t numbers, features;
+    bool same; /* they were there before */
+};
+struct dt__placed dt__columns_place(struct dt_schema *schema);
 /* Features of a column that are numbers, flags apart. `fill`, or NULL, gets what each is in a row
  * that lacks the value. */
 int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBERS]);
@@ -95,14 +101,6 @@ static inline uint32_t dt__column_word_code(const struct dt__column *column, uin
 
 /* ---- shards --------------------------------------------------------------------------------- */
 
-/* A shard of a table keeps its columns in a group that is no name of the user's own data, and there
- * its rows: a word a column, where categories are codes of the dictionary in the shard. @bytes is 1
- * if all numbers are bytes. Weights are floats (rows). */
-#define DT__SHARD_GROUP "/dtrain"
-#define DT__SHARD_ROWS DT__SHARD_GROUP "/rows"
-#define DT__SHARD_WEIGHT DT__SHARD_GROUP "/weight"
-#define DT__SHARD_SMALL DT__SHARD_GROUP "@bytes"
-
 /* Settles the columns that shards have in `schema`, and names its features. What stands for a
  * missing number is to be learned from the rows that are read, as of CSV. */
 dt_status dt__columns_of_shards(struct dt__columns *columns, struct dt_schema *schema);
@@ -111,13 +109,5 @@ void dt__columns_encode(const struct dt__columns *columns, uint32_t *words);
 /* Settled: whether each word of a row is one of its column; `bytes`: numbers are bytes. DT_EFORMAT:
  * names the column. */
 dt_status dt__columns_check(const struct dt__columns *columns, bool bytes, const uint32_t *words);
-
-/* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of
- * the columns and of the categories. get: for schema->features, which it counts if they are 0; what
- * the group lacks is left as it is. DT_EFORMAT. */
-dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
-                          const struct dt_schema *schema);
-dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
-                          struct dt_schema *schema);
 
 #endif

@@ -1,5 +1,5 @@
 /* Which column of a table is what: by names, by numbers, and by what the first row says. */
-#include "data/header.h"
+#include "table/header.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* The first row of a table: whether its cells name the columns, and which column is what. */
-#ifndef DATA_HEADER_H
-#define DATA_HEADER_H
+#ifndef TABLE_HEADER_H
+#define TABLE_HEADER_H
 
-#include "data/columns.h"
+#include "table/columns.h"
 #include "text/text.h"
 
 /* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these.

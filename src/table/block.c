@@ -1,5 +1,5 @@
 /* Blocks of raw rows in memory. */
-#include "data/block.h"
+#include "table/block.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,16 +23,16 @@ static dt_status block_reserve(struct dt__block *block, size_t count, bool value
     return DT_OK;
 }
 
-dt_status dt__block_alloc(const struct dt__layout *layout, size_t rows, uint64_t entries,
+dt_status dt__block_alloc(const struct dt__row_layout *layout, size_t rows, uint64_t entries,
                           struct dt__block *out)
 {
     struct dt__block block = {.capacity = rows};
     dt_status status;
-    DT_GUARD(dt__alloc(rows, dt__layout_x(layout), "rows of data", &block.x));
-    DT_GUARD(dt__alloc(rows, dt__layout_y(layout), "labels of data", &block.y));
+    DT_GUARD(dt__alloc(rows, dt__row_layout_x(layout), "rows of data", &block.x));
+    DT_GUARD(dt__alloc(rows, dt__row_layout_y(layout), "labels of data", &block.y));
     if (layout->weights)
         DT_GUARD(dt__alloc(rows, sizeof *block.weight, "weights of data", &block.weight));
-    if (dt__layout_is_sparse(layout)) {
+    if (dt__row_layout_is_sparse(layout)) {
         DT_GUARD(dt__alloc(rows + 1, sizeof *block.offsets, "rows of data", &block.offsets));
         DT_GUARD(block_reserve(&block, (size_t)entries + 1, layout->values));
     }
@@ -54,7 +54,7 @@ void dt__block_free(struct dt__block *block)
     *block = (struct dt__block){0};
 }
 
-void dt__block_add(const struct dt__layout *layout, struct dt__block *block, size_t count)
+void dt__block_add(const struct dt__row_layout *layout, struct dt__block *block, size_t count)
 {
     for (size_t r = block->rows; r < block->rows + count; r++) {
         if (layout->weights) block->weight[r] = 1;
@@ -63,10 +63,10 @@ void dt__block_add(const struct dt__layout *layout, struct dt__block *block, siz
     block->rows += count;
 }
 
-unsigned char *dt__block_add_zeros(const struct dt__layout *layout, struct dt__block *block)
+unsigned char *dt__block_add_zeros(const struct dt__row_layout *layout, struct dt__block *block)
 {
     dt__block_add(layout, block, 1);
-    return memset(dt__block_x(layout, block, block->rows - 1), 0, dt__layout_x(layout));
+    return memset(dt__block_x(layout, block, block->rows - 1), 0, dt__row_layout_x(layout));
 }
 
 dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float value)
@@ -92,13 +92,13 @@ dt_status dt__block_copy_entries(struct dt__block *block, const struct dt__block
     return DT_OK;
 }
 
-dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *block,
+dt_status dt__block_add_copy(const struct dt__row_layout *layout, struct dt__block *block,
                              const struct dt__block *from, size_t row)
 {
     memcpy(dt__block_x(layout, block, block->rows), dt__block_x(layout, from, row),
-           dt__layout_x(layout));
+           dt__row_layout_x(layout));
     memcpy(dt__block_y(layout, block, block->rows), dt__block_y(layout, from, row),
-           dt__layout_y(layout));
+           dt__row_layout_y(layout));
     if (layout->weights) block->weight[block->rows] = from->weight[row];
     if (block->offsets) DT_TRY(dt__block_copy_entries(block, from, row));
     block->rows++;
