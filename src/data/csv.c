@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "data/csv_header.h"
-#include "text/csv_record.h"
 #include "data/format.h"
 #include "data/learned.h"
-#include "text/libsvm_record.h"
 #include "table/values.h"
+#include "text/csv_record.h"
+#include "text/libsvm_record.h"
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -121,7 +121,29 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
     return DT_OK;
 }
 
-const struct dt__grammar dt__csv_grammar = {true, NULL, csv_parse, dt__table_row};
+static dt_status csv_lacks_label(const struct dt__parser *parser, char *record, size_t length,
+                                 bool *out)
+{
+    const struct dt__header *header = parser->header;
+    char *text = record;
+    for (size_t i = 0; text && i < header->cells.count; i++) {
+        struct dt__cell cell;
+        DT_TRY(dt__csv_cell(&text, record + length, header->separator, &cell));
+        *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
+    }
+    return DT_OK;
+}
+
+static dt_status csv_explain(const struct dt__parser *parser, const char *record, dt_status status)
+{
+    return dt__header_comment(parser->header, record, status);
+}
+
+const struct dt__grammar dt__csv_grammar = {.quotes = true,
+                                            .parse = csv_parse,
+                                            .row = dt__table_row,
+                                            .lacks_label = csv_lacks_label,
+                                            .explain = csv_explain};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "text/csv_record.h"
 #include "data/learned.h"
+#include "text/csv_record.h"
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
 #include "data/format.h"
 #include "data/learned.h"
 #include "data/shard_set.h"
+#include "hdf5/read.h"
 #include "table/columns_file.h"
 #include "table/values.h"
-#include "hdf5/read.h"
 
 enum { MOST_ONE_HOT = 1 << 16 };
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "text/input.h"
 #include "data/format.h"
 #include "data/learned.h"
+#include "text/input.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
 enum { MAX_DIMS = 8, HEAD_BYTES = 4 + 4 * MAX_DIMS };

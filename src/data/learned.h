@@ -2,8 +2,8 @@
 #ifndef DATA_LEARNED_H
 #define DATA_LEARNED_H
 
-#include "text/input.h"
 #include "data/source.h"
+#include "text/input.h"
 
 struct dt__survey {
     const struct dt_config *config;

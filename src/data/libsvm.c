@@ -7,8 +7,8 @@
 #include <strings.h>
 
 #include "data/format.h"
-#include "text/input.h"
 #include "data/learned.h"
+#include "text/input.h"
 #include "text/libsvm_record.h"
 
 /* Features that are believed of data of any size; bytes that a packed one may stand for. */
@@ -88,7 +88,8 @@ static bool libsvm_is_empty(char *record, size_t length)
     return !dt__libsvm_word(&record, record + length, &word);
 }
 
-const struct dt__grammar dt__libsvm_grammar = {false, libsvm_is_empty, libsvm_parse, libsvm_row};
+const struct dt__grammar dt__libsvm_grammar = {
+    .is_empty = libsvm_is_empty, .parse = libsvm_parse, .row = libsvm_row};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

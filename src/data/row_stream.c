@@ -5,14 +5,14 @@
 
 #include "data/csv.h"
 #include "data/csv_header.h"
-#include "text/csv_record.h"
 #include "data/formats.h"
-#include "text/input.h"
 #include "data/json_rows.h"
 #include "data/libsvm.h"
-#include "text/libsvm_record.h"
 #include "table/normalize.h"
 #include "table/values.h"
+#include "text/csv_record.h"
+#include "text/input.h"
+#include "text/libsvm_record.h"
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "text/input.h"
 #include "table/schema.h"
+#include "text/input.h"
 
 void dt__source_destroy(struct dt_source *source)
 {

@@ -6,12 +6,12 @@
 #define DATA_SOURCE_H
 
 #include "base/base.h"
+#include "data/data.h"
+#include "data/typed.h"
 #include "table/block.h"
 #include "table/columns.h"
-#include "data/data.h"
 #include "table/labels.h"
 #include "text/text.h"
-#include "data/typed.h"
 
 /* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
 struct dt__holdout {

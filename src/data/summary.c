@@ -8,10 +8,10 @@
 
 #include "base/internal.h"
 #include "data/csv_header.h"
-#include "text/csv_record.h"
 #include "data/formats.h"
-#include "text/input.h"
 #include "data/statistics.h"
+#include "text/csv_record.h"
+#include "text/input.h"
 
 enum {
     MOST_DISTINCT = 100000,

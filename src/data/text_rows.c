@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "data/csv_header.h"
-#include "text/csv_record.h"
 #include "data/learned.h"
 
 /* ---- rows of a text file --------------------------------------------------------------------- */
@@ -53,19 +51,6 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
     return DT_OK;
 }
 
-/* Whether a record, which is cut into cells, lacks a label. */
-static dt_status record_is_unlabelled(const struct dt__header *header, char *record, size_t length,
-                                      bool *out)
-{
-    char *text = record;
-    for (size_t i = 0; text && i < header->cells.count; i++) {
-        struct dt__cell cell;
-        DT_TRY(dt__csv_cell(&text, record + length, header->separator, &cell));
-        *out |= header->roles[i] <= DT__ROLE_LABEL && dt__text_is_missing(cell.text, cell.length);
-    }
-    return DT_OK;
-}
-
 dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
                           const struct dt__grammar *grammar, struct dt__parser *parser)
 {
@@ -77,7 +62,8 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         dt_status status = dt__survey_targets(survey, 1 + parser->more);
         if (status) return dt_fail_prefix(status, "%s: ", file->path);
     }
-    const bool skips = survey->config->data.unlabelled != DT_UNLABELLED_ERROR && parser->header;
+    const bool skips =
+        survey->config->data.unlabelled != DT_UNLABELLED_ERROR && grammar->lacks_label;
     uint64_t skipped = 0;
     lines->keeps = skips;
     while (true) {
@@ -92,12 +78,12 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         uint32_t *const crc = &survey->source->text_crc;
         *crc = dt__crc32c(*crc, record, length); /* before it is cut into cells */
         dt_status status = DT_OK;
-        if (skips) status = record_is_unlabelled(parser->header, lines->raw, length, &unlabelled);
+        if (skips) status = grammar->lacks_label(parser, lines->raw, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
         if (!status) status = grammar->parse(parser, record, length);
         const bool parsed = !status;
         if (parsed) status = row_learn(survey, parser, &row);
-        if (parser->header) status = dt__header_comment(parser->header, record, status);
+        if (status && grammar->explain) status = grammar->explain(parser, record, status);
         if (status)
             return dt_fail_prefix(status, "%s:%" PRIu64 "%s: ", lines->name, lines->line,
                                   parsed && lines->commas ? " (a decimal comma is shown as a point)"

@@ -12,7 +12,7 @@ struct dt__survey;
 /* What turns the records of a file into typed rows. */
 struct dt__parser {
     struct dt__columns *columns;     /* CSV */
-    const struct dt__header *header; /* CSV: which of the file's columns is what */
+    const struct dt__header *header; /* of a table: which of the file's columns is what */
     uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
     uint64_t widest;                 /* LIBSVM: greatest index of any row so far */
     uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
@@ -35,6 +35,11 @@ struct dt__grammar {
     /* Adds a typed row, all but y and weight. */
     dt_status (*row)(const struct dt__columns *columns, const uint32_t *words, size_t count,
                      const struct dt__row_layout *layout, struct dt__block *out);
+    /* Whether a record, which is cut, lacks a label (data.unlabelled=skip). NULL: none may. */
+    dt_status (*lacks_label)(const struct dt__parser *parser, char *record, size_t length,
+                             bool *out);
+    /* Returns the status of a record that failed, if possible with a better message. May be NULL. */
+    dt_status (*explain)(const struct dt__parser *parser, const char *record, dt_status status);
 };
 
 /* Parses all records from where `lines` stands: typed rows, marks, labels, entries, whether values

@@ -8,11 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "table/columns.h"
 #include "model/activation.h"
 #include "model/emitter.h"
 #include "model/task.h"
 #include "report/internal.h"
+#include "table/columns.h"
 
 enum { IR_VERSION = 8, OPSET = 17 };
 enum type { FLOAT = 1, INT64 = 7 };

@@ -7,10 +7,10 @@
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
-#include "table/normalize.h"
-#include "table/values.h"
 #include "predict/serve.h"
 #include "report/report.h"
+#include "table/normalize.h"
+#include "table/values.h"
 
 /* What is said of a row; in v2 an output each. */
 enum part { NUMBERS, CLASS, LABEL, PARTS };

@@ -10,8 +10,8 @@
 
 #include "base/internal.h"
 #include "base/limits.h"
-#include "table/columns_file.h"
 #include "hdf5/write.h"
+#include "table/columns_file.h"
 
 _Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");
 

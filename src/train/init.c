@@ -9,9 +9,9 @@
  * starts fresh; all of it is said. */
 #include <string.h>
 
+#include "model/layer.h"
 #include "table/labels.h"
 #include "text/text.h"
-#include "model/layer.h"
 #include "train/bank.h"
 
 /* ---- inputs by their names ------------------------------------------------------------------ */
