@@ -28,7 +28,7 @@ CLIOBJ  := $(CLISRC:%.c=$(BUILD)/%.o)
 TESTOBJ := $(UNIT:%=%.o) $(MPI:%=%.o)
 LIB     := $(BUILD)/libdtrain.a
 SHARED  := $(BUILD)/libdtrain.so.$(VERSION)
-# While the first number is 0, structs grow with the second: programs of another one must not load it.
+# While the first number is 0, functions may change with the second: programs of another one must not load it.
 SONAME  := libdtrain.so.$(basename $(VERSION))
 
 # -g1: places in the sources, for a backtrace; CFLAGS='-O1 -g' has variables too.

@@ -17,9 +17,12 @@ while read -r name; do
     grep -qE "\b$name\(" scripts/examples/*.c scripts/examples/*.cpp include/dtrain/dtrain.f90 || fail "nobody calls $name"
 done <$list
 grep -nE '\b_[A-Z]|[a-z]__[a-z]' include/dtrain/*.h | grep -vE '__cplusplus|:[0-9]+: ?(/\*|\*)' && fail 'a name that C++ reserves'
-# A header must not need another one before it.
+# A header must not need another one before it, nor a language newer than library.md says.
 for header in include/dtrain/*.h; do
-    echo "#include \"dtrain/$(basename "$header")\"" | ${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -xc - ||
-        fail "$header alone"
+    for language in c99 c++11; do
+        [ $language = c99 ] || command -v c++ >/dev/null || continue
+        echo "#include \"dtrain/$(basename "$header")\"" | ${CC:-cc} -std=$language -Wall -Wextra -pedantic -Werror \
+            -Iinclude -fsyntax-only -x"${language%%[19]*}" - || fail "$header alone in $language"
+    done
 done
 ! grep -rn '#include "\(base\|comm\|config\|data\|model\|train\)/' include || fail 'an installed header includes one of src'
