@@ -15,6 +15,8 @@
 #include "table/columns_file.h"
 #include "table/values.h"
 
+#define LABEL DT__SHARD_GROUP "/label" /* which data from elsewhere lacks */
+#define LABEL_NUMBERS DT__SHARD_GROUP "/label_numbers"
 enum { MOST_ONE_HOT = 1 << 16 };
 
 /* One of the two data sets. */
@@ -29,10 +31,12 @@ struct reader {
     const char *path;
     struct array x, y;                /* y.item NULL: labels are not read */
     const struct dt__h5_item *weight; /* NULL: each is 1 */
-    uint32_t *words;  /* (DT__H5_LABELS, columns) of a shard of a table; else NULL */
-    int32_t *classes; /* of texts: (rows); else NULL */
-    double *labels;   /* (DT__H5_LABELS, items) of numbers; else NULL */
-    bool named;       /* the file names its classes: labels are their positions */
+    uint32_t *words;   /* (DT__H5_LABELS, columns) of a shard of a table; else NULL */
+    int32_t *classes;  /* of texts: (rows); else NULL */
+    double *labels;    /* (DT__H5_LABELS, items) of numbers; else NULL */
+    bool named;        /* the file names its classes: labels are their positions */
+    int32_t *of_shard; /* (shard_classes) the class of each label of a shard; NULL: as above */
+    size_t shard_classes;
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -85,6 +89,36 @@ static int32_t one_hot_class(const double *row, size_t n)
     return class;
 }
 
+/* What text files had for the classes of a shard: their numbers, else their names. The labels of
+ * such a file are positions among these. None: the file is no shard of classes. */
+static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
+{
+    const struct dt__h5_item *array;
+    char text[24];
+    int64_t number;
+    if (dt__h5_has_array(file, LABEL_NUMBERS)) {
+        DT_TRY(dt__h5_array(file, LABEL_NUMBERS, &array));
+        for (uint64_t i = 0; i < array->count; i++) {
+            DT_TRY(dt__h5_read(file, array, i, 1, DT__H5_I64, &number));
+            const int digits = snprintf(text, sizeof text, "%" PRId64, number);
+            DT_TRY(dt__names_add(out, text, (size_t)digits));
+        }
+    } else if (dt__h5_has_array(file, LABEL) && dt__h5_has_array(file, "/label_names")) {
+        DT_TRY(dt__h5_names(file, "/label_names", &out->items, &out->count));
+    }
+    return DT_OK;
+}
+
+/* A model finds the class of a label as it does in text. */
+static dt_status shard_label_find(struct dt__labels *labels, const struct dt__names *names,
+                                  int64_t label)
+{
+    int32_t class;
+    DT_TRY(dt__class_check((int)names->count, label));
+    const char *name = names->items[label];
+    return dt__labels_add_text(labels, name, strlen(name), &class);
+}
+
 static dt_status labels_learn_texts(struct dt__survey *survey, struct dt__h5_file *file,
                                     const char *path)
 {
@@ -106,6 +140,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 {
     const bool texts = y->item->type == DT__H5_TEXT, one_hot = y->items > 1;
     const size_t items = (size_t)y->items;
+    struct dt__names names = {0};
     double *rows;
     const bool turned = x->items == y->rows || (x->items == y->items && y->rows == 1);
     if (y->rows != x->rows)
@@ -120,6 +155,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
     DT_TRY(dt__alloc(DT__H5_LABELS, items * sizeof *rows, "labels", &rows));
     dt_status status = one_hot ? dt__labels_add_width(&survey->labels, items) : DT_OK;
+    if (!status && survey->known) status = shard_labels(file, &names);
     for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
         count = y->rows - row < DT__H5_LABELS ? y->rows - row : DT__H5_LABELS;
         status = dt__stop_check();
@@ -137,11 +173,13 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
                                  "learns such values",
                                  label);
             else
-                status = dt__labels_add_number(&survey->labels, (int64_t)label);
+                status = names.count ? shard_label_find(&survey->labels, &names, (int64_t)label)
+                                     : dt__labels_add_number(&survey->labels, (int64_t)label);
             if (status) dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
         }
         dt__work_progress();
     }
+    dt__names_free(names.items, names.count);
     dt_free(rows);
     return status;
 }
@@ -164,7 +202,7 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
 /* What shards say that files have for their classes: after the names of these. */
 static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_file *file)
 {
-    static const char path[] = DT__SHARD_GROUP "/label_numbers";
+    static const char path[] = LABEL_NUMBERS;
     int64_t **numbers = &survey->source->schema.label_numbers;
     const struct dt__h5_item *array;
     const size_t count = survey->labels.texts.count;
@@ -240,11 +278,13 @@ static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file
                              features.count, columns.features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
-    if (dt__h5_has_array(file, DT__SHARD_GROUP "/label")) {
-        DT_GUARD(dt__h5_names(file, DT__SHARD_GROUP "/label", &column.items, &column.count));
+    if (dt__h5_has_array(file, LABEL)) {
+        DT_GUARD(dt__h5_names(file, LABEL, &column.items, &column.count));
         DT_GUARD(label_learn(survey, column.count ? column.items[0] : ""));
     }
-    if (survey->of->classes && dt__h5_has_array(file, "/label_names")) {
+    const bool found =
+        survey->known && (dt__h5_has_array(file, LABEL_NUMBERS) || dt__h5_has_array(file, LABEL));
+    if (survey->of->classes && !found && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         DT_GUARD(dt__labels_add_names(&survey->labels, labels.items, labels.count));
         status = label_numbers_learn(survey, file);
@@ -295,7 +335,27 @@ static void hdf5_close(void *arg)
     dt_free(reader->words);
     dt_free(reader->classes);
     dt_free(reader->labels);
+    dt_free(reader->of_shard);
     dt_free(reader);
+}
+
+/* Looks the classes of a shard up once. -1: no class of the model is such a one. */
+static dt_status shard_classes_find(struct reader *reader)
+{
+    const struct dt__classes *classes = &reader->source->classes;
+    struct dt__names names = {0};
+    dt_status status;
+    DT_GUARD(shard_labels(reader->file, &names));
+    if (!names.count) goto done;
+    DT_GUARD(dt__alloc(names.count, sizeof *reader->of_shard, "labels", &reader->of_shard));
+    reader->shard_classes = names.count;
+    for (size_t i = 0; i < names.count; i++)
+        if (dt__class_of_text(classes, names.items[i], strlen(names.items[i]),
+                              &reader->of_shard[i]))
+            reader->of_shard[i] = -1;
+done:
+    dt__names_free(names.items, names.count);
+    return status;
 }
 
 static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, void **out)
@@ -324,6 +384,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     reader->named = dt__h5_has_array(reader->file, "/label_names");
     const bool labels = y->item && !layout->targets;
     const bool of_texts = labels && y->item->type == DT__H5_TEXT;
+    if (labels) DT_GUARD(shard_classes_find(reader));
     if (of_texts) { /* classes of texts are looked up once */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
         DT_GUARD(dt__alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
@@ -348,6 +409,9 @@ static int32_t row_class(const struct reader *reader, const double *row)
     const double label = items > 1 ? one_hot_class(row, items) : *row;
     int32_t class = -1;
     if (label != rint(label) || !(fabs(label) < 1e15)) return -1;
+    if (reader->of_shard)
+        return label >= 0 && label < (double)reader->shard_classes ? reader->of_shard[(size_t)label]
+                                                                   : -1;
     if (reader->named) return label >= 0 && label < INT32_MAX ? (int32_t)label : -1;
     (void)dt__class_of_number(&reader->source->classes, (int64_t)label, &class);
     return class;

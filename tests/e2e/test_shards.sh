@@ -71,6 +71,31 @@ for data in "$tmp/b.csv" "$tmp/plain/*.h5"; do
 done
 check_eq 'bits of run.init on shards' "$(crc "$tmp/init-h5")" "$(crc "$tmp/init-csv")"
 
+# A model finds the classes of a shard as those of text: by their numbers or names, also where the shard has fewer of
+# them, or they are counted otherwise.
+labels() { # FILE LABEL...: a table with these labels
+    file=$1
+    shift
+    awk -v labels="$*" 'BEGIN {srand(3); n = split(labels, l, " "); print "x,z,y"
+        for (i = 0; i < 150; i++) {c = 1 + int(n * rand()); print l[c] + rand() "," rand() "," l[c]}}' >"$file"
+}
+labels "$tmp/012.csv" 0 1 2
+labels "$tmp/12.csv" 1 2
+sed 's/,\([0-9]\)$/,c\1/' "$tmp/012.csv" >"$tmp/c012.csv"
+sed 's/,\([0-9]\)$/,c\1/' "$tmp/12.csv" >"$tmp/c12.csv"
+for name in 012 c012; do
+    job 1 data.train="$tmp/$name.csv" train.epochs=20 run.dir="$tmp/of-$name" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    few=${name%012}12
+    shard "$tmp/few-$name" 1 data.train="$tmp/$few.csv"
+    check_eq "accuracy on fewer classes, $name" \
+        "$("$dtrain" eval "$tmp/of-$name" data.eval="$tmp/few-$name/*.h5" 2>"$tmp/err" | json accuracy)" \
+        "$("$dtrain" eval "$tmp/of-$name" data.eval="$tmp/$few.csv" 2>"$tmp/err2" | json accuracy)"
+done
+for pair in '012 few-c012' 'c012 few-012'; do
+    "$dtrain" eval "$tmp/of-${pair% *}" data.eval="$tmp/${pair#* }/*.h5" 2>"$tmp/err" && fail "other classes: $pair"
+    grep -q "^dtrain: error: .*label '.*' \(is not a class number\|was never seen\)" "$tmp/err" || fail "$(cat "$tmp/err")"
+done
+
 # The size: codes, not a byte a text.
 least=$(($(wc -c <"$tmp/a.csv")))
 check_le 'bytes of a shard' "$(cat "$tmp/plain/"*.h5 | wc -c | tr -d ' ')" "$least"
