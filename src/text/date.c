@@ -77,7 +77,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     if (length > DT__SHOWN || memchr(text, 0, length)) return false;
     memcpy(copy, text, length);
     copy[length] = 0;
-    *out = (struct date){.between = 'H', .group = {1, 1}, .month_first = true, .day_first = true};
+    *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
     const size_t colon = strcspn(copy, ":");
     if (colon <= 2 && time_read(copy, &out->secs)) /* alone, it has two digits of minutes */
         return strspn(copy + colon + 1, "0123456789") == 2;
