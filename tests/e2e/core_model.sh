@@ -51,6 +51,13 @@ for closed in '0<&-' '1>&-'; do
     check_eq "exit code with $closed" $? 1
     grep -q '^dtrain: error: standard' "$tmp/err" || { cat "$tmp/err"; fail "$closed is no error"; }
 done
+mkfifo "$tmp/fifo"
+"$dtrain" predict "$tmp/run" <"$tmp/fifo" >&- 2>"$tmp/err" &
+exec 9>"$tmp/fifo"
+settle grep -q '^dtrain: predict: ' "$tmp/err" || { cat "$tmp/err"; fail 'predict'; }
+check_eq 'in place of the closed one' "$(readlink "/proc/$!/fd/1")" /dev/null
+exec 9>&-
+wait $!
 
 # ---- inspect, report -----------------------------------------------------------------------------
 "$dtrain" inspect "$tmp/run" >"$tmp/out" || fail inspect
