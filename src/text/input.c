@@ -92,7 +92,8 @@ static bool head_is_zstd(const unsigned char *head, size_t length)
 
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
 {
-    size_t name = strlen(path), blanks = 0; /* in front of a page */
+    size_t name = strlen(path), blanks = 0; /* in front of a page, after a byte order mark */
+    if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) blanks = 3;
     while (blanks < length && isspace(head[blanks]))
         blanks++;
     for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {

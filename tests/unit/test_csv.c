@@ -878,6 +878,7 @@ static const struct {
     {"a.csv", "version https://git-lfs.github.com/spec/v1\noid x\n", "a.csv: this is a pointer of Git LFS, not the file"},
     {"a.csv", "\n <!DOCTYPE html>\n<html>\n", "a.csv: this is an HTML page, not data"},
     {"a.csv", "<html><p>x\n", "a.csv: this is an HTML page, not data"},
+    {"a.csv", "\xEF\xBB\xBF<html>\n", "a.csv: this is an HTML page, not data"},
     {"a.csv", "<?xml version=\"1.0\"?>\n", "a.csv: this is XML: write it as CSV"},
     {"a.arff", "@relation iris\n", "a.arff: this is Weka's ARFF: keep the rows after @data"},
     {"a.csv", "PK\3\4x", "a.csv: this is a zip archive: unpack it first"},
