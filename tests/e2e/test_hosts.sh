@@ -32,13 +32,14 @@ job 2 "$recipe" "run.dir=$tmp/lamb-one" $keys $lamb || fail 'lamb on one host'
 train lamb 5 $lamb
 check_eq 'bits of lamb on three hosts' "$(crc "$tmp/lamb")" "$(crc "$tmp/lamb-one")"
 
-# Of two hosts each sends what the model takes, also where the bank has a worker's place: what a host has of the
-# replicas is one sum. Would catch hosts that have parts of the replicas' tree here and there.
-hosts_slots 2 2
+# Each of three hosts sends its sum of the replicas for what the others own, and what it owns to both, also where the
+# bank has a worker's place: 4 / 3 of the model. Would catch hosts that have parts of the replicas' tree here and there,
+# which send 2.
+hosts_slots 2 2 2
 before=$(host_sent 2)
-train uneven 4 run.replicas=3 train.epochs=10 train.max_steps=100
+train uneven 6 run.replicas=5 train.epochs=10 train.max_steps=100
 bytes=$((($(host_sent 2) - before) / 100))
-check_le 'bytes a step of a host' "$bytes" $((5 * 4 * (785 * 128 + 129 * 10) / 4))
+check_le 'bytes a step of a host' "$bytes" $((6 * 4 * (785 * 128 + 129 * 10) / 4))
 hosts_slots 2 2 1
 
 # What the exchange takes is said once, where it is most of a step; on one host never.
