@@ -7,8 +7,15 @@
 #include "dtrain/config.h"
 
 /* Choices: the words of an enumerated option, in the order of the C enumerators. */
-#define DT_FORMAT_WORDS "auto|idx|csv|libsvm|hdf5"
-enum dt_format { DT_FORMAT_AUTO, DT_FORMAT_IDX, DT_FORMAT_CSV, DT_FORMAT_LIBSVM, DT_FORMAT_HDF5 };
+#define DT_FORMAT_WORDS "auto|idx|csv|libsvm|json|hdf5"
+enum dt_format {
+    DT_FORMAT_AUTO,
+    DT_FORMAT_IDX,
+    DT_FORMAT_CSV,
+    DT_FORMAT_LIBSVM,
+    DT_FORMAT_JSON,
+    DT_FORMAT_HDF5
+};
 #define DT_HEADER_WORDS "auto|yes|no"
 enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
 #define DT_NORMALIZE_WORDS "none|standard|robust"

@@ -36,20 +36,7 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
-    if (column) {
-        DT_TRY(dt__cell_word(columns, (size_t)role, cell.text, cell.length, &parser->words[role]));
-        column->unknown += column->kind == DT_COLUMN_CATEGORY && !columns->learning &&
-                           !columns->hash_bits && parser->words[role] == column->dict.count;
-        return DT_OK;
-    }
-    if (role == DT__ROLE_LABEL) parser->label = cell;
-    if (role == DT__ROLE_WEIGHT) parser->weight = cell;
-    const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;
-    if (!further || further > parser->more) return DT_OK;
-    float target;
-    DT_TRY(dt__target_read(parser->of, &cell, &target));
-    memcpy(&parser->words[columns->count + further - 1], &target, sizeof target);
-    return DT_OK;
+    return dt__parser_take(parser, role, cell);
 }
 
 /* Why a row may have another number of cells than the first one. */
@@ -86,12 +73,10 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
 
 static dt_status csv_parse(struct dt__parser *parser, char *record, size_t length)
 {
-    struct dt__columns *columns = parser->columns;
     const int32_t *roles = parser->header->roles;
     const size_t count = parser->header->cells.count;
     char *text = record, *end = record + length;
-    while (parser->count < columns->count + parser->more)
-        DT_TRY(dt__parser_add(parser, 0));
+    DT_TRY(dt__parser_begin(parser));
     for (size_t column = 0; column < count; column++) {
         if (!text)
             return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
@@ -111,13 +96,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
             DT_TRY(dt__csv_cell(&text, end, parser->header->separator, &cell));
         return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", cells, count, why);
     }
-    columns->rows += columns->learning;
-    parser->entries = columns->entries;
-    for (size_t c = 0; c < columns->count && !parser->floats; c++)
-        parser->floats = columns->items[c].kind == DT_COLUMN_DATE ||
-                         (columns->items[c].kind != DT_COLUMN_CATEGORY &&
-                          columns->items[c].kind != DT__COLUMN_OPEN && /* gaps alone so far */
-                          !dt__floats_are_bytes((const float *)&parser->words[c], 1));
+    dt__parser_end(parser);
     return DT_OK;
 }
 

@@ -46,10 +46,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
         return dt_fail(DT_EFORMAT, "'sep=' is a line of Excel's own, and no row: leave it out");
     if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
     if (record_is_json(record, length))
-        return dt_fail(DT_EFORMAT,
-                       "this is JSON, which dtrain predict reads, and training does not: "
-                       "write it as CSV (jq -r '[.a, .b] | @csv' does so, a and b being "
-                       "columns)");
+        return dt_fail(DT_EFORMAT, "this is JSON: training reads an object a line ({\"a\": 1, "
+                                   "\"b\": 2}, data.format=json; "
+                                   "jq -c '.[]' makes lines of a list of objects)");
     DT_TRY(dt__csv_separator(config ? config->data.separator : "auto",
                              config && config->data.decimal == DT_DECIMAL_COMMA, record, length,
                              blanks, &header->separator));

@@ -6,9 +6,10 @@
 #include "text/input.h"
 
 const struct dt__format *const dt__formats[] = {
-    [DT_FORMAT_IDX] = &dt__format_idx,        [DT_FORMAT_CSV] = &dt__format_csv,
-    [DT_FORMAT_LIBSVM] = &dt__format_libsvm,  [DT_FORMAT_HDF5] = &dt__format_hdf5,
-    [DT__FORMAT_MEMORY] = &dt__format_memory, [DT__FORMAT_SHARD] = &dt__format_shard,
+    [DT_FORMAT_IDX] = &dt__format_idx,       [DT_FORMAT_CSV] = &dt__format_csv,
+    [DT_FORMAT_LIBSVM] = &dt__format_libsvm, [DT_FORMAT_JSON] = &dt__format_json,
+    [DT_FORMAT_HDF5] = &dt__format_hdf5,     [DT__FORMAT_MEMORY] = &dt__format_memory,
+    [DT__FORMAT_SHARD] = &dt__format_shard,
 };
 
 enum { HEAD_BYTES = 4096 };
@@ -16,7 +17,7 @@ enum { HEAD_BYTES = 4096 };
 /* What nothing tells is CSV, and so is what cannot be read twice. */
 dt_status dt__format_detect(const char *path, int *out)
 {
-    static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM};
+    static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM, DT_FORMAT_JSON};
     unsigned char head[HEAD_BYTES];
     size_t length;
     const char *suffix = strrchr(path, '.') ? strrchr(path, '.') : "";

@@ -4,8 +4,8 @@
 
 #include "data/format.h"
 
-extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
-    dt__format_memory, dt__format_shard;
+extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_json,
+    dt__format_hdf5, dt__format_memory, dt__format_shard;
 
 /* By enum dt_format, but for AUTO. */
 extern const struct dt__format *const dt__formats[];

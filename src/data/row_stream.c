@@ -277,7 +277,7 @@ dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *sche
     if (format == DT_FORMAT_AUTO)
         DT_GUARD(grammar_tell(rows));
     else
-        rows->grammar = dt__formats[format]->grammar;
+        rows->grammar = format == DT_FORMAT_JSON ? NULL : dt__formats[format]->grammar;
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));

@@ -2,15 +2,16 @@
  *
  *   typed.c, source.c    what has been surveyed, and which rows belong to which part
  *   learned.c            what readers report of files
- *   text_rows.c          the pass over a file of text, and the rows that it leaves
- *   csv.c (csv_header.c: its first row), libsvm.c, idx.c, hdf5.c, arrays.c
+ *   parser.c, text_rows.c
+ *                        the pass over a file of text, and the rows that it leaves
+ *   csv.c (csv_header.c: its first row), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
  *                        the formats; formats.c: their table
  *   cursor.c, batch.c    reading rows of all formats, and batches
  *   statistics.c, targets.c, shard_set.c, survey.c
  *                        what the files hold, once, at the bank
  *   order.c              who draws which sample when
  *   loader.c             a worker's rows, step by step; augment.c: pictures changed on the way
- *   row_stream.c         rows to predict
+ *   row_stream.c         rows to predict; json_rows.c: those of JSON
  *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
  * A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and

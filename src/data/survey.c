@@ -20,6 +20,9 @@
  * either way: an estimate. */
 enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each that is set */ };
 
+/* Formats whose columns have names and kinds, a bit each. */
+enum { TABLES = 1 << DT_FORMAT_CSV | 1 << DT_FORMAT_JSON };
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static dt_status files_list(const struct dt_config *config, bool eval, struct dt_source *source)
@@ -56,10 +59,10 @@ bool dt__data_trains_on_table(const struct dt_config *config)
 {
     struct dt__names paths = {0};
     int format = DT_FORMAT_AUTO;
-    if (config->data.format) return config->data.format == DT_FORMAT_CSV;
+    if (config->data.format) return TABLES >> config->data.format & 1;
     const bool none = dt__paths_expand("data.train", config->data.train, &paths) || !paths.count;
     const bool table = !none && !dt__format_detect(paths.items[0], &format) &&
-                       format == DT_FORMAT_CSV && !*config->data.train_labels;
+                       (TABLES >> format & 1) && !*config->data.train_labels;
     dt__names_free(paths.items, paths.count);
     return table;
 }
@@ -92,23 +95,24 @@ done:
 /* Keys that decide what is learned, and that the reader of one format alone takes. */
 static const struct {
     const char *key;
-    int format;
+    unsigned formats; /* a bit each */
+    const char *names;
     bool held_out; /* taken for held-out files as well */
-} KEYS[] = {{"data.header", DT_FORMAT_CSV, true},
-            {"data.label", DT_FORMAT_CSV, true},
-            {"data.ignore", DT_FORMAT_CSV, true},
-            {"data.weight", DT_FORMAT_CSV, false},
-            {"data.separator", DT_FORMAT_CSV, true},
-            {"data.unlabelled", DT_FORMAT_CSV, true},
-            {"data.decimal", DT_FORMAT_CSV, true},
-            {"data.missing", DT_FORMAT_CSV, false},
-            {"data.categories", DT_FORMAT_CSV, false},
-            {"data.dates", DT_FORMAT_CSV, false},
-            {"data.min_count", DT_FORMAT_CSV, false},
-            {"data.hash_bits", DT_FORMAT_CSV, false},
-            {"data.features", DT_FORMAT_LIBSVM, false},
-            {"data.x", DT_FORMAT_HDF5, true},
-            {"data.y", DT_FORMAT_HDF5, true}};
+} KEYS[] = {{"data.header", 1u << DT_FORMAT_CSV, "CSV", true},
+            {"data.label", TABLES, "CSV and JSON lines", true},
+            {"data.ignore", TABLES, "CSV and JSON lines", true},
+            {"data.weight", TABLES, "CSV and JSON lines", false},
+            {"data.separator", 1u << DT_FORMAT_CSV, "CSV", true},
+            {"data.unlabelled", TABLES, "CSV and JSON lines", true},
+            {"data.decimal", 1u << DT_FORMAT_CSV, "CSV", true},
+            {"data.missing", TABLES, "CSV and JSON lines", false},
+            {"data.categories", TABLES, "CSV and JSON lines", false},
+            {"data.dates", TABLES, "CSV and JSON lines", false},
+            {"data.min_count", TABLES, "CSV and JSON lines", false},
+            {"data.hash_bits", TABLES, "CSV and JSON lines", false},
+            {"data.features", 1u << DT_FORMAT_LIBSVM, "LIBSVM", false},
+            {"data.x", 1u << DT_FORMAT_HDF5, "HDF5", true},
+            {"data.y", 1u << DT_FORMAT_HDF5, "HDF5", true}};
 
 /* The formats of data.eval's files, a bit each; all of them where nothing tells. */
 static unsigned formats_held_out(const struct dt_config *config)
@@ -137,11 +141,10 @@ static dt_status keys_check(const struct dt__survey *survey)
         trains |= 1u << source->files[i].format;
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const unsigned taken = KEYS[i].held_out ? trains | held_out : trains;
-        if (taken >> KEYS[i].format & 1 || !dt__config_is_changed(survey->config, KEYS[i].key))
+        if (taken & KEYS[i].formats || !dt__config_is_changed(survey->config, KEYS[i].key))
             continue;
         return dt_fail(DT_EMISMATCH, "%s: for %s alone, and the data is %s", KEYS[i].key,
-                       dt__formats[KEYS[i].format]->name,
-                       dt__formats[source->files[0].format]->name);
+                       KEYS[i].names, dt__formats[source->files[0].format]->name);
     }
     return DT_OK;
 }
@@ -163,7 +166,8 @@ static dt_status files_survey(struct dt__survey *survey)
             DT_TRY(dt__format_detect(file->path, &detected));
             file->format = config->data.format ? config->data.format : detected;
             if (pipe && !dt__formats[file->format]->grammar)
-                return dt_fail(DT_EIO, "%s: a pipe: expected a file, or rows of CSV or LIBSVM",
+                return dt_fail(DT_EIO,
+                               "%s: a pipe: expected a file, or rows of CSV, JSON or LIBSVM",
                                file->path);
         }
         if (file->labels && !dt__formats[file->format]->labels_apart)

@@ -11,14 +11,6 @@
 
 enum { MAX_MARKS = 1 << 16 };
 
-dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
-{
-    DT_TRY(
-        dt__grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
-    parser->words[parser->count++] = word;
-    return DT_OK;
-}
-
 static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
                            struct dt__typed_row *out)
 {

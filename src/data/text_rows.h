@@ -3,29 +3,11 @@
 #ifndef DATA_TEXT_ROWS_H
 #define DATA_TEXT_ROWS_H
 
+#include "data/parser.h"
 #include "data/source.h"
 
-struct dt__header;
 struct dt__lines;
 struct dt__survey;
-
-/* What turns the records of a file into typed rows. */
-struct dt__parser {
-    struct dt__columns *columns;     /* CSV */
-    const struct dt__header *header; /* of a table: which of the file's columns is what */
-    uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
-    uint64_t widest;                 /* LIBSVM: greatest index of any row so far */
-    uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts; of a pipe 0 */
-    uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
-    size_t count, room;
-    struct dt__cell label, weight; /* its text; empty if there is none */
-    const struct dt_targets *of;   /* of further labels ... */
-    size_t more;                   /* ... so many */
-    size_t entries;                /* sparse ones of the last record */
-    bool floats, values;           /* of all: a value that is no byte, an entry that is not 1 */
-};
-/* Adds a word to the row. */
-dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
 
 /* A grammar of text. Messages name the column alone. */
 struct dt__grammar {

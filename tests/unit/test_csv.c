@@ -721,7 +721,7 @@ static const struct {
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
      "data.categories=none data.header=yes"},
     {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
-    {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n", "a.csv:1: this is JSON, which dtrain predict reads", NULL},
+    {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n", "a.csv:1: this is JSON: training reads an object a line", NULL},
     {"[1,2,0]\n[3,4,1]\n", "a.csv:1: this is JSON", NULL},
     {"0 qid:1 1:2 2:1\n1 qid:1 1:1\n", "a.csv:1: LIBSVM rows with qid", NULL},
     {"A title of things\na,y\n1,0\n", "a.csv:2: 1 columns, expected 4: is line 1 a title", NULL},

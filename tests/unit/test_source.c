@@ -71,15 +71,15 @@ START_TEST(keys_of_another_format_are_refused)
     static const struct {
         const char *train, *key, *initial, *format;
     } rows[] = {
-        {"a.svm", "data.label=0", "data.label=-1", "for CSV alone, and the data is LIBSVM"},
-        {"a.svm", "data.ignore=0", "data.ignore=", "for CSV alone, and the data is LIBSVM"},
-        {"a.svm", "data.weight=w", "data.weight=", "for CSV alone, and the data is LIBSVM"},
-        {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV alone"},
+        {"a.svm", "data.label=0", "data.label=-1", "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.ignore=0", "data.ignore=", "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.weight=w", "data.weight=", "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV and JSON lines alone"},
         {"a.svm", "data.header=no", "data.header=auto", "for CSV alone"},
         {"a.svm", "data.separator=;", "data.separator=auto", "for CSV alone"},
         {"a.svm", "data.decimal=,", "data.decimal=.", "for CSV alone"},
-        {"a.svm", "data.unlabelled=skip", "data.unlabelled=error", "for CSV alone"},
-        {"a.svm", "data.dates=error", "data.dates=auto", "for CSV alone"},
+        {"a.svm", "data.unlabelled=skip", "data.unlabelled=error", "for CSV and JSON lines alone"},
+        {"a.svm", "data.dates=error", "data.dates=auto", "for CSV and JSON lines alone"},
         {"a.csv", "data.features=3", "data.features=0", "for LIBSVM alone, and the data is CSV"},
         {"a.csv", "data.x=/rows", "data.x=/x", "for HDF5 alone, and the data is CSV"},
     };
@@ -101,7 +101,7 @@ START_TEST(keys_of_another_format_are_refused)
     set("data.train=a.svm"), set("data.eval=a.csv"), set("data.label=y");
     EXPECT_OK(try_survey());
     set("data.weight=w");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.weight: for CSV alone");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.weight: for CSV and JSON lines alone");
 }
 END_TEST
 

@@ -1,0 +1,179 @@
+/* JSON lines: an object a line, whose members are the columns that the first line names. A member that
+ * a line lacks is a missing value, as null is. */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/csv_header.h"
+#include "data/format.h"
+#include "data/learned.h"
+#include "data/text_rows.h"
+#include "table/values.h"
+#include "text/json_reader.h"
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* Reads the next value as a cell of the record: a text with escapes is put back in place, where it
+ * is no longer than it was. */
+static dt_status cell_read(struct dt__json *json, struct dt__cell *out)
+{
+    static char none[] = "";
+    const char token = dt__json_next(json);
+    *out = token == 'n' ? (struct dt__cell){none, 0} : json->token;
+    if (token == '[' || token == '{')
+        return dt_fail(DT_EFORMAT, "a list or an object: expected a number or a text");
+    if (token != '"' || json->token.text != json->scratch->data) return DT_OK;
+    out->text = (char *)(uintptr_t)json->at - 1 - out->length;
+    memcpy(out->text, json->token.text, out->length);
+    return DT_OK;
+}
+
+/* Reads the members of an object into cells by their columns; a cell without text: it is not there. */
+static dt_status cells_read(const struct dt__parser *parser, struct dt__json *json)
+{
+    const struct dt__header *header = parser->header;
+    memset(parser->cells, 0, header->cells.count * sizeof *parser->cells);
+    if (dt__json_next(json) != '{')
+        return dt_fail(DT_EFORMAT, "expected an object a line: {\"NAME\": VALUE, ...}");
+    while (dt__json_next(json) == ':') {
+        const struct dt__cell name = json->token;
+        uint32_t number;
+        if (!dt__dict_find(&header->index, name.text, name.length, &number))
+            return dt_fail(DT_EFORMAT, "'%.*s' is no column of the first row",
+                           dt__shown(name.length), name.text);
+        const size_t column = header->first[number];
+        if (parser->cells[column].text)
+            return dt_fail(DT_EFORMAT, "'%s' appears twice", header->cells.items[column]);
+        const dt_status status = cell_read(json, &parser->cells[column]);
+        if (status) return dt_fail_prefix(status, "column '%s': ", header->cells.items[column]);
+    }
+    return DT_OK;
+}
+
+/* What is no JSON is reported first. */
+static dt_status record_read(const struct dt__parser *parser, char *record, size_t length)
+{
+    struct dt__json json, whole;
+    dt__json_begin(&json, record, length, parser->scratch);
+    whole = json;
+    DT_TRY(dt__json_finish(&whole));
+    return cells_read(parser, &json);
+}
+
+static dt_status json_parse(struct dt__parser *parser, char *record, size_t length)
+{
+    const struct dt__header *header = parser->header;
+    DT_TRY(record_read(parser, record, length));
+    DT_TRY(dt__parser_begin(parser));
+    for (size_t i = 0; i < header->cells.count; i++) {
+        struct dt__cell cell = parser->cells[i];
+        if (!cell.text) cell.text = record;
+        const dt_status status = dt__parser_take(parser, header->roles[i], cell);
+        if (status) return dt_fail_prefix(status, "column '%s': ", header->cells.items[i]);
+    }
+    dt__parser_end(parser);
+    return DT_OK;
+}
+
+static dt_status json_lacks_label(const struct dt__parser *parser, char *record, size_t length,
+                                  bool *out)
+{
+    const struct dt__header *header = parser->header;
+    DT_TRY(record_read(parser, record, length));
+    for (size_t i = 0; i < header->cells.count; i++)
+        *out |= header->roles[i] <= DT__ROLE_LABEL &&
+                dt__text_is_missing(parser->cells[i].text, parser->cells[i].length);
+    return DT_OK;
+}
+
+static bool json_is_empty(char *record, size_t length)
+{
+    return strspn(record, " \t") >= length;
+}
+
+static const struct dt__grammar json_grammar = {.is_empty = json_is_empty,
+                                                .parse = json_parse,
+                                                .row = dt__table_row,
+                                                .lacks_label = json_lacks_label};
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* The names of the first object are the columns, whatever they look like. */
+static dt_status names_read(struct dt__header *header, struct dt__survey *survey,
+                            const char *record, size_t length, struct dt_text *scratch)
+{
+    const struct dt_config *const given = survey->config;
+    struct dt_config config = *given;
+    struct dt__json json, whole;
+    dt__json_begin(&json, record, length, scratch);
+    whole = json;
+    DT_TRY(dt__json_finish(&whole));
+    if (dt__json_next(&json) != '{')
+        return dt_fail(DT_EFORMAT, "expected an object a line: {\"NAME\": VALUE, ...}");
+    while (dt__json_next(&json) == ':') {
+        DT_TRY(dt__names_add(&header->cells, json.token.text, json.token.length));
+        dt__json_pass(&json, dt__json_next(&json));
+    }
+    if (!header->cells.count) return dt_fail(DT_EFORMAT, "an object without members");
+    DT_TRY(dt__header_index(header));
+    config.data.header = DT_HEADER_YES;
+    survey->config = &config;
+    const dt_status status = dt__header_survey(header, survey, &survey->lines);
+    survey->config = given;
+    return status;
+}
+
+static dt_status json_survey(struct dt__survey *survey, struct dt__file *file)
+{
+    struct dt__lines *const lines = &survey->lines;
+    struct dt_text scratch = {0};
+    struct dt__header header = {0};
+    struct dt__parser parser = {.columns = &survey->source->columns,
+                                .of = survey->of,
+                                .header = &header,
+                                .scratch = &scratch};
+    char *record;
+    size_t length;
+    dt_status status;
+    do
+        DT_GUARD(dt__lines_next(lines, false, &record, &length));
+    while (record && json_is_empty(record, length));
+    if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
+    status = names_read(&header, survey, record, length, &scratch);
+    if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines->line));
+    dt__lines_release(lines, true);
+    parser.more = header.labels ? header.labels - 1 : 0;
+    DT_GUARD(dt__alloc(header.cells.count, sizeof *parser.cells, "row", &parser.cells));
+    DT_GUARD(dt__text_survey(survey, file, lines, &json_grammar, &parser));
+done:
+    dt__header_free(&header);
+    dt__text_free(&scratch);
+    dt_free(parser.cells);
+    dt_free(parser.words);
+    return status;
+}
+
+static dt_status json_open(const struct dt_source *source, const struct dt__file *file, void **out)
+{
+    return dt__typed_reader_open(source, file, &json_grammar, out);
+}
+
+/* By the name, or a first line that is an object; a CSV says itself that it is none. */
+static bool json_is(const char *suffix, const unsigned char *head, size_t length)
+{
+    const unsigned char *end = memchr(head, '\n', length);
+    size_t line = end ? (size_t)(end - head) : length;
+    if (!strcasecmp(suffix, ".jsonl") || !strcasecmp(suffix, ".ndjson")) return true;
+    while (line && (head[line - 1] == '\r' || head[line - 1] == ' '))
+        line--;
+    return strcasecmp(suffix, ".csv") != 0 && line > 1 && *head == '{' && head[line - 1] == '}';
+}
+
+const struct dt__format dt__format_json = {.name = "JSON lines",
+                                           .sparsity = DT__CATEGORIES,
+                                           .is = json_is,
+                                           .grammar = &json_grammar,
+                                           .survey = json_survey,
+                                           .open = json_open,
+                                           .read = dt__typed_reader_read,
+                                           .close = dt__typed_reader_close};
