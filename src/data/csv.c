@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/csv_header.h"
+#include "data/file_columns.h"
 #include "data/format.h"
 #include "data/learned.h"
 #include "table/values.h"

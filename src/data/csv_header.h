@@ -5,7 +5,6 @@
 #include "table/header.h"
 
 struct dt__lines;
-struct dt__survey;
 
 /* Cuts the first record, which stays as it is, into cells, and tells `lines` the separator, which
  * data.separator=auto may find to be blanks if `blanks` is set. The header starts from zeros,
@@ -16,11 +15,6 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
  * comments do, the message says so. */
 dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status);
 
-/* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one
- * has them; else by the configuration. The first file of the training data makes the columns.
- * DT_EMISMATCH: unlike the files before. */
-dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
-                            const struct dt__lines *lines);
 /* Reads the second row, which tells of names taken for values, and of values taken for names.
  * DT_EFORMAT. */
 dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lines);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/csv_header.h"
+#include "data/file_columns.h"
 #include "data/format.h"
 #include "data/learned.h"
 #include "data/text_rows.h"

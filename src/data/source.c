@@ -4,7 +4,8 @@
  *   learned.c            what readers report of files
  *   parser.c, text_rows.c
  *                        the pass over a file of text, and the rows that it leaves
- *   csv.c (csv_header.c: its first row), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
+ *   file_columns.c       how the columns of several files go together
+ *   csv.c (csv_header.c: its first rows), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
  *                        the formats; formats.c: their table
  *   cursor.c, batch.c    reading rows of all formats, and batches
  *   statistics.c, targets.c, shard_set.c, survey.c

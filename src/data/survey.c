@@ -227,7 +227,8 @@ static dt_status schema_learn(struct dt__survey *survey)
         schema->clip = DT__ROBUST_CLIP;
     schema->dense = source->entries ? 0 : schema->features;
     if (table && schema->columns)
-        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
+        return dt_fail(DT_EMISMATCH,
+                       "only other shards can be read together with shards of a table");
     /* a gap is no byte, also one in front of a column's first number */
     for (size_t c = 0; c < source->columns.count; c++)
         survey->floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&

@@ -324,8 +324,9 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     bool is_number;
     dt__text_trim(&text, &length);
     if (!length)
-        return dt_fail(DT_EFORMAT,
-                       "the label is empty (data.unlabelled=skip leaves such rows of CSV out)");
+        return dt_fail(
+            DT_EFORMAT,
+            "the label is empty (data.unlabelled=skip leaves such rows of CSV and JSON lines out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
         return dt__class_of_text(&labels->classes, whole_text, whole_length, out_code);
@@ -333,7 +334,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is a missing value, not a class (data.unlabelled=skip leaves "
-                       "such rows of CSV out)",
+                       "such rows of CSV and JSON lines out)",
                        dt__shown(length), text);
     if (is_number && !whole)
         return dt_fail(DT_EFORMAT,
@@ -577,7 +578,7 @@ dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *la
     if (dt__text_is_missing(label->text, label->length))
         return dt_fail(DT_EFORMAT,
                        "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
-                       "rows of CSV out",
+                       "rows of CSV and JSON lines out",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, out);
     if (!status) status = dt__target_check(of, (double)*out);

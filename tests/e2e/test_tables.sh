@@ -77,7 +77,7 @@ awk -v n="$(cat "$tmp/features")" '{
     split("", value)
     for (i = 2; i <= NF; i++) {split($i, pair, ":"); value[pair[1]] = pair[2]}
     printf "%s", $1
-    for (i = 1; i <= n; i++) printf ",%s", i in value ? value[i] : 0
+    for (i = 1; i <= n; i++) printf ",%s", i in value ? value[i] + 0 : 0
     print ""}' "$tmp/a.svm" >"$tmp/whole.csv"
 "$dtrain" shard "$tmp/wide" 1 data.train="$tmp/a.svm" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 accuracy() { "$dtrain" eval "$tmp/s3" data.label=0 data.eval="$1" 2>"$tmp/err" | json accuracy; }
@@ -126,11 +126,11 @@ echo '{"cut": "Ideal", "carat": null, "color": "E"}' | "$dtrain" predict "$tmp/s
     fail "$(cat "$tmp/out" "$tmp/err")"
 job 1 data.train="$tmp/shards/*.h5,$tmp/a.csv" data.label=price model.task=regress run.dir="$tmp/mixed" >"$tmp/log" 2>&1 &&
     fail 'shards of a table and CSV'
-grep -q 'CSV cannot stand beside shards of a table' "$tmp/log" || { cat "$tmp/log"; fail 'no word of shards and CSV'; }
+grep -q 'only other shards can be read together with shards of a table' "$tmp/log" || { cat "$tmp/log"; fail 'no word of shards and CSV'; }
 
 # What names columns is refused where there are none; a run's configuration, with every key, is not.
 for key in data.weight=w data.label=price data.ignore=carat; do
-    expect_error 1 "${key%=*}: for CSV alone, and the data is shards" 1 data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
+    expect_error 1 "${key%=*}: for CSV and JSON lines alone, and the data is shards" 1 data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
 done
 job 1 "$tmp/sharded/config.ini" run.dir="$tmp/again" train.max_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 

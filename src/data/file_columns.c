@@ -1,0 +1,112 @@
+/* How the columns of several files of a table go together, whichever format names them. */
+#include "data/file_columns.h"
+
+#include <string.h>
+
+#include "data/learned.h"
+
+/* The first file of the training data says what columns there are. */
+static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    struct dt__columns *columns = &survey->source->columns;
+    DT_TRY(dt__survey_features(survey, header->features));
+    DT_TRY(dt__columns_init(columns, config, header->features));
+    const dt_status status = header->names ? dt__header_distinct(header) : DT_OK;
+    if (status)
+        return dt_fail(status, "%s: rename one, or leave out both: data.ignore takes their numbers",
+                       dt_error_text());
+    DT_TRY(dt__header_mark_categories(header, config, true));
+    for (size_t i = 0; i < header->cells.count; i++) {
+        if (header->roles[i] < 0) continue;
+        struct dt__column *column = &columns->items[header->roles[i]];
+        column->place = i;
+        column->insisted = header->marks[i];
+        if (column->insisted) column->kind = DT_COLUMN_CATEGORY;
+        if (header->names) DT_TRY(dt__strdup(header->cells.items[i], &column->name));
+    }
+    return DT_OK;
+}
+
+/* The first header says what weight and labels are called, those in their order. Several of which
+ * one has no name stay where they are: a list has no place for it. */
+static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
+{
+    char **label = &survey->source->schema.label_column;
+    const bool first = header->names && !survey->known && !*label;
+    struct dt_text labels = {0};
+    bool listed = true;
+    for (size_t i = 0; i < header->nwants && header->names; i++) {
+        const struct dt__want *want = &header->wants[i];
+        const char *name = header->cells.items[want->column];
+        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
+            DT_TRY(dt__strdup(name, &survey->weight_column));
+        if (want->role > DT__ROLE_LABEL || !first) continue;
+        if (header->labels > 1)
+            dt__list_add(&labels, name);
+        else
+            dt__text_add(&labels, "%s", name);
+        listed &= *name || header->labels == 1;
+    }
+    if (first && listed) return dt__text_end(&labels, label);
+    dt__text_free(&labels);
+    return DT_OK;
+}
+
+/* Names the columns, once, that the data before has not and that no key lists. */
+static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
+{
+    const struct dt_config *config = survey->config;
+    struct dt_text names = {0};
+    size_t extra = 0;
+    char *list;
+    if (survey->said_extra) return DT_OK;
+    DT_TRY(dt__header_mark(header, "data.ignore", config->data.ignore, false));
+    DT_TRY(dt__header_mark(header, "data.weight", config->data.weight, false));
+    for (size_t i = 0; i < header->cells.count; i++)
+        if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
+            dt__list_show(&names, extra++, header->cells.items[i]);
+    DT_TRY(dt__text_end(&names, &list));
+    if (extra)
+        dt__info("%s: columns that %s are ignored: %s", path,
+                 survey->known ? "training did not have" : "the files before do not have", list);
+    survey->said_extra = extra > 0;
+    dt_free(list);
+    return DT_OK;
+}
+
+dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
+                            const struct dt__lines *lines)
+{
+    const struct dt_config *config = survey->config;
+    struct dt_source *source = survey->source;
+    struct dt__columns *columns = &source->columns;
+    const struct dt_schema *schema = &source->schema;
+    if (survey->known && !columns->count) DT_TRY(dt__columns_of_schema(columns, schema));
+    if (!survey->known && schema->columns)
+        return dt_fail(DT_EMISMATCH,
+                       "only other shards can be read together with shards of a table");
+    if (!columns->count && schema->feature_names) { /* by a file of another format */
+        DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
+        for (size_t c = 0; c < columns->count; c++)
+            DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
+    }
+    if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
+        if (survey->training)
+            DT_TRY(dt__header_want(header, "data.weight", config->data.weight,
+                                   survey->weight_column, false, DT__ROLE_WEIGHT));
+        DT_TRY(dt__header_want(header, "data.label", config->data.label, schema->label_column,
+                               schema->targets > 1, DT__ROLE_LABEL));
+        DT_TRY(dt__header_match(header, columns,
+                                survey->known ? "the training data" : source->files[0].path,
+                                config->data.header == DT_HEADER_YES));
+        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
+        if (header->names) return names_note(survey, header);
+    }
+    DT_TRY(dt__header_decide(header, config, lines));
+    if (!columns->count) {
+        DT_TRY(columns_make(survey, header));
+        return names_note(survey, header);
+    }
+    return dt__survey_same(survey, "features", header->features, columns->count);
+}
