@@ -132,8 +132,8 @@ static void end_now(int number)
 }
 
 /* The first rank that ends with an error has mpirun tell the others. Open MPI may hand that message
- * to code that it has unloaded by then (4.1.4, seen once, on busy cores). The job has reported its error:
- * its exit code stands. */
+ * to code that it has unloaded by then (4.1.4, seen once, on busy cores). The job has reported its
+ * error: its exit code stands. */
 void dt__exit_within(double secs, dt_status status, const char *line)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL};

@@ -196,10 +196,11 @@ typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int
 
 enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
 
-/* Stage of a sum: what is sent is rounded. That is the sum of each of `groups` ranges of consecutive
- * replicas, g's from R g / groups on, and each update. Rounding errors are kept, and added to what
- * is rounded next. Sums inside a group are f32, wherever its replicas are. Touched rows are rounded
- * to bf16 whatever the wire, and no error of them is kept; their updates are not rounded. */
+/* Stage of a sum: what is sent is rounded. That is the sum of each of `groups` ranges of
+ * consecutive replicas, g's from R g / groups on, and each update. Rounding errors are kept, and
+ * added to what is rounded next. Sums inside a group are f32, wherever its replicas are. Touched
+ * rows are rounded to bf16 whatever the wire, and no error of them is kept; their updates are not
+ * rounded. */
 struct dt_wire_spec {
     int kind; /* enum dt_wire; f32: nothing is rounded, and the two below are ignored */
     int groups;

@@ -41,8 +41,8 @@
  * the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
  * Files: exchange.c ranks, nodes, memory, and what trainers call; step_wait.c waits that do what
- * can be done; layout.c owners of slices; tree.c and sum_norm.c sums, the norm and updates;
- * node.c a step on one host; owners.c the same by messages; reduce.c the same step by plain MPI_Reduce and
+ * can be done; layout.c owners of slices; tree.c and sum_norm.c sums, the norm and updates; node.c
+ * a step on one host; owners.c the same by messages; reduce.c the same step by plain MPI_Reduce and
  * MPI_Bcast; rows.c touched rows; rows_exchange.c the same if they are distributed to owners;
  * wire.c rounding; requests.c pending requests.
  *
@@ -186,22 +186,23 @@ struct dt__layout {
 struct dt__node_memory {
     struct dt__shared shared;
     struct dt__control *control;
-    /* weights; at the bank's node the optimizer's state too. Of distributed rows those that the node
-     * has pulled, contiguous, and no state */
+    /* weights; at the bank's node the optimizer's state too. Of distributed rows those that the
+     * node has pulled, contiguous, and no state */
     float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas, else NULL */
     float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
     /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
     double *norms, *all_norms;
     size_t norm_blocks;
-    /* of doubles at each: after the blocks come spec.norm.measures, spec.norm.squares, and those of edges */
+    /* of doubles at each: after the blocks come spec.norm.measures, spec.norm.squares, and those of
+     * edges */
     size_t norm_count;
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
     void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
-    /* The bank's node, if only owners have rows or parts: whole vectors, to start from and to gather
-     * into, as large as the model and its state. Large ones are a file without a name, of which the
-     * kernel keeps in memory what fits. Else NULL. */
+    /* The bank's node, if only owners have rows or parts: whole vectors, to start from and to
+     * gather into, as large as the model and its state. Large ones are a file without a name, of
+     * which the kernel keeps in memory what fits. Else NULL. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
 };
@@ -369,8 +370,8 @@ void dt__asks_publish(struct dt_exchange *x, int asked);
 int dt__asks_of_node(struct dt_exchange *x);
 /* Several nodes. Does what can be done now; true if that was anything. */
 bool dt__exchange_advance(struct dt_exchange *x);
-/* owners.c, for several nodes: `ready` and `end` of the backends, and the end of a step for an agent
- * that has no gradients. The last two return what all ask for. */
+/* owners.c, for several nodes: `ready` and `end` of the backends, and the end of a step for an
+ * agent that has no gradients. The last two return what all ask for. */
 void dt__bucket_ready(struct dt_exchange *x, int bucket);
 int dt__step_end(struct dt_exchange *x);
 int dt__step_finish(struct dt_exchange *x);

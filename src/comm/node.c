@@ -1,7 +1,7 @@
-/* The exchange on one host, from top to bottom. All ranks share memory: each replica's gradient is in
- * its slot, and the weights are in one place.
+/* The exchange on one host, from top to bottom. All ranks share memory: each replica's gradient is
+ * in its slot, and the weights are in one place.
  *
- *   worker 0, 1, 2     gradients ... ended | agreed | sum and update own chunks | next forward reads
+ *   worker 0, 1, 2   gradients ... ended | agreed | sum, update own chunks | next forward reads
  *
  * Nothing is done before all workers have ended the step: a slice's sum needs every slot. Then each
  * worker sums and updates its own chunks in one pass over memory, the first layer's first, because

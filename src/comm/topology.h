@@ -1,5 +1,5 @@
-/* topology: the nodes of an exchange, their agents, the replicas, and the tree over these. Made once
- * from facts that all ranks know, without messages; const afterwards.
+/* topology: the nodes of an exchange, their agents, the replicas, and the tree over these. Made
+ * once from facts that all ranks know, without messages; const afterwards.
  *
  * The order in which gradients are summed is a binary tree over the replicas, whichever ranks have
  * them. Here are seven replicas, 0 to 3 on node 0, 4 to 6 on node 1:
@@ -10,8 +10,8 @@
  *             0-3          |         4-6          subtrees: the largest that one node holds
  *                         0-6
  *
- * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries
- * 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits are a
+ * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries 2
+ * (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits are a
  * function of the replicas alone.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups; without,
@@ -69,8 +69,8 @@ struct dt__placement {
 /* Allocates the tables, which live as long as `kept`. DT_EMEMORY. */
 dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
                                 int replicas, int groups);
-/* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone on
- * its node is that node's agent. has_bank: rank 0 does no gradients. */
+/* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone
+ * on its node is that node's agent. has_bank: rank 0 does no gradients. */
 void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank);
 /* Finds each replica's node and group, the subtrees, and the nodes' parts of the vector. */
 void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement *placement);
