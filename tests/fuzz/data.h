@@ -1,4 +1,4 @@
-/* Any bytes as a file of training data of FORMAT (CSV, LIBSVM, IDX, where half of the bytes are the
+/* Any bytes as a file of training data of FORMAT (CSV, LIBSVM, JSON, IDX, where half of the bytes are the
  * labels): surveyed or refused with a message that names the file; what is surveyed packs to the same
  * survey, and text that is surveyed can be read to its last row. */
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void read_rows(const struct dt_config *config, const struct dt_source *so
     uint64_t rows = dt__source_rows(source);
     struct dt_table *table = NULL;
     struct dt_batch batch;
-    bool text = config->data.format == DT_FORMAT_CSV || config->data.format == DT_FORMAT_LIBSVM;
+    const int format = config->data.format;
+    bool text = format == DT_FORMAT_CSV || format == DT_FORMAT_LIBSVM || format == DT_FORMAT_JSON;
     dt_status status = dt__table_create(config, source, 0, rows, &table);
     for (uint64_t row = 0; !status && row < rows && row < 1000; row++) {
         status = dt__table_read(table, row, 1, &batch);
@@ -68,7 +69,8 @@ static void set_options(uint8_t choice, struct dt_config *config)
     config->data.header = (choice >> 1) % 3;
     if (choice & 16) insist(!dt_config_set(config, "data.label=0"));
     if (choice & 32) insist(!dt_config_set(config, "data.ignore=1,-2"));
-    if (choice & 64) config->data.normalize = choice & 1 ? DT_NORMALIZE_ROBUST : DT_NORMALIZE_STANDARD;
+    if (choice & 64)
+        config->data.normalize = choice & 1 ? DT_NORMALIZE_ROBUST : DT_NORMALIZE_STANDARD;
     if (choice & 128) config->data.eval_fraction = 0.3;
     if (choice % 3 == 1) config->data.missing = DT_MISSING_FLAG;
     if (choice % 5 == 1) config->data.hash_bits = 11;

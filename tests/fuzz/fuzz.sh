@@ -51,6 +51,10 @@ case $program in
     printf '1 1:0.5 3:2\n0 2:1\n' >"$tmp/rows"
     seed rows "$tmp/rows"
     ;;
+*_json)
+    printf '{"a":1,"b":"r\\u00e9d","y":0}\n{"y":1,"a":null,"b":""}\n' >"$tmp/rows"
+    seed rows "$tmp/rows"
+    ;;
 *_idx)
     { printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\1abcd'; printf '\0\0\10\1\0\0\0\2\0\1______'; } >"$tmp/rows"
     seed images "$tmp/rows"

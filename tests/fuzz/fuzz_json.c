@@ -1,0 +1,2 @@
+#define FORMAT JSON
+#include "data.h"
