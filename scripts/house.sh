@@ -130,7 +130,7 @@ if [ "${rules:-}" ]; then
     tmp=$(mktemp)
     trap 'rm -f "$tmp"' EXIT
     # The bounds follow the code down.
-    for room in comm train text table data; do circles "src/$room"; done | sed 's/^/house: files that need each other:/' >"$tmp"
+    for room in comm train text table data predict; do circles "src/$room"; done | sed 's/^/house: files that need each other:/' >"$tmp"
     [ "$comm" -le $MOST_COMM ] && [ "$train" -le $MOST_TRAIN ] && [ ! -s "$tmp" ] && exit
     cat "$tmp"
     echo "house: $comm branches in comm, at most $MOST_COMM; $train in train, at most $MOST_TRAIN"
