@@ -1,5 +1,5 @@
-/* JSON lines: an object a line, whose members are the columns that the first line names. A member that
- * a line lacks is a missing value, as null is. */
+/* JSON lines: an object a line, whose members are the columns that the first line names. A member
+ * that a line lacks is a missing value, as null is. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -28,7 +28,8 @@ static dt_status cell_read(struct dt__json *json, struct dt__cell *out)
     return DT_OK;
 }
 
-/* Reads the members of an object into cells by their columns; a cell without text: it is not there. */
+/* Reads the members of an object into cells by their columns; a cell without text: it is not
+ * there. */
 static dt_status cells_read(const struct dt__parser *parser, struct dt__json *json)
 {
     const struct dt__header *header = parser->header;
@@ -50,14 +51,18 @@ static dt_status cells_read(const struct dt__parser *parser, struct dt__json *js
     return DT_OK;
 }
 
-/* What is no JSON is reported first. */
+/* Reads a record into cells; a member that is not there is an empty cell. What is no JSON is
+ * reported first. */
 static dt_status record_read(const struct dt__parser *parser, char *record, size_t length)
 {
     struct dt__json json, whole;
     dt__json_begin(&json, record, length, parser->scratch);
     whole = json;
     DT_TRY(dt__json_finish(&whole));
-    return cells_read(parser, &json);
+    DT_TRY(cells_read(parser, &json));
+    for (size_t i = 0; i < parser->header->cells.count; i++)
+        if (!parser->cells[i].text) parser->cells[i].text = record;
+    return DT_OK;
 }
 
 static dt_status json_parse(struct dt__parser *parser, char *record, size_t length)
@@ -66,9 +71,7 @@ static dt_status json_parse(struct dt__parser *parser, char *record, size_t leng
     DT_TRY(record_read(parser, record, length));
     DT_TRY(dt__parser_begin(parser));
     for (size_t i = 0; i < header->cells.count; i++) {
-        struct dt__cell cell = parser->cells[i];
-        if (!cell.text) cell.text = record;
-        const dt_status status = dt__parser_take(parser, header->roles[i], cell);
+        const dt_status status = dt__parser_take(parser, header->roles[i], parser->cells[i]);
         if (status) return dt_fail_prefix(status, "column '%s': ", header->cells.items[i]);
     }
     dt__parser_end(parser);

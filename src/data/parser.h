@@ -26,8 +26,8 @@ struct dt__parser {
 };
 /* Adds a word to the row. */
 dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
-/* A row of a table: makes room for its words, takes each cell by the role of its column, and ends it.
- * DT_EFORMAT: what the cell says is none of its column's. */
+/* A row of a table: makes room for its words, takes each cell by the role of its column, and ends
+ * it. DT_EFORMAT: what the cell says is none of its column's. */
 dt_status dt__parser_begin(struct dt__parser *parser);
 dt_status dt__parser_take(struct dt__parser *parser, int32_t role, struct dt__cell cell);
 void dt__parser_end(struct dt__parser *parser);

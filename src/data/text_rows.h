@@ -1,5 +1,5 @@
-/* Rows of text: a grammar says how a record becomes a typed row, and a typed row the row of a block.
- * All formats of text share the pass over a file and the reader. */
+/* Rows of text: a grammar says how a record becomes a typed row, and a typed row the row of a
+ * block. All formats of text share the pass over a file and the reader. */
 #ifndef DATA_TEXT_ROWS_H
 #define DATA_TEXT_ROWS_H
 
@@ -20,7 +20,8 @@ struct dt__grammar {
     /* Whether a record, which is cut, lacks a label (data.unlabelled=skip). NULL: none may. */
     dt_status (*lacks_label)(const struct dt__parser *parser, char *record, size_t length,
                              bool *out);
-    /* Returns the status of a record that failed, if possible with a better message. May be NULL. */
+    /* Returns the status of a record that failed, if possible with a better message. May be
+     * NULL. */
     dt_status (*explain)(const struct dt__parser *parser, const char *record, dt_status status);
 };
 

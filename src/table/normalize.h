@@ -15,8 +15,9 @@ void dt__normalize_entries(const struct dt_schema *schema, size_t n, const uint3
 /* Raw features (rows, features) as they stand in files, scaled and normalised into x (other
  * memory). */
 void dt__schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
-/* The only row of a block, of dt__row_layout_of, as the network takes it: all features into x; or with
- * `index` the dense ones, and the entries, which are scaled and never moved, as in training. */
+/* The only row of a block, of dt__row_layout_of, as the network takes it: all features into x; or
+ * with `index` the dense ones, and the entries, which are scaled and never moved, as in
+ * training. */
 void dt__row_normalize(const struct dt_schema *schema, struct dt__block *row, float *x,
                        uint32_t *index, float *value);
 

@@ -1,5 +1,5 @@
-/* Values of a table: the text of a cell becomes a word, and the words of a row its features. Rows of
- * files, of predictions and of requests pass here, whatever format they come from. */
+/* Values of a table: the text of a cell becomes a word, and the words of a row its features. Rows
+ * of files, of predictions and of requests pass here, whatever format they come from. */
 #ifndef TABLE_VALUES_H
 #define TABLE_VALUES_H
 

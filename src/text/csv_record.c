@@ -1,6 +1,5 @@
-/* Records of CSV: which character separates their cells, and the cells.
- * Source: RFC 4180, section 2; other separators, runs of blanks and blanks before a quote are read as
- * well. */
+/* Records of CSV: which character separates their cells, and the cells. Source: RFC 4180, section
+ * 2; other separators, runs of blanks and blanks before a quote are read as well. */
 #include "text/csv_record.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* A reader of JSON, which goes once through a text, checks what it passes, and hands out its tokens.
- * Source: RFC 8259. */
+/* A reader of JSON, which goes once through a text, checks what it passes, and hands out its
+ * tokens. Source: RFC 8259. */
 #include "text/json_reader.h"
 
 #include <jansson.h>

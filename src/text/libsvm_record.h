@@ -7,8 +7,8 @@
 /* The next word of a line; false at its end or before a comment. */
 bool dt__libsvm_word(char **text, char *end, struct dt__cell *out);
 
-/* Reads index:value. DT_EFORMAT: it is none, the index is not above `last`, the value is not a finite
- * number. */
+/* Reads index:value. DT_EFORMAT: it is none, the index is not above `last`, the value is not a
+ * finite number. */
 dt_status dt__libsvm_pair(const struct dt__cell *word, uint64_t last, uint64_t *out_index,
                           float *out_value);
 
