@@ -1,6 +1,6 @@
 #!/bin/sh
-# The same rows in every format: CSV, IDX, LIBSVM, packed files and a pipe train to the same bits,
-# HDF5 shards at any number of ranks, and a model of shards is evaluated on all of them. Would catch
+# The same rows in every format: CSV, JSON lines, IDX, LIBSVM, packed files and a pipe train to the
+# same bits, HDF5 shards at any number of ranks, and a model of shards is evaluated on all of them. Would catch
 # a reader that loses or scales a row, labels that a format counts from another number, and rows
 # that other ranks do not get.
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +13,7 @@ bytes() { printf "$(printf '\\%03o' $(tr , ' '))"; }
 { printf '\0\0\010\002\0\0\001\340\0\0\0\003'; cut -d, -f1-3 "$tmp/rows" | bytes; } >"$tmp/rows.idx"
 { printf '\0\0\010\001\0\0\001\340'; cut -d, -f4 "$tmp/rows" | bytes; } >"$tmp/labels.idx"
 sed 's/\(.*\),\(.*\),\(.*\),\(.*\)/\4 1:\1 2:\2 3:\3/' "$tmp/rows" >"$tmp/rows.svm"
+sed 's/\(.*\),\(.*\),\(.*\),\(.*\)/{"a":\1,"b":\2,"c":\3,"y":\4}/' "$tmp/rows" >"$tmp/rows.jsonl"
 gzip -c "$tmp/rows.svm" >"$tmp/rows.svm.gz"
 gzip -c "$tmp/rows.idx" >"$tmp/rows.idx.gz"
 # (Rows are in another order in shards, on purpose.)
@@ -35,6 +36,8 @@ train 1 pipe data.train=/dev/stdin <"$tmp/rows.csv"
 same pipe csv
 train 1 svm data.train="$tmp/rows.svm"
 same svm csv
+train 3 json data.train="$tmp/rows.jsonl"
+same json csv
 train 3 packed data.train="$tmp/rows.svm.gz"
 same packed svm
 train 1 shards data.train="$tmp/shards/*.h5"
