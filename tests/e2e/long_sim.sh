@@ -53,5 +53,5 @@ planted() {
         >"$tmp/$1" 2>&1 || fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
-planted race 's/if (chunk->left) break;/if (chunk->left > 1) break;/' 'ends otherwise'
+planted race 's/if (\*dt__chunk_left(x, chunk)) break;/if (*dt__chunk_left(x, chunk) > 1) break;/' 'ends otherwise'
 planted deadlock 's/--\*r->left\[i\];/*r->left[i] -= ended < 3;/' 'sim: deadlock'
