@@ -7,7 +7,6 @@
 
 enum { HEARTBEAT_TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
 
-/* Messages go this often. */
 int64_t dt__exchange_period_us(const struct dt_world *world)
 {
     int64_t period = atomic_load(&world->inside->watchdog.stall_us) / 8;
@@ -15,8 +14,6 @@ int64_t dt__exchange_period_us(const struct dt_world *world)
     return period < MIN_PERIOD_US ? MIN_PERIOD_US : period;
 }
 
-/* What a request to stop is told by: another number behind each training that was stopped, so that
- * what still says of an earlier one asks for nothing. */
 int dt__stop_mark(const struct dt__watchdog *watchdog)
 {
     return watchdog->stops + 1;

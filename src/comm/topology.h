@@ -78,8 +78,6 @@ void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement
 /* Where range [a, b) of the tree over replicas splits: inside a group by its replicas, and a range
  * of several groups, which are whole, by these. */
 int dt__replicas_split(const struct dt__topology *topo, int a, int b);
-/* Where range [a, b) of a binary tree splits: the left part is the largest power of two below. */
-int dt__tree_split(int a, int b);
 
 /* The range is all of a group. */
 static inline bool dt__is_group(const struct dt__topology *topo, int a, int b)
