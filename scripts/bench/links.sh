@@ -1,6 +1,6 @@
 #!/bin/sh
 # Slow links: two hosts with a worker each, by local steps, against one host with both workers. train.wire and
-# train.overlap are what the tuning page names for such links.
+# train.overlap are what the page on clusters names for such links.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 net=784-512-256-10 batch=128 steps=4000

@@ -82,7 +82,7 @@ static void print_memory(const struct dt_bank *bank)
         job->mode == DT_MODE_ASYNC ? "; async keeps one copy of the weights per worker" : "");
 }
 
-/* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
+/* A share of fewer rows does not fill a core (scripts/doc/clusters.md). */
 enum { FEW_ROWS = 16 };
 
 enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */

@@ -1,9 +1,9 @@
 #!/bin/sh
-# The README's other tables: what a new user pastes works on such a table, in at most four commands each, and ends with a
+# The five examples of the page on tables: what a new user pastes works on such a table, in at most four commands each, and ends with a
 # model that is better than the baseline. Would catch a line of inspect's that no run takes, and a server without names.
 # seconds: 60
 . "$(dirname "$0")/lib.sh"
-sed -n '/<!-- journeys -->/,/<!-- end of journeys -->/p' README.md | sed '/^```/d; /^<!--/d' >"$tmp/pasted"
+sed -n '/<!-- journeys -->/,/<!-- end of journeys -->/p' scripts/doc/tables.md | sed '/^```/d; /^<!--/d' >"$tmp/pasted"
 check_eq 'journeys' "$(grep -c '^#' "$tmp/pasted")" 5
 check_le 'commands of one' "$(awk '/^#/ {n = 0; next} {if (++n > most) most = n} END {print most}' "$tmp/pasted")" 4
 mkdir "$tmp/there" && cd "$tmp/there" || exit 1
