@@ -220,7 +220,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 {
     enum { MOST_STEPS = 512 };
     if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
-    double now = dt__clock_secs(), waited = dt__exchange_waited(job->exchange);
+    double now = dt__clock_secs(), waited = dt__exchange_waited(job->steps->exchange);
     if (++span->wire_steps == LOOK_FROM) span->wire_start = now, span->wire_waited = waited;
     if (span->wire_steps < LOOK_UNTIL) return;
     worker->wire_told = true;
@@ -233,7 +233,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
     /* rounds take whole tables */
-    const bool touched = dt__exchange_slot(job->exchange, 0).touched != NULL;
+    const bool touched = dt__exchange_slot(job->steps->exchange, 0).touched != NULL;
     const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
     char text[40] = "a larger train.batch";
@@ -253,7 +253,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 static double needed_mb(const struct dt_job *job, double owned)
 {
     const struct dt_world *world = job->world;
-    const int host = world->host_of[world->rank], vectors = 1 + job->optimizer.nstate;
+    const int host = world->host_of[world->rank], vectors = 1 + job->rules->optimizer.nstate;
     const double whole = (double)job->model->params - owned;
     const double part = (double)world->workers_of[host] / world->workers;
     return (whole * (host == world->host_of[0] ? vectors : 1) + owned * vectors * part) *

@@ -12,7 +12,7 @@
 static int async_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_worker *worker = job->worker;
-    struct dt_async *async = job->async;
+    struct dt_async *async = job->steps->async;
     (void)span;
     if (worker->failed || !dt__async_begin(async)) return DT_ASK_SYNC;
     dt__trace_phase(job->trace, DT_PHASE_WAIT, job->step);
@@ -46,7 +46,7 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
     struct dt_bank *bank = job->bank;
-    struct dt_async *async = job->async;
+    struct dt_async *async = job->steps->async;
     double clock = span->start;
     int asked = DT_ASK_NONE;
     dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
@@ -76,7 +76,7 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
 static void async_begin(struct dt_job *job, struct dt_span *span)
 {
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    dt__async_start(job->async, span->begin, span->end, span->begin < warm);
+    dt__async_start(job->steps->async, span->begin, span->end, span->begin < warm);
 }
 
 /* The span's end, and what ended it, go from the bank to all. */
@@ -88,24 +88,23 @@ static int async_settle(struct dt_job *job, const struct dt_span *span, int aske
         int asked;
     } end = {job->step, asked};
     (void)span;
-    dt__async_end(job->async);
-    if (bank) bank->state.params = dt__async_weights(job->async);
+    dt__async_end(job->steps->async);
+    if (bank) bank->state.params = dt__async_weights(job->steps->async);
     dt__ranks_bcast(job->world->trainers, &end, sizeof end, 0);
     job->step = end.step;
-    const struct dt_async_counts *counts = dt__async_count(job->async);
+    const struct dt_async_counts *counts = dt__async_count(job->steps->async);
     if (bank) bank->counts = counts;
     return end.asked;
 }
 
 static void async_gather(struct dt_job *job)
 {
-    dt__async_gather(job->async);
+    dt__async_gather(job->steps->async);
 }
 
 static void async_close(struct dt_job *job)
 {
-    dt__async_destroy(job->async);
-    job->async = NULL;
+    dt__async_destroy(job->steps->async);
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
@@ -115,34 +114,35 @@ static bool async_applies(const struct dt_job *job)
     return job->mode == DT_MODE_ASYNC;
 }
 
-static dt_status async_open(struct dt_job *job, dt_fill_fn *fill)
+static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
     struct dt_bank *bank = job->bank;
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
     dt_status status =
         dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
-    if (!status) status = dt__list_row_ranges(job);
+    if (!status) status = dt__list_row_ranges(job, steps);
     for (int r = 0; r < job->replicas && !status; r++)
         active[job->worker_of[r]] |= dt__plan_replica_rows(job->plan, r) > 0;
     const struct dt_async_spec spec = {
         .params = job->model->params,
-        .states = job->optimizer.nstate,
+        .states = job->rules->optimizer.nstate,
         .update = dt__update_async,
         .norm2 = job->config->train.clip_norm > 0 ? dt__gradient_norm2 : NULL,
-        .row_range = job->row_range,
-        .row_ranges = job->row_ranges,
+        .row_range = job->steps->row_range,
+        .row_ranges = job->steps->row_ranges,
         .update_rows = dt__update_rows_async,
         .arg = job,
         .staleness = job->config->train.staleness,
         .active = active,
         .owners = (int)job->config->train.owners};
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    DT_TRY(dt__async_create(job->world, &spec, &job->async));
-    if (job->row_ranges) DT_TRY(dt__check_touched(job, dt__async_touched(job->async)));
+    DT_TRY(dt__async_create(job->world, &spec, &steps->async));
+    if (job->steps->row_ranges)
+        DT_TRY(dt__check_touched(job, dt__async_touched(job->steps->async)));
     if (bank) {
-        float *vectors[1 + DT_MAX_STATE] = {dt__async_weights(job->async)};
-        for (int i = 0; i < job->optimizer.nstate; i++)
-            vectors[1 + i] = dt__async_states(job->async)[i];
+        float *vectors[1 + DT_MAX_STATE] = {dt__async_weights(job->steps->async)};
+        for (int i = 0; i < job->rules->optimizer.nstate; i++)
+            vectors[1 + i] = dt__async_states(job->steps->async)[i];
         status = fill(bank, vectors);
     }
     DT_TRY(dt__ranks_agree(job->world->trainers, status));

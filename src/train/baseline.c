@@ -15,7 +15,7 @@
 void dt__baseline_start(const struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
-    const struct dt_tensor *bias = job->undecayed;
+    const struct dt_tensor *bias = job->rules->undecayed;
     if (!bias) return;
     const struct dt_tensor *weight = bias - 1; /* the layer's other tensor */
     memcpy(params + bias->offset, bank->baseline.outputs, bias->count * sizeof *params);

@@ -62,9 +62,9 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
 /* The weights, between spans. */
 static const float *weights_at_rest(const struct dt_job *job)
 {
-    if (job->mode == DT_MODE_ASYNC) return dt__async_read(job->async);
-    return job->split ? dt__exchange_vectors(job->exchange)[0]
-                      : dt__exchange_weights(job->exchange);
+    if (job->mode == DT_MODE_ASYNC) return dt__async_read(job->steps->async);
+    return job->steps->split ? dt__exchange_vectors(job->steps->exchange)[0]
+                             : dt__exchange_weights(job->steps->exchange);
 }
 
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
@@ -74,7 +74,8 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
 {
     const struct dt_worker *worker = job->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
-    struct dt_exchange *exchange = job->mode == DT_MODE_SYNC && !job->split ? job->exchange : NULL;
+    struct dt_exchange *exchange =
+        job->mode == DT_MODE_SYNC && !job->steps->split ? job->steps->exchange : NULL;
     const struct dt_touched *needs = worker && exchange ? dt__exchange_needs(exchange) : NULL;
     struct dt_exchange_times pulls = {0};
     dt_status status = DT_OK;
@@ -113,7 +114,7 @@ dt_status dt__evaluate(struct dt_job *job)
     dt__ranks_gather(job->world->trainers, mine, of.bytes, all);
     if (bank) status = conclude(bank, &of, all, start, &better);
     dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
-    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->exchange);
+    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->steps->exchange);
     if (better && bank && !status) status = dt__best_found(bank);
     DT_GUARD(dt__ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;

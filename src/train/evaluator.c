@@ -73,7 +73,7 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator,
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t step)
 {
     struct dt_job *job = evaluator->job;
-    const struct dt__path path = dt__step_path(job->ckpt_dir.text, step);
+    const struct dt__path path = dt__step_path(job->dirs->ckpt_dir.text, step);
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
@@ -97,7 +97,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &better));
     model.best = job->best;
     if (better && job->config->export.best)
-        DT_GUARD(dt__export_write(job->best_dir.text, &model, job->config->export.keep));
+        DT_GUARD(dt__export_write(job->dirs->best_dir.text, &model, job->config->export.keep));
     evaluator->evaluated = true;
     evaluator_say(evaluator, &result);
 done:
@@ -117,7 +117,8 @@ static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
     }
     if (now < evaluator->look_at) return false;
     evaluator->look_at = now + LOOK_SECS;
-    if (!dt__checkpoint_newest(job->ckpt_dir.text, step) || *step == evaluator->step) return false;
+    if (!dt__checkpoint_newest(job->dirs->ckpt_dir.text, step) || *step == evaluator->step)
+        return false;
     if (throttle > LOOK_SECS) evaluator->look_at = now + throttle;
     return true;
 }

@@ -220,8 +220,8 @@ static dt_status convert_classes(const struct dt_schema *schema, struct dt_check
     DT_GUARD(dt__alloc_backed(NULL, to->params, sizeof *params, "params", &params));
     for (size_t i = 0; i < to->tensors; i++) {
         const struct dt_tensor *tensor = &to->tensor[i], *source = &from->tensor[i];
-        const bool outputs = source->layer >= output && source->rank &&
-                             source->shape[source->rank - 1] == nfrom;
+        const bool outputs =
+            source->layer >= output && source->rank && source->shape[source->rank - 1] == nfrom;
         const float *values = file->params + source->offset;
         if (!outputs) memcpy(params + tensor->offset, values, tensor->count * sizeof *values);
         for (size_t r = 0; outputs && r < tensor->count / nto; r++)
@@ -315,7 +315,7 @@ static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *
                               const struct dt_model *from, bool by_name)
 {
     bool named;
-    if (tensor != job->undecayed) return false;
+    if (tensor != job->rules->undecayed) return false;
     return job->model->outputs.link != from->outputs.link ||
            !find_tensor(from, tensor - 1, by_name, &named);
 }
@@ -394,7 +394,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     uint32_t crc = 0;
     dt__model_init(job->model, (uint64_t)job->config->run.seed, params);
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
-    if (job->optimizer.own_rates && job->model->buckets == 1)
+    if (job->rules->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
     dt__baseline_start(bank, params);
     if (!*from) return DT_OK;

@@ -154,8 +154,8 @@ uint64_t dt__span_end(const struct dt_job *job)
 
 const char *dt__exchange_name(const struct dt_job *job, char word[16])
 {
-    if (job->mode == DT_MODE_ASYNC) return dt__async_memory_name(job->async);
-    return dt__config_word(DT_EXCHANGE_WORDS, dt__exchange_which(job->exchange), word);
+    if (job->mode == DT_MODE_ASYNC) return dt__async_memory_name(job->steps->async);
+    return dt__config_word(DT_EXCHANGE_WORDS, dt__exchange_which(job->steps->exchange), word);
 }
 
 double dt__weights_mb(const struct dt_job *job)
@@ -175,37 +175,40 @@ uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *sourc
     return dense + dt__source_most_entries(source, rows);
 }
 
-dt_status dt__list_row_ranges(struct dt_job *job)
+dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
     const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_share(job->plan));
-    const bool whole = dt__is_local(job) || job->trust; /* who measures tensors needs them whole */
-    job->row_ranges = 0;
+    const bool whole =
+        dt__is_local(job) || job->rules->whole; /* who measures tensors needs them whole */
+    steps->row_ranges = 0;
     if (schema->dense == schema->features || !count || whole) return DT_OK;
-    DT_TRY(
-        dt__keep(&job->kept, count, sizeof *job->row_range, "row-sparse tensors", &job->row_range));
+    DT_TRY(dt__keep(&job->kept, count, sizeof *steps->row_range, "row-sparse tensors",
+                    &steps->row_range));
     for (size_t i = 0; i < count; i++) {
         const struct dt_tensor *tensor = dt__model_row_sparse_tensor(job->model, i);
-        const bool wide = tensor->offset == job->wide_begin;
-        job->row_range[i] = (struct dt_row_range){
+        const bool wide = tensor->offset == job->rules->wide_begin;
+        steps->row_range[i] = (struct dt_row_range){
             .offset = tensor->offset,
             .rows = tensor->shape[0],
             .width = tensor->count / tensor->shape[0],
-            .touched_alone = job->config->train.lazy ||
-                             dt__optimizer_is_sparse(wide ? &job->wide : &job->optimizer),
+            .touched_alone =
+                job->config->train.lazy ||
+                dt__optimizer_is_sparse(wide ? &job->rules->wide : &job->rules->optimizer),
             .first = inputs - tensor->shape[0],
             .most = (size_t)most};
     }
-    job->row_ranges = (int)count;
+    steps->row_ranges = (int)count;
     return DT_OK;
 }
 
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched)
 {
     const bool sync = job->mode == DT_MODE_SYNC;
-    const bool wide = job->wide_end < SIZE_MAX && !dt__optimizer_is_sparse(&job->wide);
-    const bool whole = wide || !dt__optimizer_is_sparse(&job->optimizer);
+    const bool wide =
+        job->rules->wide_end < SIZE_MAX && !dt__optimizer_is_sparse(&job->rules->wide);
+    const bool whole = wide || !dt__optimizer_is_sparse(&job->rules->optimizer);
     dt_status status = DT_OK;
     if (!touched && !sync && job->config->train.lazy && whole)
         status = dt_fail(DT_EUSAGE,

@@ -16,17 +16,6 @@
 #include "state/state.h"
 #include "train/train.h"
 
-/* The constants of one update, with what they were made from. */
-struct dt_constants {
-    uint64_t step, staleness, rows; /* no rows: none were made */
-    int64_t drops;
-    double norm2;
-    const double *measures;        /* that job->trust is made from; NULL: it is not */
-    struct dt_factors usual, wide; /* of job->optimizer and job->wide */
-    struct dt_factors free;        /* of job->optimizer without decay and L1 */
-    float share;                   /* of a row in a mean over all */
-};
-
 /* Replicas that step together, on the same weights: all, or, with local steps, those of a group. */
 struct dt_group {
     struct dt_job *job;
@@ -55,52 +44,63 @@ struct dt_layer_part {
     struct dt_split_part *products;
 };
 
+/* The rules of the run's updates. update.c writes them. */
+struct dt_rules {
+    struct dt_optimizer optimizer;     /* nstate, state_name: of all vectors that the run keeps */
+    struct dt_optimizer wide;          /* of the linear path, floats [wide_begin, wide_end) */
+    size_t wide_begin, wide_end;       /* SIZE_MAX: the linear path has no rule of its own */
+    const struct dt_tensor *undecayed; /* the output's bias if it started at the baseline */
+    struct dt_optimizer outer;         /* of the update at the end of a round of local steps */
+    struct dt_schedule schedule;
+    bool whole; /* a rule measures whole tensors */
+};
+
+/* What the stepper in use has opened. Only step.c and the steppers write it. */
+struct dt_steps {
+    const struct dt_stepper *stepper;
+    struct dt_exchange *exchange;   /* NULL: async */
+    struct dt_async *async;         /* NULL: sync */
+    struct dt_group *all;           /* sync: all replicas as one group */
+    struct dt_local *local;         /* this rank's groups; NULL: every step is exchanged */
+    struct dt_split_run *split;     /* this worker's parts of split layers; NULL: there are none */
+    struct dt_row_range *row_range; /* (row_ranges) tensors of whose gradients only touched rows
+                                       are exchanged */
+    int row_ranges;
+    struct dt_factored *factored; /* (matrices) bf16: their gradients may stay factors */
+    int matrices;
+    void *copies; /* of these matrices, as bf16 products read them; NULL: workers pack their own */
+};
+
+/* Paths in run.dir. */
+struct dt_dirs {
+    struct dt__path ckpt_dir, latest_dir, best_dir; /* checkpoints and exports */
+    struct dt__path records;                        /* metrics.jsonl */
+};
+
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
     struct dt_bank *bank;     /* NULL: this rank is none */
-    struct dt_worker *worker; /* likewise */
-    struct dt__kept *kept;    /* memory of all that lasts until the run's end, whoever has it */
-    const struct dt_stepper *stepper; /* does the steps; NULL: an evaluator, or not yet open */
-    int mode;                         /* enum dt_mode as run: sync for staleness 0 */
-    int replicas;             /* R */
-    int groups;               /* G, with local steps or a rounded wire */
-    int *worker_of;           /* (R) whose each replica is */
-    struct dt_group all;      /* sync, without local steps: what steps together */
-    uint64_t step, last_step; /* updates done; the run's end */
-    bool pending;             /* train.overlap: the weights do not know of the last round yet */
+    struct dt_worker *worker; /* NULL: this rank is none */
+    struct dt__kept *kept;    /* memory that lasts until the run's end */
+    struct dt_trace *trace;   /* NULL: none */
+    const struct dt_dirs *dirs;
+    int mode;       /* enum dt_mode as run: sync for staleness 0 */
+    int replicas;   /* R */
+    int groups;     /* G, with local steps or a rounded wire */
+    int *worker_of; /* (R) the worker that has each replica */
 
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
     struct dt_plan *plan;
     struct dt_model *model;
-    struct dt_optimizer optimizer; /* nstate, state_name: of all vectors that the run keeps */
-    struct dt_optimizer wide;      /* of the linear path, floats [wide_begin, wide_end) */
-    size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
-    const struct dt_tensor
-        *undecayed; /* the output's bias if it started at the baseline, or NULL */
-    float *trust;   /* (tensors) of rules over whole tensors, in this update; NULL: none is */
-    struct dt_schedule schedule;
-    struct dt_constants constants; /* update.c's: of the update that was last applied */
-    struct dt_optimizer outer;     /* of the update at the end of a round of local steps */
-    /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
-    struct dt_factored *factored;
-    int matrices;
-    void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
-    struct dt_exchange *exchange; /* sync; NULL: async, and an evaluator's */
-    struct dt_split_run *split;   /* its parts of split layers; NULL: the model has none */
-    struct dt_async *async;       /* async; NULL: sync, and an evaluator's */
-    struct dt_local *local; /* local steps: this rank's groups; NULL: every step is exchanged */
-    /* (row_ranges) the row-sparse tensors, of sparse rows, of whose gradients the exchange has rows
-     * alone */
-    struct dt_row_range *row_range;
-    int row_ranges;
+    const struct dt_rules *rules;
+    struct dt_updates *updates;   /* update.c: constants of the update in progress */
+    const struct dt_steps *steps; /* NULL: an evaluator, or not yet open */
 
-    struct dt__path ckpt_dir, latest_dir, best_dir; /* of run.dir: checkpoints and exports */
-    struct dt__path records;                        /* run.dir's metrics.jsonl */
-    struct dt_trace *trace;                         /* NULL: none */
-
-    /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,
-     * which step was evaluated last, and whether patience is at its end. */
+    uint64_t step, last_step; /* updates done; the run's end */
+    bool pending;             /* train.overlap: the weights do not include the last round yet */
+    /* The best evaluation so far, at bank and evaluator. Workers have its state at the start, the
+     * step that was evaluated last, and whether patience has run out. */
     struct dt_best best;
 };
 
@@ -150,8 +150,8 @@ double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
 /* Inputs that so many rows of the source read, at most. */
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
-/* Fills job->row_range. DT_EMEMORY. */
-dt_status dt__list_row_ranges(struct dt_job *job);
+/* Lists steps->row_range. DT_EMEMORY. */
+dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps);
 /* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a
  * batch touched: that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs
  * them. */
@@ -159,13 +159,14 @@ dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *t
 
 /* ---- update.c: the arithmetic of an update -------------------------------------------------- */
 
-/* Makes the optimizers of the run: the linear path may have a rule of its own. DT_EUSAGE: it has
- * one, and there is none. */
-dt_status dt__optimizers_init(struct dt_job *job);
+/* Makes job->rules of configuration and model: the linear path may have a rule of its own.
+ * DT_EUSAGE: it has one, and there is no linear path. */
+dt_status dt__rules_init(struct dt_job *job);
+/* train.schedule=plateau: sets how often the rate has fallen. */
+void dt__rate_drop(const struct dt_job *job, int64_t drops);
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* dt_async_norm2_fn, of what is trained: a gradient that has the touched rows of job->row_range
- * alone, or is whole (touched: NULL): the same bits. */
+/* dt_async_norm2_fn, of what is trained: a gradient that has only the touched rows of the row ranges, or is whole (touched: NULL): the same bits. */
 double dt__gradient_norm2(void *job, const struct dt_touched *touched, const float *grad);
 
 /* Doubles that dt__measure_sync fills; 0: no rule needs them. */

@@ -50,18 +50,18 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
                     &group->difference);
 }
 
-static dt_status groups_open(struct dt_job *job)
+static dt_status groups_open(struct dt_job *job, struct dt_steps *steps)
 {
     const int worker = job->world->worker;
-    dt_status status = dt__keep(&job->kept, 1, sizeof *job->local, "groups", &job->local);
+    dt_status status = dt__keep(&job->kept, 1, sizeof *steps->local, "groups", &steps->local);
     if (!status)
-        status = dt__keep(&job->kept, (size_t)job->groups, sizeof *job->local->group, "groups",
-                          &job->local->group);
+        status = dt__keep(&job->kept, (size_t)job->groups, sizeof *steps->local->group, "groups",
+                          &steps->local->group);
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     for (int g = 0; g < job->groups && !status; g++) {
         const int first = dt__group_begin(job, g), last = dt__group_begin(job, g + 1) - 1;
         if (worker < job->worker_of[first] || worker > job->worker_of[last]) continue;
-        status = group_create(job, g, &job->local->group[job->local->count++]);
+        status = group_create(job, g, &steps->local->group[steps->local->count++]);
     }
     return dt__ranks_agree(job->world->trainers, status);
 }
@@ -70,13 +70,13 @@ static dt_status groups_open(struct dt_job *job)
 static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
     int *leaders = NULL; /* (groups) */
-    *out = dt__step_spec(&job->all);
+    *out = dt__step_spec(job->steps->all);
     DT_TRY(dt__keep(&job->kept, (size_t)job->groups, sizeof(int), "groups", &leaders));
     for (int g = 0; g < job->groups; g++)
         leaders[g] = job->worker_of[dt__group_begin(job, g)];
     out->worker_of = leaders;
     out->replicas = job->groups;
-    out->vectors = 1 + job->outer.nstate;
+    out->vectors = 1 + job->rules->outer.nstate;
     out->norm.needed = false;
     out->norm.measure = NULL;
     out->update = dt__update_outer;
@@ -89,7 +89,7 @@ static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 /* Between the bank and the groups' first workers; a process alone has it in one place. */
 static void move_state(const struct dt_job *job, bool to_bank)
 {
-    const int states = job->optimizer.nstate;
+    const int states = job->rules->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
         const int first = job->worker_of[dt__group_begin(job, g)];
         const int rank = job->world->worker_rank + first;
@@ -116,7 +116,8 @@ static void group_begin(struct dt_group *group)
 {
     const struct dt_job *job = group->job;
     const size_t params = job->model->params, trained = job->model->trained;
-    const float *outer = dt__exchange_weights(job->exchange), *difference = group->difference;
+    const float *outer = dt__exchange_weights(job->steps->exchange),
+                *difference = group->difference;
     float *weights = dt__exchange_vectors(group->exchange)[0];
     foresee(trained, (float)dt__own_rate(job), outer, difference, weights);
     foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
@@ -131,8 +132,8 @@ static void groups_start(struct dt_job *job)
     dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
     move_state(job, false);
-    for (int i = 0; i < job->local->count; i++) {
-        struct dt_group *group = &job->local->group[i];
+    for (int i = 0; i < job->steps->local->count; i++) {
+        struct dt_group *group = &job->steps->local->group[i];
         float *weights = dt__exchange_vectors(group->exchange)[0];
         if (group->difference && group->leads) {
             group->part = dt__group_part(group, began, job->step);
@@ -145,7 +146,7 @@ static void groups_start(struct dt_job *job)
 
 static void groups_gather(struct dt_job *job)
 {
-    struct dt_local *local = job->local;
+    struct dt_local *local = job->steps->local;
     for (int i = 0; i < local->count; i++)
         dt__exchange_gather(local->group[i].exchange);
     move_state(job, true);
@@ -167,25 +168,25 @@ static void write_difference(size_t n, float weight, const float *restrict from,
 static void give_differences(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
-    for (int i = 0; i < job->local->count; i++) {
-        const struct dt_group *group = &job->local->group[i];
+    for (int i = 0; i < job->steps->local->count; i++) {
+        const struct dt_group *group = &job->steps->local->group[i];
         if (!group->leads) continue;
-        float *slot = dt__exchange_slot(job->exchange, group->index).grad;
+        float *slot = dt__exchange_slot(job->steps->exchange, group->index).grad;
         for (size_t p = 0; group->difference && p < params; p++)
             slot[p] = (float)group->part * group->difference[p];
         if (!group->difference)
             write_difference(params, (float)dt__group_part(group, job->step, end),
-                             dt__exchange_weights(job->exchange),
+                             dt__exchange_weights(job->steps->exchange),
                              dt__exchange_weights(group->exchange), slot);
     }
     for (int b = job->model->buckets - 1; b >= 0; b--)
-        dt__exchange_ready(job->exchange, b);
+        dt__exchange_ready(job->steps->exchange, b);
 }
 
 static void await_weights(const struct dt_job *job)
 {
     for (int b = 0; b < job->model->buckets; b++)
-        dt__exchange_need(job->exchange, b);
+        dt__exchange_need(job->steps->exchange, b);
 }
 
 /* The exchange of the round before is done, and all ranks know of it: nobody reads a group's
@@ -194,8 +195,8 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
     await_weights(job);
-    for (int i = 0; i < job->local->count; i++) {
-        struct dt_group *group = &job->local->group[i];
+    for (int i = 0; i < job->steps->local->count; i++) {
+        struct dt_group *group = &job->steps->local->group[i];
         if (group->began) {
             float *weights = dt__exchange_vectors(group->exchange)[0];
             /* From where rounds begin by their length, which is all that a resume knows: of one
@@ -214,11 +215,11 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
  * they ask it to stop. Returns what ranks ask for. */
 static int groups_step(struct dt_job *job, uint64_t step)
 {
-    struct dt_local *local = job->local;
+    struct dt_local *local = job->steps->local;
     struct dt_worker *worker = job->worker;
     int asked = DT_ASK_NONE;
     const bool stop =
-        dt__exchange_consult(job->exchange, dt__asks(job) & DT_ASK_STOP) & DT_ASK_STOP;
+        dt__exchange_consult(job->steps->exchange, dt__asks(job) & DT_ASK_STOP) & DT_ASK_STOP;
     if (stop && local->stop_at <= 0) local->stop_at = dt__clock_secs();
     const bool late = stop && dt__clock_secs() - local->stop_at > job->config->test.round_secs;
     const int ask = late ? DT_ASK_GIVE_UP : DT_ASK_NONE;
@@ -234,26 +235,26 @@ static int groups_step(struct dt_job *job, uint64_t step)
 /* One round and its exchange, or, with train.overlap, that of the round before. */
 static int local_step(struct dt_job *job, struct dt_span *span)
 {
-    struct dt_local *local = job->local;
+    struct dt_local *local = job->steps->local;
     const uint64_t end = dt__round_end(job, job->step);
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
     (void)span;
-    dt__exchange_begin(job->exchange, job->step);
+    dt__exchange_begin(job->steps->exchange, job->step);
     await_weights(job);
     for (int i = 0; i < local->count; i++)
-        local->group[i].start = overlaps ? NULL : dt__exchange_weights(job->exchange);
+        local->group[i].start = overlaps ? NULL : dt__exchange_weights(job->steps->exchange);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         asked |= groups_step(job, step);
-        if (overlaps) dt__exchange_work(job->exchange);
+        if (overlaps) dt__exchange_work(job->steps->exchange);
         dt__slow_down(job);
     }
     for (int i = 0; i < local->count; i++)
         dt__exchange_settle(local->group[i].exchange);
     if (!overlaps) give_differences(job, end);
     dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
-    asked = dt__exchange_end(job->exchange, asked | dt__asks(job));
+    asked = dt__exchange_end(job->steps->exchange, asked | dt__asks(job));
     if (asked & DT_ASK_VOID) return asked;
     if (overlaps) turn_groups(job, end);
     job->step = end;
@@ -267,14 +268,14 @@ static int catch_up(struct dt_job *job)
     int asked;
     if (job->worker) {
         const double start = dt__clock_secs();
-        dt__exchange_begin(job->exchange, job->step);
+        dt__exchange_begin(job->steps->exchange, job->step);
         give_differences(job, job->step);
-        asked = dt__exchange_end(job->exchange, DT_ASK_NONE);
-        dt__exchange_settle(job->exchange);
+        asked = dt__exchange_end(job->steps->exchange, DT_ASK_NONE);
+        dt__exchange_settle(job->steps->exchange);
         dt__budget_add(job, job->worker, dt__clock_secs() - start);
     } else {
-        asked =
-            dt__exchange_serve_span(job->exchange, job->step, job->step + 1, dt__asks, job, &done);
+        asked = dt__exchange_serve_span(job->steps->exchange, job->step, job->step + 1, dt__asks,
+                                        job, &done);
     }
     job->pending = false;
     if (job->bank) job->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
@@ -283,12 +284,12 @@ static int catch_up(struct dt_job *job)
 
 /* ---- the stepper ---------------------------------------------------------------------------- */
 
-static dt_status local_open(struct dt_job *job, dt_fill_fn *fill)
+static dt_status local_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
     struct dt_exchange_spec spec;
     const dt_status status = local_spec(job, &spec);
-    DT_TRY(dt__exchange_open(job, &spec, status));
-    DT_TRY(groups_open(job));
+    DT_TRY(dt__exchange_open(job, steps, &spec, status));
+    DT_TRY(groups_open(job, steps));
     DT_TRY(dt__exchange_fill(job, fill));
     groups_start(job);
     return DT_OK;
@@ -303,7 +304,7 @@ static void local_begin(struct dt_job *job, struct dt_span *span)
 static int local_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
-        dt__exchange_settle(job->exchange);
+        dt__exchange_settle(job->steps->exchange);
         dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
     }
     if (!(asked & DT_ASK_VOID)) {
@@ -316,16 +317,15 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
 
 static void local_gather(struct dt_job *job)
 {
-    dt__exchange_gather(job->exchange);
+    dt__exchange_gather(job->steps->exchange);
     groups_gather(job);
 }
 
 static void local_close(struct dt_job *job)
 {
-    for (int i = 0; job->local && i < job->local->count; i++)
-        dt__exchange_destroy(job->local->group[i].exchange);
-    dt__exchange_destroy(job->exchange);
-    job->exchange = NULL;
+    for (int i = 0; job->steps->local && i < job->steps->local->count; i++)
+        dt__exchange_destroy(job->steps->local->group[i].exchange);
+    dt__exchange_destroy(job->steps->exchange);
 }
 
 const struct dt_stepper dt__local_stepper = {

@@ -71,10 +71,10 @@ static void print_memory(const struct dt_bank *bank)
     static const double LARGE = 256; /* MB */
     const struct dt_job *job = bank->job;
     const double mb = dt__weights_mb(job);
-    const int states = job->optimizer.nstate;
+    const int states = job->rules->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
-                         dt__exchange_slot(job->exchange, 0).touched;
+                         dt__exchange_slot(job->steps->exchange, 0).touched;
     dt__info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large; a replica's gradient takes up to %.4g MB, of sparse rows less%s",
@@ -236,7 +236,7 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
         .step = job->step,
         .last_step = job->last_step,
         .epoch = epoch_at(bank, state->samples),
-        .lr = dt__schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
+        .lr = dt__schedule_lr(&job->rules->schedule, job->step ? job->step - 1 : 0),
         .samples_per_sec = secs > 0 ? rows / secs : 0,
         .wall_secs = dt__wall_secs(bank)};
     for (int r = 0; r < job->replicas; r++)
@@ -439,7 +439,7 @@ static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record,
 static bool has_best(const struct dt_job *job)
 {
     const struct dt__path path =
-        dt__path("%s/%llu", job->best_dir.text, (unsigned long long)job->best.step);
+        dt__path("%s/%llu", job->dirs->best_dir.text, (unsigned long long)job->best.step);
     return job->best.known && job->config->export.best && dt__path_exists(path.text);
 }
 

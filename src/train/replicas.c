@@ -33,7 +33,6 @@ dt_status dt__deal_replicas(struct dt_job *job)
 {
     const int workers = job->world->workers, replicas = job->replicas;
     const int groups = dt__is_grouped(job) ? job->groups : 1;
-    job->all = (struct dt_group){.job = job, .count = replicas};
     DT_TRY(dt__keep(&job->kept, (size_t)replicas, sizeof(int), "replica table", &job->worker_of));
     for (int g = 0, worker = 0; g < groups; g++) {
         const int begin = dt__part_begin(replicas, groups, g);
@@ -85,17 +84,17 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 
 float *dt__local_vector(const struct dt_job *job, int group, int index)
 {
-    const struct dt_group *at = job->local->group;
+    const struct dt_group *at = job->steps->local->group;
     while (at->index != group)
         at++;
-    const bool state = index < job->optimizer.nstate;
+    const bool state = index < job->rules->optimizer.nstate;
     return state ? dt__exchange_vectors(at->exchange)[1 + index] : at->difference;
 }
 
 float **dt__group_vector(struct dt_bank *bank, int group, int index)
 {
     struct dt_checkpoint *state = &bank->state;
-    const bool own = index < bank->job->optimizer.nstate;
+    const bool own = index < bank->job->rules->optimizer.nstate;
     return own ? &state->group_state[group * state->group_nstate + index]
                : &state->group_difference[group];
 }
@@ -121,7 +120,8 @@ void dt__groups_print(const struct dt_bank *bank)
                  "bank, and as much in each checkpoint",
                  job->groups, (long long)config->train.local_steps,
                  config->train.local_after ? ", from train.local_after on" : "",
-                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
+                 config->train.outer_lr, config->train.outer_momentum,
+                 all * job->rules->optimizer.nstate);
     if (local && config->train.overlap)
         dt__info("overlap: groups exchange while the next round computes; their differences take "
                  "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",

@@ -15,7 +15,7 @@ static void warn_of_own(const struct dt_bank *bank)
 {
     const uint64_t step = bank->loaded.step;
     uint64_t own;
-    if (dt__checkpoint_newest(bank->job->ckpt_dir.text, &own) && own > step)
+    if (dt__checkpoint_newest(bank->job->dirs->ckpt_dir.text, &own) && own > step)
         dt__warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
                  "checkpoints, up to step %llu (run.resume=auto goes on from those)",
                  bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
@@ -24,7 +24,7 @@ static void warn_of_own(const struct dt_bank *bank)
 dt_status dt__resume_load(struct dt_bank *bank)
 {
     struct dt_config *config = bank->job->config;
-    const char *resume = config->run.resume, *dir = bank->job->ckpt_dir.text;
+    const char *resume = config->run.resume, *dir = bank->job->dirs->ckpt_dir.text;
     char *path = NULL;
     uint64_t step;
     dt_status status = DT_OK;
@@ -109,15 +109,17 @@ static void note_round(struct dt_bank *bank)
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
+    struct dt_schedule schedule;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
     DT_TRY(dt__config_changes(&bank->before, now->config, add_change, bank));
     note_round(bank);
     was.config = &bank->before;
     was.last_step = dt__last_step(&was);
-    dt__schedule_init(&was.schedule, was.config, was.last_step);
-    was.schedule.drops = now->schedule.drops = bank->loaded.best.drops;
-    dt__real_text(dt__schedule_lr(&was.schedule, now->step), from);
-    dt__real_text(dt__schedule_lr(&now->schedule, now->step), to);
+    dt__schedule_init(&schedule, was.config, was.last_step);
+    schedule.drops = bank->loaded.best.drops;
+    dt__rate_drop(now, schedule.drops);
+    dt__real_text(dt__schedule_lr(&schedule, now->step), from);
+    dt__real_text(dt__schedule_lr(&now->rules->schedule, now->step), to);
     const bool differs = now->step < now->last_step && strcmp(from, to) != 0;
     return differs ? add_change(bank, "rate", from, to) : DT_OK;
 }
@@ -192,7 +194,7 @@ static dt_status fill_state(struct dt_bank *bank)
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
     if (job->config->eval.dedicated || bank->before.eval.dedicated)
-        DT_TRY(dt__export_best(job->best_dir.text, &exported));
+        DT_TRY(dt__export_best(job->dirs->best_dir.text, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;
@@ -251,19 +253,20 @@ static dt_status make_groups(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
-    const bool rounded = dt__is_rounded(job), overlaps = job->local && dt__overlaps(job);
-    const int own = job->local ? job->optimizer.nstate : 0, kept = own + overlaps;
+    const bool rounded = dt__is_rounded(job), overlaps = job->steps->local && dt__overlaps(job);
+    const int own = job->steps->local ? job->rules->optimizer.nstate : 0, kept = own + overlaps;
     const int states = own + rounded;
     const size_t groups = (size_t)job->groups, params = job->model->params;
     float *vectors = NULL;
-    if (!job->local && !rounded) return DT_OK;
+    if (!job->steps->local && !rounded) return DT_OK;
     DT_TRY(dt__keep(&job->kept, groups * (size_t)states, sizeof(float *), "groups",
                     &state->group_state));
     state->groups = job->groups;
     state->group_nstate = states;
     for (int i = 0; i < own; i++)
-        state->group_state_name[i] = job->optimizer.state_name[i];
-    if (rounded) state->group_state_name[own] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
+        state->group_state_name[i] = job->rules->optimizer.state_name[i];
+    if (rounded)
+        state->group_state_name[own] = job->steps->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
     if (overlaps)
         DT_TRY(dt__keep(&job->kept, groups, sizeof(float *), "groups", &state->group_difference));
     if (job->world->size > 1)
@@ -273,7 +276,8 @@ static dt_status make_groups(struct dt_bank *bank)
         for (int i = 0; i < kept; i++)
             *dt__group_vector(bank, g, i) =
                 vectors ? vectors + (size_t)(g * kept + i) * params : dt__local_vector(job, g, i);
-        if (rounded) state->group_state[g * states + own] = dt__exchange_error(job->exchange, g);
+        if (rounded)
+            state->group_state[g * states + own] = dt__exchange_error(job->steps->exchange, g);
     }
     return DT_OK;
 }
@@ -283,7 +287,8 @@ static dt_status make_groups(struct dt_bank *bank)
 static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
 {
     const struct dt_job *job = bank->job;
-    const struct dt_optimizer *optimizer = job->local ? &job->outer : &job->optimizer;
+    const struct dt_optimizer *optimizer =
+        job->steps->local ? &job->rules->outer : &job->rules->optimizer;
     struct dt_checkpoint *state = &bank->state;
     state->params = vectors[0];
     state->nstate = optimizer->nstate;
@@ -303,7 +308,7 @@ static dt_status apply_differences(struct dt_bank *bank)
     const struct dt_checkpoint *from = &bank->loaded;
     const size_t n = (size_t)from->params_count;
     const struct dt_update_info info = {.step = from->step};
-    float *mean, *outer = find_state(from, -1, job->outer.state_name[0]);
+    float *mean, *outer = find_state(from, -1, job->rules->outer.state_name[0]);
     DT_TRY(dt__alloc(2 * n, sizeof *mean, "differences", &mean));
     float *const weights = bank->state.params;
     float *const vectors[] = {weights, outer ? outer : mean + n};
@@ -324,7 +329,7 @@ static dt_status apply_differences(struct dt_bank *bank)
 static void adjust_ahead(struct dt_bank *bank)
 {
     const struct dt_checkpoint *from = &bank->loaded;
-    const float *momentum = find_state(from, -1, bank->job->outer.state_name[0]);
+    const float *momentum = find_state(from, -1, bank->job->rules->outer.state_name[0]);
     const float more = dt__ahead_rate(&bank->before) - dt__ahead_rate(bank->job->config);
     for (size_t i = 0; momentum && more != 0 && i < bank->job->model->trained; i++)
         bank->state.params[i] += more * momentum[i];
@@ -355,12 +360,13 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
     struct dt_checkpoint *to = &bank->loaded;
     const size_t n = (size_t)state->params_count;
     dt__checkpoint_free(to);
-    DT_TRY(dt__alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "weights", &to->params));
+    DT_TRY(
+        dt__alloc_backed(bank->job->dirs->ckpt_dir.text, n, sizeof(float), "weights", &to->params));
     memcpy(to->params, state->params, n * sizeof(float));
     to->params_count = n;
     for (int i = 0; i < state->nstate; i++) {
         DT_TRY(dt__strdup(state->state_name[i], (char **)(uintptr_t)&to->state_name[i]));
-        DT_TRY(dt__alloc_backed(bank->job->ckpt_dir.text, n, sizeof(float), "optimizer state",
+        DT_TRY(dt__alloc_backed(bank->job->dirs->ckpt_dir.text, n, sizeof(float), "optimizer state",
                                 &to->state[i]));
         memcpy(to->state[i], state->state[i], n * sizeof(float));
         to->nstate = i + 1;

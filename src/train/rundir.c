@@ -26,7 +26,8 @@ bool dt__save_time_due(const struct dt_bank *bank)
     const double secs = job->config->run.checkpoint_secs;
     const double round = bank->step_secs * (double)job->config->train.local_steps;
     const bool due = secs > 0 && dt__clock_secs() - bank->saved_at >= secs;
-    return (due || (job->local && round > job->config->test.round_secs / 2)) && can_save(bank);
+    return (due || (job->steps->local && round > job->config->test.round_secs / 2)) &&
+           can_save(bank);
 }
 
 bool dt__save_due(const struct dt_bank *bank)
@@ -127,7 +128,7 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
     const int places = strcmp(from, "auto") ? 3 : 1;
     const unsigned long long step = best->step;
     const struct dt__path dir = dt__path("%.*s", length, slash ? from : ".");
-    const struct dt__path path[] = {dt__step_path(job->ckpt_dir.text, step),
+    const struct dt__path path[] = {dt__step_path(job->dirs->ckpt_dir.text, step),
                                     dt__step_path(dir.text, step),
                                     dt__path("%s/../export/best/%llu/model.h5", dir.text, step)};
     for (int i = 0; i < places && !out->params; i++) {
@@ -150,7 +151,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     struct dt_best exported;
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
-    DT_TRY(dt__export_best(job->best_dir.text, &exported));
+    DT_TRY(dt__export_best(job->dirs->best_dir.text, &exported));
     if (exported.known && exported.era == best.era &&
         (exported.step == best.step || dt__best_beats(job, &exported, &best)))
         return DT_OK;
@@ -162,10 +163,10 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     model.step = best.step;
     model.best = best;
     if (model.params)
-        status = dt__export_write(job->best_dir.text, &model, job->config->export.keep);
+        status = dt__export_write(job->dirs->best_dir.text, &model, job->config->export.keep);
     else
         dt__warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
-                 job->best_dir.text, (unsigned long long)best.step);
+                 job->dirs->best_dir.text, (unsigned long long)best.step);
     dt__checkpoint_free(&kept);
     return status;
 }
@@ -178,9 +179,9 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
     if (!bank->resumed) return DT_OK;
     model.best = (struct dt_best){0};
     const struct dt__path path =
-        dt__path("%s/%llu", job->latest_dir.text, (unsigned long long)model.step);
+        dt__path("%s/%llu", job->dirs->latest_dir.text, (unsigned long long)model.step);
     if (job->config->export.latest && !dt__path_exists(path.text))
-        DT_TRY(dt__export_write(job->latest_dir.text, &model, job->config->export.keep));
+        DT_TRY(dt__export_write(job->dirs->latest_dir.text, &model, job->config->export.keep));
     return job->config->export.best ? catch_up_best(bank) : DT_OK;
 }
 
@@ -199,7 +200,7 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->lock = -1;
     bank->run_start = dt__clock_secs();
     bank->dir_made = !dt__path_exists(dir);
-    DT_TRY(dt__dir_make(job->ckpt_dir.text));
+    DT_TRY(dt__dir_make(job->dirs->ckpt_dir.text));
     DT_TRY(dt__lock_take(dir, &bank->lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     DT_TRY(dt__resume_load(bank));
@@ -214,13 +215,13 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     const struct dt_config *config = job->config;
     const char *dir = config->run.dir, *prometheus = config->report.prometheus;
     const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
-    const struct dt_writer_spec spec = {.dir = job->ckpt_dir.text,
-                                        .keep = config->run.keep,
-                                        .latest_dir =
-                                            config->export.latest ? job->latest_dir.text : NULL,
-                                        .best_dir = best ? job->best_dir.text : NULL,
-                                        .export_keep = config->export.keep,
-                                        .records = job->records.text};
+    const struct dt_writer_spec spec = {
+        .dir = job->dirs->ckpt_dir.text,
+        .keep = config->run.keep,
+        .latest_dir = config->export.latest ? job->dirs->latest_dir.text : NULL,
+        .best_dir = best ? job->dirs->best_dir.text : NULL,
+        .export_keep = config->export.keep,
+        .records = job->dirs->records.text};
     DT_TRY(dt__bank_start(bank, vectors));
     bank->dir_made = false;
     DT_TRY(dt__file_write(dt__path("%s/config.ini", dir).text, bank->state.config,

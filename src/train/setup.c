@@ -334,8 +334,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
                            config->train.batch, &job->plan));
     DT_TRY(dt__split_check(job));
     job->last_step = dt__last_step(job);
-    dt__schedule_init(&job->schedule, config, job->last_step);
-    DT_TRY(dt__optimizers_init(job));
+    DT_TRY(dt__rules_init(job));
     return dt__check_memory(job);
 }
 
@@ -371,7 +370,7 @@ static dt_status open_training(struct dt_run *run)
     if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job);
     DT_TRY(dt__ranks_agree(job->world->all, status));
     dt__ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
-    job->schedule.drops = job->best.drops;
+    dt__rate_drop(job, job->best.drops);
     return DT_OK;
 }
 
@@ -387,10 +386,11 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(send_config(world, config, status));
     DT_TRY(options_agree(world, &run->options));
     const char *dir = config->run.dir;
-    job->ckpt_dir = dt__path("%s/ckpt", dir);
-    job->latest_dir = dt__path("%s/export/latest", dir);
-    job->best_dir = dt__path("%s/export/best", dir);
-    job->records = dt__path("%s/metrics.jsonl", dir);
+    run->dirs = (struct dt_dirs){.ckpt_dir = dt__path("%s/ckpt", dir),
+                                 .latest_dir = dt__path("%s/export/latest", dir),
+                                 .best_dir = dt__path("%s/export/best", dir),
+                                 .records = dt__path("%s/metrics.jsonl", dir)};
+    job->dirs = &run->dirs;
     dt__world_set_roles(world, config->eval.dedicated);
     dt__world_watch(world, config->run.stall_secs);
     job->bank = world->is_bank ? &run->bank : NULL;
@@ -425,7 +425,7 @@ void dt__run_close(struct dt_run *run)
     if (job->bank) dt__bank_close(job->bank);
     dt__evaluator_close(run->evaluator);
     if (job->worker) dt__worker_close(job->worker);
-    if (job->stepper) job->stepper->close(job);
+    if (job->steps) job->steps->stepper->close(job);
     dt__model_destroy(job->model);
     dt__plan_destroy(job->plan);
     dt__source_destroy(job->eval);

@@ -7,6 +7,7 @@
 /* A run as one rank has it. */
 struct dt_run {
     struct dt_job job;
+    struct dt_dirs dirs;
     struct dt__train_options options;
     /* Of its roles: */
     struct dt_bank bank;            /* as job.bank, if it is one */

@@ -87,7 +87,7 @@ static size_t part_columns(const struct dt_split_run *run, int layer, int part)
 
 static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     struct dt_layer_part *part = part_of(run, layer, number);
     part->number = number;
     part->tensor = run->layer[layer].tensor;
@@ -103,7 +103,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     if (softmax)
         DT_TRY(dt__keep(&job->kept, rows * part->columns, sizeof(float), "a split layer's outputs",
                         &part->logits));
-    for (int v = 0; v <= job->optimizer.nstate; v++)
+    for (int v = 0; v <= job->rules->optimizer.nstate; v++)
         DT_TRY(dt__keep(&job->kept, floats, sizeof(float), "a split layer's weights",
                         &part->vector[v]));
     return norm ? dt__keep(&job->kept, floats, sizeof(float), "a split layer's gradient",
@@ -114,7 +114,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
 /* Each replica has a network of its own: they wait for each other half-way. */
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
-    struct replica *replica = &job->split->replica[index];
+    struct replica *replica = &job->steps->split->replica[index];
     const int rows = (int)dt__plan_max_share(job->plan);
     const uint64_t most = dt__source_most_entries(job->train, (uint64_t)rows);
     if (index == 0) {
@@ -124,14 +124,14 @@ static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker
     DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
                               &replica->network));
     DT_TRY(dt__network_reserve(replica->network, (size_t)most));
-    dt__network_set_copies(replica->network, job->copies);
-    dt__network_set_inputs(replica->network, dt__exchange_inputs(job->exchange));
+    dt__network_set_copies(replica->network, job->steps->copies);
+    dt__network_set_inputs(replica->network, dt__exchange_inputs(job->steps->exchange));
     return DT_OK;
 }
 
 static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     const size_t rows = (size_t)dt__plan_batch(job->plan), count = (size_t)worker->count;
     size_t widest = 0;
     dt__replicas_assign(job->world->workers, job->world->worker, run->parts, &run->first,
@@ -141,7 +141,7 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
                     "split layers", &run->part));
     for (int l = 0; l < run->layers; l++)
         for (int p = run->first; p < run->end; p++) {
-            DT_TRY(open_part(job, l, p, dt__exchange_measured(job->exchange) != NULL));
+            DT_TRY(open_part(job, l, p, dt__exchange_measured(job->steps->exchange) != NULL));
             if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
         }
     DT_TRY(
@@ -157,7 +157,7 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
     return DT_OK;
 }
 
-dt_status dt__split_open(struct dt_job *job)
+dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
 {
     const int layers = job->model->splits;
     size_t most = 0;
@@ -166,12 +166,12 @@ dt_status dt__split_open(struct dt_job *job)
     struct dt_split_run *run = NULL;
     /* workers of the bank's host evaluate with its vectors */
     if (job->world->size > 1 && dt__evaluates_in_place(job) &&
-        !dt__exchange_is_shared(job->exchange))
+        !dt__exchange_is_shared(job->steps->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
     dt_status status = dt__keep(&job->kept, 1, sizeof *run, "split layers", &run);
-    job->split = run;
+    steps->split = run;
     if (!status) {
         *run = (struct dt_split_run){
             .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
@@ -193,13 +193,13 @@ dt_status dt__split_open(struct dt_job *job)
                                        .layer = run->layer,
                                        .layers = layers,
                                        .max_rows = (int)dt__plan_batch(job->plan)};
-    DT_TRY(dt__split_create(job->exchange, &spec, &run->split));
+    DT_TRY(dt__split_create(job->steps->exchange, &spec, &run->split));
     return DT_OK;
 }
 
 void dt__split_close(struct dt_job *job)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     if (!run) return;
     dt__split_destroy(run->split);
     for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
@@ -214,7 +214,7 @@ void dt__split_close(struct dt_job *job)
 static void part_copy(const struct dt_job *job, int layer, int part, struct rows rows, float *whole,
                       float *floats, bool to_whole)
 {
-    const struct dt_split_run *run = job->split;
+    const struct dt_split_run *run = job->steps->split;
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t columns = part_columns(run, layer, part);
     float *at = whole + job->model->tensor[l->tensor].offset +
@@ -229,7 +229,7 @@ static void part_copy(const struct dt_job *job, int layer, int part, struct rows
 static void part_move(const struct dt_job *job, bool to_bank, int layer, int part, struct rows rows,
                       int vector)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     const int owner = dt__split_owner(run->split, part);
     const int rank = job->world->worker_rank + owner;
     const size_t columns = part_columns(run, layer, part);
@@ -237,7 +237,7 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
     float *floats = run->staging, *whole = NULL;
     if (!mine && !job->bank) return;
     if (mine) floats = part_of(run, layer, part)->vector[vector] + rows.begin * columns;
-    if (job->bank) whole = dt__exchange_vectors(job->exchange)[vector];
+    if (job->bank) whole = dt__exchange_vectors(job->steps->exchange)[vector];
     if (whole && !to_bank) part_copy(job, layer, part, rows, whole, floats, false);
     dt__ranks_move(job->world->trainers, rank, to_bank, floats, floats,
                    (rows.end - rows.begin) * columns);
@@ -248,7 +248,7 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
  * once, in order. */
 static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 {
-    const struct dt_split_run *run = job->split;
+    const struct dt_split_run *run = job->steps->split;
     for (int l = 0; l < run->layers; l++)
         for (int v = first; v < end; v++)
             for (struct rows rows = {0}; rows.begin <= run->layer[l].nin; rows.begin = rows.end) {
@@ -261,15 +261,15 @@ static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 
 void dt__split_scatter(struct dt_job *job)
 {
-    if (job->split) move_parts(job, false, 0, 1 + job->optimizer.nstate);
+    if (job->steps->split) move_parts(job, false, 0, 1 + job->rules->optimizer.nstate);
 }
 
 void dt__split_gather(struct dt_job *job, bool all)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     if (!run) return;
-    const int vectors = 1 + job->optimizer.nstate;
-    if (!all) dt__exchange_gather_weights(job->exchange);
+    const int vectors = 1 + job->rules->optimizer.nstate;
+    if (!all) dt__exchange_gather_weights(job->steps->exchange);
     move_parts(job, true, run->weights_at == job->step,
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
@@ -300,7 +300,7 @@ static float *part_outputs(const struct dt_split_run *run, int layer, int number
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
                                 float *out, float **level)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t rows = (size_t)dt__split_rows(run->split), blocks = dt__split_blocks(l->nin);
     const size_t row = dt__split_cut(l->nin, block, blocks);
@@ -326,7 +326,7 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
 /* The bias, and what the norm and rules over whole tensors must know of the gradient. */
 static void part_finish(struct dt_job *job, int layer, int number)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     struct dt_layer_part *part = part_of(run, layer, number);
     const struct dt_update_info info = {.step = job->step};
     float *bias = part->grad ? part->grad + part->weights : run->tile;
@@ -334,7 +334,7 @@ static void part_finish(struct dt_job *job, int layer, int number)
                         part_outputs(run, layer, number), bias);
     part_gradient(job, part, part->weights, part->columns, bias);
     if (!part->grad) return;
-    double *measured = dt__exchange_measured(job->exchange);
+    double *measured = dt__exchange_measured(job->steps->exchange);
     measured[dt__measures(job) + (size_t)(layer * run->parts + number)] =
         dt__norm2(part->grad, part->weights + part->columns);
     dt__measure_part(job, &info, part, part->grad, measured);
@@ -342,7 +342,7 @@ static void part_finish(struct dt_job *job, int layer, int number)
 
 static dt_status layer_backward(struct dt_job *job, int layer)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     const size_t blocks = dt__split_blocks(run->layer[layer].nin);
     int first, end;
     for (int i = 0; dt__split_subtree(run->split, i, &first, &end); i++)
@@ -358,7 +358,7 @@ static dt_status layer_backward(struct dt_job *job, int layer)
 
 static void networks_continue(struct dt_job *job, struct dt_worker *worker)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     for (int i = 0; i < run->replicas; i++) {
         struct replica *replica = &run->replica[i];
         double *loss = &worker->loss[worker->first + i], sum = NAN;
@@ -402,7 +402,7 @@ static void rows_move(const struct dt_split_run *run, const struct dt_worker *wo
 /* Replicas' labels to where owners of a softmax read them. */
 static void give_labels(const struct dt_job *job, const struct dt_worker *worker)
 {
-    const struct dt_split_run *run = job->split;
+    const struct dt_split_run *run = job->steps->split;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_batch *batch = &run->replica[i].batch;
         int32_t *label =
@@ -420,7 +420,7 @@ static struct dt_softmax_part *softmax_of(const struct dt_split_run *run, int la
 /* The replicas' losses, and what parts make gradients of. */
 static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         struct dt_softmax_part *part =
             softmax_of(run, layer, 0) + dt__split_row(run->split, worker->first + i);
@@ -446,7 +446,7 @@ static void part_softmax(const struct dt_split_run *run, int layer, int number, 
 
 static void layer_forward(struct dt_job *job, struct dt_worker *worker, int layer)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     const bool softmax = run->layer[layer].softmax;
     rows_move(run, worker, layer, true, false);
     if (softmax) give_labels(job, worker);
@@ -471,7 +471,7 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
 static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
                            const struct dt_network_hooks *hooks)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     int last = -1;
     for (int r = 0; r < job->replicas; r++)
         run->rows[r] = (int)dt__plan_share(job->plan, job->step, r).count;
@@ -492,9 +492,10 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
         replica->stop = (struct dt_network_stop){.split = 0};
         replica->batch.first_row = 0;
         dt__step_fail(worker, job->step,
-                      dt__network_begin(replica->network, dt__exchange_weights(job->exchange),
-                                        &replica->batch, &replica->dropout,
-                                        dt__exchange_slot(job->exchange, number),
+                      dt__network_begin(replica->network,
+                                        dt__exchange_weights(job->steps->exchange), &replica->batch,
+                                        &replica->dropout,
+                                        dt__exchange_slot(job->steps->exchange, number),
                                         i == last ? hooks : &run->forward_only));
     }
 }
@@ -502,7 +503,7 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
 void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
                          const struct dt_network_hooks *hooks)
 {
-    struct dt_split_run *run = job->split;
+    struct dt_split_run *run = job->steps->split;
     begin_replicas(job, worker, hooks);
     for (int l = 0; l < run->layers; l++) {
         networks_continue(job, worker);
@@ -527,9 +528,9 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
 
 void dt__split_update(struct dt_job *job)
 {
-    struct dt_split_run *run = job->split;
-    if (!run || !dt__exchange_measured(job->exchange)) return;
-    const struct dt_update_info info = dt__exchange_info(job->exchange);
+    struct dt_split_run *run = job->steps->split;
+    if (!run || !dt__exchange_measured(job->steps->exchange)) return;
+    const struct dt_update_info info = dt__exchange_info(job->steps->exchange);
     for (int i = 0; i < run->layers * (run->end - run->first); i++) {
         const struct dt_layer_part *part = &run->part[i];
         const size_t bias = part->weights;

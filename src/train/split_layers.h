@@ -10,7 +10,7 @@
 dt_status dt__split_check(const struct dt_job *job);
 
 /* Beside the exchange; nothing without split layers. Collective over bank and workers. */
-dt_status dt__split_open(struct dt_job *job);
+dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps);
 void dt__split_close(struct dt_job *job);
 /* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or, behind
  * dt__exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and

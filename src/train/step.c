@@ -17,27 +17,38 @@ static const struct dt_stepper *stepper_of(const struct dt_job *job)
     return ALL[i];
 }
 
+/* Opens the stepper of the step that comes next, in place of the one in use. */
+static dt_status stepper_open(struct dt_job *job, dt_fill_fn *fill)
+{
+    struct dt_steps *steps = NULL;
+    dt_status status = dt__keep(&job->kept, 1, sizeof *steps, "steps", &steps);
+    if (!status) status = dt__keep(&job->kept, 1, sizeof *steps->all, "steps", &steps->all);
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
+    if (job->steps) job->steps->stepper->close(job);
+    *steps->all = (struct dt_group){.job = job, .count = job->replicas};
+    steps->stepper = stepper_of(job);
+    job->steps = steps;
+    return steps->stepper->open(job, steps, fill);
+}
+
 dt_status dt__steps_open(struct dt_job *job)
 {
-    job->stepper = stepper_of(job);
-    return job->stepper->open(job, dt__bank_open);
+    return stepper_open(job, dt__bank_open);
 }
 
 /* Another stepper does the step that comes next (train.local_after): its exchange takes over
  * weights and state. */
 static dt_status stepper_change(struct dt_job *job)
 {
-    job->stepper->gather(job);
+    job->steps->stepper->gather(job);
     const dt_status status = job->bank ? dt__bank_set_aside(job->bank) : DT_OK;
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    job->stepper->close(job);
-    job->stepper = stepper_of(job);
-    return job->stepper->open(job, dt__bank_refill);
+    return stepper_open(job, dt__bank_refill);
 }
 
 static int span(struct dt_job *job)
 {
-    const struct dt_stepper *stepper = job->stepper;
+    const struct dt_stepper *stepper = job->steps->stepper;
     struct dt_span span = {.begin = job->step,
                            .end = dt__span_end(job),
                            .start = dt__clock_secs(),
@@ -54,7 +65,7 @@ dt_status dt__steps_run(struct dt_job *job)
 {
     for (bool end = false; !end;) {
         DT_TRY(dt__sync_point(job, span(job), &end));
-        if (!end && job->stepper != stepper_of(job)) DT_TRY(stepper_change(job));
+        if (!end && job->steps->stepper != stepper_of(job)) DT_TRY(stepper_change(job));
     }
     return DT_OK;
 }

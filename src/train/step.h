@@ -23,8 +23,9 @@ struct dt_span {
 struct dt_stepper {
     /* Whether it does the step that comes next. */
     bool (*applies)(const struct dt_job *job);
-    /* Makes the exchange of gradients and weights; fill: puts the bank's vectors into it. */
-    dt_status (*open)(struct dt_job *job, dt_fill_fn *fill);
+    /* Makes the exchange of gradients and weights, to steps, which is job->steps; fill: puts the
+     * bank's vectors into it. */
+    dt_status (*open)(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill);
     void (*begin)(struct dt_job *job, struct dt_span *span);
     /* Does one step, or one round of local steps, and advances job->step. */
     int (*step)(struct dt_job *job, struct dt_span *span);

@@ -77,7 +77,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
  * save is waited for. Collective. */
 static dt_status save(struct dt_job *job, bool last)
 {
-    job->stepper->gather(job);
+    job->steps->stepper->gather(job);
     if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SAVE, job->step);
     const dt_status status = job->bank ? dt__save(job->bank, last) : DT_OK;
     return dt__ranks_agree(job->world->trainers, status);
@@ -86,9 +86,9 @@ static dt_status save(struct dt_job *job, bool last)
 /* A drop may change nothing: train.min_lr. */
 static void drop_rate(struct dt_job *job, int64_t drops)
 {
-    const double before = dt__schedule_lr(&job->schedule, job->step);
-    job->schedule.drops = drops;
-    if (job->world->is_bank && dt__schedule_lr(&job->schedule, job->step) < before)
+    const double before = dt__schedule_lr(&job->rules->schedule, job->step);
+    dt__rate_drop(job, drops);
+    if (job->world->is_bank && dt__schedule_lr(&job->rules->schedule, job->step) < before)
         dt__info("no better evaluation: the rate falls at step %llu",
                  (unsigned long long)job->step);
 }

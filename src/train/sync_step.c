@@ -29,10 +29,10 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 static size_t most_inputs(const struct dt_job *job)
 {
     size_t most = 0;
-    for (int w = 0; w < job->world->workers && job->row_ranges; w++) {
+    for (int w = 0; w < job->world->workers && job->steps->row_ranges; w++) {
         int first, count;
         dt__worker_replicas(job, w, &first, &count);
-        const size_t inputs = (size_t)count * job->row_range[0].most;
+        const size_t inputs = (size_t)count * job->steps->row_range[0].most;
         if (inputs > most) most = inputs;
     }
     if (!dt__evaluates_in_place(job)) return most;
@@ -40,11 +40,12 @@ static size_t most_inputs(const struct dt_job *job)
     return inputs > most ? inputs : most;
 }
 
-dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, dt_status status)
+dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
+                            struct dt_exchange_spec *spec, dt_status status)
 {
     const bool rounded = dt__is_rounded(job);
-    if (!status) status = dt__list_row_ranges(job);
-    if (!status) status = dt__list_factored(job);
+    if (!status) status = dt__list_row_ranges(job, steps);
+    if (!status) status = dt__list_factored(job, steps);
     spec->wire.kind = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
     spec->wire.groups = job->groups;
     spec->wire.params = job->model->trained;
@@ -53,21 +54,21 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, d
     spec->tile = gradient_tile;
     spec->update_tile = dt__update_tile_sync;
     spec->behind = job->model->params - job->model->shared;
-    spec->books = job->ckpt_dir.text;
-    spec->row_range = job->row_range;
-    spec->row_ranges = job->row_ranges;
+    spec->books = job->dirs->ckpt_dir.text;
+    spec->row_range = steps->row_range;
+    spec->row_ranges = steps->row_ranges;
     spec->most_inputs = most_inputs(job);
     /* If matrices are updated tile by tile, the rank that updates a tile also writes the copy that
      * bf16 products read; else each worker makes its own. */
-    spec->factored = job->factored;
-    spec->matrices = job->matrices;
-    for (int i = 0; i < job->matrices; i++)
-        spec->copies += job->factored[i].copy_bytes;
+    spec->factored = steps->factored;
+    spec->matrices = steps->matrices;
+    for (int i = 0; i < steps->matrices; i++)
+        spec->copies += steps->factored[i].copy_bytes;
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    DT_TRY(dt__exchange_create(job->world, spec, &job->exchange));
-    job->all.exchange = job->exchange;
-    job->copies = dt__exchange_copies(job->exchange);
-    return spec->row_ranges ? dt__check_touched(job, dt__exchange_slot(job->exchange, 0).touched)
+    DT_TRY(dt__exchange_create(job->world, spec, &steps->exchange));
+    steps->all->exchange = steps->exchange;
+    steps->copies = dt__exchange_copies(steps->exchange);
+    return spec->row_ranges ? dt__check_touched(job, dt__exchange_slot(steps->exchange, 0).touched)
                             : DT_OK;
 }
 
@@ -88,14 +89,15 @@ dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill)
 {
     struct dt_worker *worker = job->worker;
     struct dt_bank *bank = job->bank;
-    float *const *vectors = dt__exchange_vectors(job->exchange);
+    float *const *vectors = dt__exchange_vectors(job->steps->exchange);
     DT_TRY(dt__ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
-    if (bank && job->copies)
-        dt__bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
-    if (worker) dt__network_set_copies(worker->network, job->copies);
-    if (worker) dt__network_set_inputs(worker->network, dt__exchange_inputs(job->exchange));
+    if (bank && job->steps->copies)
+        dt__bf16_pack_all(job->steps->factored, job->steps->matrices, vectors[0],
+                          job->steps->copies);
+    if (worker) dt__network_set_copies(worker->network, job->steps->copies);
+    if (worker) dt__network_set_inputs(worker->network, dt__exchange_inputs(job->steps->exchange));
     share_losses(job);
-    dt__exchange_start(job->exchange);
+    dt__exchange_start(job->steps->exchange);
     return DT_OK;
 }
 
@@ -104,8 +106,8 @@ int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
     uint64_t rounds = 0, done;
     for (uint64_t step = span->begin; step < span->end; step = dt__round_end(job, step))
         rounds++;
-    const int asked = dt__exchange_serve_span(job->exchange, span->begin, span->begin + rounds,
-                                              dt__asks, job, &done);
+    const int asked = dt__exchange_serve_span(job->steps->exchange, span->begin,
+                                              span->begin + rounds, dt__asks, job, &done);
     for (done -= span->begin; done > 0; done--)
         job->step = dt__round_end(job, job->step);
     return asked;
@@ -132,7 +134,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
                                      .buckets = job->model->buckets,
                                      .bucket_end = job->model->bucket_end,
                                      .replicas = group->count,
-                                     .vectors = 1 + job->optimizer.nstate,
+                                     .vectors = 1 + job->rules->optimizer.nstate,
                                      .norm.needed = job->config->train.clip_norm > 0 || measures,
                                      .norm.params = job->model->trained,
                                      .norm.measure = measures ? dt__measure_sync : NULL,
@@ -178,8 +180,8 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
         group->rows += dt__plan_share(job->plan, step, r).count;
     dt__exchange_begin(group->exchange, step);
     const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
-    if (job->split) dt__split_gradients(group->job, worker, &all);
-    for (int i = 0; i < worker->count && !job->split; i++) {
+    if (job->steps->split) dt__split_gradients(group->job, worker, &all);
+    for (int i = 0; i < worker->count && !job->steps->split; i++) {
         const int replica = worker->first + i;
         const bool last = i + 1 == worker->count || replica + 1 == end;
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
@@ -195,9 +197,9 @@ void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double s
 {
     struct dt_exchange_times times = {0};
     double *spent = worker->budget;
-    dt__exchange_take_times(job->exchange, &times);
-    for (int i = 0; job->local && i < job->local->count; i++)
-        dt__exchange_take_times(job->local->group[i].exchange, &times);
+    dt__exchange_take_times(job->steps->exchange, &times);
+    for (int i = 0; job->steps->local && i < job->steps->local->count; i++)
+        dt__exchange_take_times(job->steps->local->group[i].exchange, &times);
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;
@@ -217,12 +219,12 @@ static bool plain_applies(const struct dt_job *job)
     return true;
 }
 
-static dt_status plain_open(struct dt_job *job, dt_fill_fn *fill)
+static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
-    struct dt_exchange_spec spec = dt__step_spec(&job->all);
+    struct dt_exchange_spec spec = dt__step_spec(job->steps->all);
     spec.worker_of = job->worker_of;
-    DT_TRY(dt__exchange_open(job, &spec, DT_OK));
-    DT_TRY(dt__split_open(job));
+    DT_TRY(dt__exchange_open(job, steps, &spec, DT_OK));
+    DT_TRY(dt__split_open(job, steps));
     DT_TRY(dt__exchange_fill(job, fill));
     dt__split_scatter(job);
     return DT_OK;
@@ -232,23 +234,23 @@ static dt_status plain_open(struct dt_job *job, dt_fill_fn *fill)
 static void plain_begin(struct dt_job *job, struct dt_span *span)
 {
     if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    span->needs = job->worker ? dt__exchange_needs(job->exchange) : NULL;
+    span->needs = job->worker ? dt__exchange_needs(job->steps->exchange) : NULL;
     if (span->begin == span->end) return;
     if (span->needs) dt__list_inputs(job, job->worker, job->step, span->needs);
-    dt__exchange_pull(job->exchange);
+    dt__exchange_pull(job->steps->exchange);
 }
 
 static int plain_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_worker *worker = job->worker;
     const struct dt_touched *needs = span->needs;
-    dt__step_gradients(&job->all, worker, job->step);
+    dt__step_gradients(job->steps->all, worker, job->step);
     if (needs) *needs->count = 0;
     if (needs && job->step + 1 < span->end) dt__list_inputs(job, worker, job->step + 1, needs);
     dt__slow_down(job);
     dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
     const int asked =
-        dt__exchange_end(job->exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
+        dt__exchange_end(job->steps->exchange, worker->failed ? DT_ASK_ERROR : dt__asks(job));
     if (asked & DT_ASK_VOID) return asked;
     dt__split_update(job);
     dt__advise_wire(job, worker, span);
@@ -259,7 +261,7 @@ static int plain_step(struct dt_job *job, struct dt_span *span)
 static int plain_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
-        dt__exchange_settle(job->exchange);
+        dt__exchange_settle(job->steps->exchange);
         dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
     }
     dt__span_account(job, span);
@@ -268,15 +270,14 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
 
 static void plain_gather(struct dt_job *job)
 {
-    dt__exchange_gather(job->exchange);
+    dt__exchange_gather(job->steps->exchange);
     dt__split_gather(job, true);
 }
 
 static void plain_close(struct dt_job *job)
 {
     dt__split_close(job);
-    dt__exchange_destroy(job->exchange);
-    job->exchange = NULL;
+    dt__exchange_destroy(job->steps->exchange);
 }
 
 const struct dt_stepper dt__plain_stepper = {

@@ -6,7 +6,8 @@
 
 /* Creates the job's exchange from the spec of dt__step_spec, to which it adds what follows from the
  * run; `status` is this rank's so far. */
-dt_status dt__exchange_open(struct dt_job *job, struct dt_exchange_spec *spec, dt_status status);
+dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
+                            struct dt_exchange_spec *spec, dt_status status);
 /* Fills it with the bank's vectors and the loss sums of an open log window, and starts it. */
 dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill);
 /* Serves the rounds of a span: a step, or a round of local steps, is a step of the exchange. */

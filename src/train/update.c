@@ -12,32 +12,60 @@
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-dt_status dt__optimizers_init(struct dt_job *job)
+/* The constants of one update, with what they were made from. */
+struct constants {
+    uint64_t step, staleness, rows; /* no rows: none were made */
+    int64_t drops;
+    double norm2;
+    const double *measures;        /* that `trust` is made from; NULL: it is not */
+    struct dt_factors usual, wide; /* of rules.optimizer and rules.wide */
+    struct dt_factors free;        /* of rules.optimizer without decay and L1 */
+    float share;                   /* of a row in a mean over all */
+};
+
+struct dt_updates {
+    struct dt_rules rules;
+    struct constants constants; /* of the update that was applied last */
+    float *trust; /* (tensors) ratios of rules over whole tensors, in this update; NULL: none is */
+};
+
+dt_status dt__rules_init(struct dt_job *job)
 {
     const struct dt_config *config = job->config;
     const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
-    dt__optimizer_init(&job->optimizer, config, false);
-    job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
-                                       .momentum = config->train.outer_momentum,
-                                       .nstate = config->train.outer_momentum > 0,
-                                       .states = config->train.outer_momentum > 0,
-                                       .state_name = {"outer_momentum"}};
-    job->wide_begin = job->wide_end = SIZE_MAX;
+    DT_TRY(dt__keep(&job->kept, 1, sizeof *job->updates, "rules of updates", &job->updates));
+    struct dt_rules *rules = &job->updates->rules;
+    job->rules = rules;
+    dt__schedule_init(&rules->schedule, config, job->last_step);
+    dt__optimizer_init(&rules->optimizer, config, false);
+    rules->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
+                                         .momentum = config->train.outer_momentum,
+                                         .nstate = config->train.outer_momentum > 0,
+                                         .states = config->train.outer_momentum > 0,
+                                         .state_name = {"outer_momentum"}};
+    rules->wide_begin = rules->wide_end = SIZE_MAX;
     if (config->model.output_bias == DT_OUTPUT_BIAS_BASELINE)
-        job->undecayed = dt__model_output_bias(job->model);
+        rules->undecayed = dt__model_output_bias(job->model);
     for (size_t i = 0; own && i < job->model->tensors; i++) {
         const struct dt_tensor *tensor = &job->model->tensor[i];
         if (!tensor->wide) continue;
-        job->wide_begin = tensor->offset;
-        job->wide_end = tensor->offset + tensor->count;
-        dt__optimizer_init(&job->wide, config, true);
-        dt__optimizer_share(&job->optimizer, &job->wide);
+        rules->wide_begin = tensor->offset;
+        rules->wide_end = tensor->offset + tensor->count;
+        dt__optimizer_init(&rules->wide, config, true);
+        dt__optimizer_share(&rules->optimizer, &rules->wide);
     }
-    if (dt__optimizer_is_whole(&job->optimizer) || (own && dt__optimizer_is_whole(&job->wide)))
-        DT_TRY(dt__keep(&job->kept, job->model->tensors, sizeof *job->trust, "trust ratios",
-                        &job->trust));
-    if (!own || job->wide_end < SIZE_MAX) return DT_OK;
+    rules->whole =
+        dt__optimizer_is_whole(&rules->optimizer) || (own && dt__optimizer_is_whole(&rules->wide));
+    if (rules->whole)
+        DT_TRY(dt__keep(&job->kept, job->model->tensors, sizeof(float), "trust ratios",
+                        &job->updates->trust));
+    if (!own || rules->wide_end < SIZE_MAX) return DT_OK;
     return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
+}
+
+void dt__rate_drop(const struct dt_job *job, int64_t drops)
+{
+    job->updates->rules.schedule.drops = drops;
 }
 
 /* ---- the norm of a gradient ----------------------------------------------------------------- */
@@ -54,8 +82,8 @@ double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const flo
     const struct dt_job *job = arg;
     double lane[8] = {0};
     size_t at = 0;
-    for (int i = 0; touched && i < job->row_ranges; i++) {
-        const struct dt_row_range *range = &job->row_range[i];
+    for (int i = 0; touched && i < job->steps->row_ranges; i++) {
+        const struct dt_row_range *range = &job->steps->row_range[i];
         dt__squares_add(lane, grad + at, at, range->offset - at);
         for (size_t k = 0; k < *touched[i].count; k++)
             dt__squares_add(lane, grad + range->offset + k * range->width,
@@ -76,16 +104,17 @@ struct tensor_range {
     float *state[DT_MAX_STATE];
 };
 
-/* What job->optimizer multiplies with for a tensor. */
+/* What job->rules->optimizer multiplies with for a tensor. */
 static const struct dt_factors *factors_of(const struct dt_job *job,
-                                           const struct dt_constants *constants, size_t tensor)
+                                           const struct constants *constants, size_t tensor)
 {
-    return &job->model->tensor[tensor] == job->undecayed ? &constants->free : &constants->usual;
+    return &job->model->tensor[tensor] == job->rules->undecayed ? &constants->free
+                                                                : &constants->usual;
 }
 
 /* states: the whole vectors. */
 static struct tensor_range tensor_range_at(const struct dt_job *job,
-                                           const struct dt_constants *constants, size_t offset,
+                                           const struct constants *constants, size_t offset,
                                            size_t n, float *const *states)
 {
     const struct dt_tensor *tensor = job->model->tensor;
@@ -95,13 +124,13 @@ static struct tensor_range tensor_range_at(const struct dt_job *job,
         *(tensor[middle].offset <= offset ? &index : &end) = middle;
     }
     const size_t left = tensor[index].offset + tensor[index].count - offset;
-    const bool wide = offset >= job->wide_begin && offset < job->wide_end;
+    const bool wide = offset >= job->rules->wide_begin && offset < job->rules->wide_end;
     struct tensor_range range = {.tensor = index,
                                  .n = left < n ? left : n,
-                                 .rule = wide ? &job->wide : &job->optimizer,
+                                 .rule = wide ? &job->rules->wide : &job->rules->optimizer,
                                  .factors =
                                      wide ? constants->wide : *factors_of(job, constants, index)};
-    for (int i = 0; i < job->optimizer.nstate; i++)
+    for (int i = 0; i < job->rules->optimizer.nstate; i++)
         range.state[i] = states[i] + offset;
     return range;
 }
@@ -138,7 +167,7 @@ static size_t part_norms_at(const struct dt_job *job, size_t tensor, int part)
 
 size_t dt__measures(const struct dt_job *job)
 {
-    return job->trust ? part_norms_at(job, job->model->tensors, 0) : 0;
+    return job->rules->whole ? part_norms_at(job, job->model->tensors, 0) : 0;
 }
 
 static void trust_make(struct dt_job *job, const double *measures)
@@ -152,8 +181,9 @@ static void trust_make(struct dt_job *job, const double *measures)
         const size_t end = split ? part_norms_at(job, i + 1, 0) : norms_at(last, i) + NORMS;
         for (size_t at = begin; at < end && tensor->role != DT_TENSOR_STATE; at++)
             norms[(at - begin) % NORMS] += measures[at];
-        job->trust[i] =
-            tensor == job->undecayed ? 1 : dt__optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
+        job->updates->trust[i] = tensor == job->rules->undecayed
+                                     ? 1
+                                     : dt__optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
     }
 }
 
@@ -172,7 +202,7 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
 static double wide_lr(const struct dt_job *job, double lr)
 {
     const double base = job->config->train.lr, own = job->config->train.wide_lr;
-    if (job->wide.own_rates) return own > 0 ? own : base;
+    if (job->rules->wide.own_rates) return own > 0 ? own : base;
     return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
 }
 
@@ -180,34 +210,33 @@ static double wide_lr(const struct dt_job *job, double lr)
  * that is so stale. Made once an update, for all its ranges, and kept in job->constants.
  * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
  * learning", IJCAI 2016. */
-static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step,
-                                               uint64_t staleness, uint64_t rows, double norm2,
-                                               const double *measures)
+static const struct constants *constants_of(struct dt_job *job, uint64_t step, uint64_t staleness,
+                                            uint64_t rows, double norm2, const double *measures)
 {
-    struct dt_constants *c = &job->constants;
-    const int64_t drops = job->schedule.drops;
+    struct constants *c = &job->updates->constants;
+    const int64_t drops = job->rules->schedule.drops;
     if (c->step == step && c->staleness == staleness && c->rows == rows && c->norm2 == norm2 &&
         c->drops == drops && c->measures == measures)
         return c;
-    const double schedule = dt__schedule_lr(&job->schedule, step);
+    const double schedule = dt__schedule_lr(&job->rules->schedule, step);
     const double lr =
         job->config->train.staleness_lr ? schedule / (1 + (double)staleness) : schedule;
     const double scale = mean_scale(job, rows, norm2);
-    *c = (struct dt_constants){.step = step,
-                               .staleness = staleness,
-                               .rows = rows,
-                               .drops = drops,
-                               .norm2 = norm2,
-                               .measures = measures,
-                               .usual = dt__optimizer_factors(&job->optimizer, step, lr, scale),
-                               .share = (float)(1 / (double)rows)};
-    if (job->undecayed) {
-        struct dt_optimizer free = job->optimizer;
+    *c = (struct constants){.step = step,
+                            .staleness = staleness,
+                            .rows = rows,
+                            .drops = drops,
+                            .norm2 = norm2,
+                            .measures = measures,
+                            .usual = dt__optimizer_factors(&job->rules->optimizer, step, lr, scale),
+                            .share = (float)(1 / (double)rows)};
+    if (job->rules->undecayed) {
+        struct dt_optimizer free = job->rules->optimizer;
         free.weight_decay = free.l1 = 0;
         c->free = dt__optimizer_factors(&free, step, lr, scale);
     }
-    if (job->wide_end < SIZE_MAX)
-        c->wide = dt__optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
+    if (job->rules->wide_end < SIZE_MAX)
+        c->wide = dt__optimizer_factors(&job->rules->wide, step, wide_lr(job, lr), scale);
     if (measures) trust_make(job, measures);
     return c;
 }
@@ -228,15 +257,16 @@ static void tensor_range_measure(const struct tensor_range *range, float *sum, c
 static void tensor_range_update(const struct dt_job *job, struct tensor_range *range,
                                 const float *grad, const float *weights, float *out)
 {
-    if (dt__optimizer_is_whole(range->rule)) range->factors.rate *= job->trust[range->tensor];
+    if (dt__optimizer_is_whole(range->rule))
+        range->factors.rate *= job->updates->trust[range->tensor];
     dt__optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
 }
 
 /* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the
  * mean over the rows. grad, weights and out are (n), states the whole vectors. */
-static void update_range(const struct dt_job *job, const struct dt_constants *constants,
-                         size_t offset, size_t n, const float *grad, const float *weights,
-                         float *out, float *const *states)
+static void update_range(const struct dt_job *job, const struct constants *constants, size_t offset,
+                         size_t n, const float *grad, const float *weights, float *out,
+                         float *const *states)
 {
     const size_t trained = trained_count(job, offset, n);
     struct tensor_range range;
@@ -249,8 +279,8 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
 }
 
 /* The constants of a step of a group's; NULL: none of its replicas has a sample in it. */
-static const struct dt_constants *group_constants(const struct dt_group *group,
-                                                  const struct dt_update_info *info)
+static const struct constants *group_constants(const struct dt_group *group,
+                                               const struct dt_update_info *info)
 {
     const bool all = group->count == group->job->replicas;
     const uint64_t rows = all ? dt__plan_step_rows(group->job->plan, info->step) : group->rows;
@@ -264,7 +294,7 @@ void dt__measure_sync(void *arg, const struct dt_update_info *info, size_t offse
     const struct dt_group *group = arg;
     const struct dt_job *job = group->job;
     const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    const struct dt_constants *constants = group_constants(group, info);
+    const struct constants *constants = group_constants(group, info);
     const size_t trained = constants ? trained_count(job, offset, n) : 0;
     struct tensor_range range;
     for (size_t at = 0; at < trained; at += range.n) {
@@ -280,7 +310,7 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 {
     const struct dt_group *group = arg;
     const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    const struct dt_constants *constants = group_constants(group, info);
+    const struct constants *constants = group_constants(group, info);
     if (constants)
         update_range(group->job, constants, offset, n, grad, weights, out, vectors + 1);
     else
@@ -292,12 +322,12 @@ static struct tensor_range part_range(const struct dt_job *job, const struct dt_
                                       const struct dt_layer_part *part, size_t at, size_t n)
 {
     const size_t tensor = part->tensor + (at >= part->weights);
-    struct tensor_range range = {.tensor = tensor,
-                                 .n = n,
-                                 .rule = &job->optimizer,
-                                 .factors =
-                                     *factors_of(job, group_constants(&job->all, info), tensor)};
-    for (int i = 0; i < job->optimizer.nstate; i++)
+    struct tensor_range range = {
+        .tensor = tensor,
+        .n = n,
+        .rule = &job->rules->optimizer,
+        .factors = *factors_of(job, group_constants(job->steps->all, info), tensor)};
+    for (int i = 0; i < job->rules->optimizer.nstate; i++)
         range.state[i] = part->vector[1 + i] + at;
     return range;
 }
@@ -306,7 +336,7 @@ void dt__measure_part(const struct dt_job *job, const struct dt_update_info *inf
                       const struct dt_layer_part *part, float *sum, double *measures)
 {
     const size_t all = part->weights + part->columns;
-    for (size_t at = 0, n; at < all && job->trust; at += n) {
+    for (size_t at = 0, n; at < all && job->rules->whole; at += n) {
         const size_t left = (at < part->weights ? part->weights : all) - at;
         n = left < DT_MEASURE_BLOCK ? left : DT_MEASURE_BLOCK;
         const struct tensor_range range = part_range(job, info, part, at, n);
@@ -330,18 +360,18 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
                           struct dt_tile tile, const float *grad, float *const *vectors)
 {
     const struct dt_job *job = ((const struct dt_group *)arg)->job;
-    const struct dt_factored *matrix = &job->factored[index];
+    const struct dt_factored *matrix = &job->steps->factored[index];
     const size_t runs = tile.columns < matrix->columns ? tile.rows : 1;
     const size_t run = tile.rows / runs * tile.columns;
     for (size_t r = 0; r < runs; r++) {
         const size_t offset = matrix->offset + (tile.row + r) * matrix->columns + tile.column;
         dt__update_sync(arg, info, offset, run, grad + r * run, vectors, vectors[0] + offset);
     }
-    if (job->copies) dt__bf16_pack(matrix, tile, vectors[0], job->copies);
+    if (job->steps->copies) dt__bf16_pack(matrix, tile, vectors[0], job->steps->copies);
 }
 
 /* Updates rows of a range in place; weights and states are the whole vectors. */
-static void update_rows(const struct dt_job *job, const struct dt_constants *constants,
+static void update_rows(const struct dt_job *job, const struct constants *constants,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         const float *grad, float *weights, float *const *states)
 {
@@ -399,15 +429,15 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
     const double lr = job->config->train.outer_lr;
     const size_t trained = trained_count(job, offset, n);
     const float *weights = vectors[0] + offset;
-    float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
+    float *momentum = job->rules->outer.nstate ? vectors[1] + offset : NULL;
     const bool last = !dt__overlaps(job) || job->step == job->last_step;
     const float ahead = last ? 0 : dt__ahead_rate(job->config);
-    const struct dt_factors factors = dt__optimizer_factors(&job->outer, info->step, lr, 1);
+    const struct dt_factors factors = dt__optimizer_factors(&job->rules->outer, info->step, lr, 1);
     if (trained && momentum && (dt__overlaps(job) || job->pending))
-        ahead_update(trained, (float)lr, (float)job->outer.momentum, !job->pending, ahead, grad,
-                     weights, momentum, out);
+        ahead_update(trained, (float)lr, (float)job->rules->outer.momentum, !job->pending, ahead,
+                     grad, weights, momentum, out);
     else if (trained)
-        dt__optimizer_apply(&job->outer, &factors, trained, grad, weights, out, &momentum);
+        dt__optimizer_apply(&job->rules->outer, &factors, trained, grad, weights, out, &momentum);
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] - grad[i];
 }

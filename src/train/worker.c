@@ -78,18 +78,18 @@ void dt__worker_close(struct dt_worker *worker)
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
-dt_status dt__list_factored(struct dt_job *job)
+dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
     const uint64_t rows = dt__plan_max_share(job->plan);
     const int precision = (int)job->config->run.precision;
-    job->matrices = 0;
+    steps->matrices = 0;
     if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt__model_factored(job->model, precision, (int)rows, NULL);
-    DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *job->factored, "factored gradients",
-                    &job->factored));
-    job->matrices = dt__model_factored(job->model, precision, (int)rows, job->factored);
+    DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *steps->factored, "factored gradients",
+                    &steps->factored));
+    steps->matrices = dt__model_factored(job->model, precision, (int)rows, steps->factored);
     return DT_OK;
 }
 
@@ -212,9 +212,9 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
     uint64_t draw = worker->draws[replica]++;
     worker->loss[replica] = 0;
     const struct dt_slot slot = {.grad = grad, .touched = touched};
-    const struct dt_network_hooks hooks = {bucket_passed, bucket_passed, job->async};
+    const struct dt_network_hooks hooks = {bucket_passed, bucket_passed, job->steps->async};
     bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, &hooks);
-    for (int i = 0; touched && !good && i < job->row_ranges; i++)
+    for (int i = 0; touched && !good && i < job->steps->row_ranges; i++)
         *touched[i].count = 0; /* they may be of an earlier gradient */
     return (struct dt_note){.replica = replica,
                             .draw = draw,

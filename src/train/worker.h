@@ -49,7 +49,7 @@ void dt__worker_close(struct dt_worker *worker);
 
 /* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go
  * through the network at once, without local steps or a rounded wire. DT_EMEMORY. */
-dt_status dt__list_factored(struct dt_job *job);
+dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps);
 /* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and puts the sum
  * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not
  * finite or data could not be read. */

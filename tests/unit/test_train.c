@@ -71,8 +71,7 @@ static struct dt_job make_job(int mode, int replicas)
     const struct dt_model_desc desc = desc_of("linear", 2, 1, DT_TASK_REGRESS);
     EXPECT_OK(dt__model_create(&desc, &job.model));
     job.last_step = 20;
-    dt__optimizer_init(&job.optimizer, &config, false);
-    dt__schedule_init(&job.schedule, &config, job.last_step);
+    EXPECT_OK(dt__rules_init(&job));
     return job;
 }
 
@@ -112,12 +111,6 @@ END_TEST
 
 /* ---- local steps ---------------------------------------------------------------------------- */
 
-static struct dt_optimizer outer_optimizer(double momentum)
-{
-    return (struct dt_optimizer){
-        .kind = DT_OPT_NESTEROV, .momentum = momentum, .nstate = momentum > 0, .states = momentum > 0};
-}
-
 static double lamb_direction(int i, const float *weights)
 {
     return (i % 3 ? 1 : -1) + config.train.weight_decay * (double)weights[i];
@@ -136,8 +129,7 @@ START_TEST(test_trust_is_of_whole_tensors)
     const struct dt_model_desc desc = desc_of("linear", INPUTS, 1, DT_TASK_REGRESS);
     dt__model_destroy(job.model);
     EXPECT_OK(dt__model_create(&desc, &job.model));
-    EXPECT_OK(dt__optimizers_init(&job));
-    dt__schedule_init(&job.schedule, &config, job.last_step);
+    EXPECT_OK(dt__rules_init(&job));
     struct dt_group all = {.job = &job, .count = job.replicas};
     struct dt_update_info info = {.step = 0};
     double *measures, norm2 = 0, direction2 = 0;
@@ -175,7 +167,6 @@ START_TEST(test_a_bias_at_the_baseline_does_not_decay)
             set(rule), set("train.l1=0.5");
             set(baseline ? "model.output_bias=baseline" : "model.output_bias=zero");
             struct dt_job job = make_job(DT_MODE_SYNC, 1);
-            EXPECT_OK(dt__optimizers_init(&job));
             struct dt_group all = {.job = &job, .count = job.replicas};
             float weights[3] = {0.5f, 0.5f, 2}, sum[3], a[3] = {0}, b[3] = {0};
             float *vectors[] = {weights, a, b};
@@ -203,8 +194,8 @@ END_TEST
 START_TEST(test_outer_update)
 {
     set("train.outer_lr=0.7");
+    set("train.outer_momentum=0.9");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    job.outer = outer_optimizer(0.9);
     float weights[3], momentum[3] = {0}, out[3], *vectors[] = {weights, momentum};
     memcpy(weights, START, sizeof weights);
     for (int step = 0; step < STEPS; step++) {
@@ -228,7 +219,6 @@ START_TEST(test_outer_update_ahead)
     set("train.local_steps=4");
     set("train.overlap=yes");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    job.outer = outer_optimizer(0.9);
     const float none[3] = {0};
     float weights[3], momentum[3] = {0}, by_hand[3] = {0}, *vectors[] = {weights, momentum};
     memcpy(weights, START, sizeof weights);
@@ -272,13 +262,13 @@ START_TEST(test_outer_update_of_states)
 {
     enum { MOST = 64 };
     set("train.outer_lr=0.5");
+    set("train.outer_momentum=0");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
     const struct dt_model_desc desc = desc_of("dense 3, batchnorm relu", 2, 1, DT_TASK_REGRESS);
     dt__model_destroy(job.model);
     EXPECT_OK(dt__model_create(&desc, &job.model));
     size_t params = job.model->params, trained = job.model->trained;
     ck_assert(trained < params && params <= MOST);
-    job.outer = outer_optimizer(0);
     float weights[MOST], grad[MOST], out[MOST], *vectors[] = {weights};
     for (size_t i = 0; i < params; i++) {
         weights[i] = (float)i;
@@ -409,10 +399,10 @@ START_TEST(test_async_update_of_rows)
     struct dt_job job = make_job(DT_MODE_ASYNC, 2);
     set("train.momentum=0");
     set("train.weight_decay=0");
-    dt__optimizer_init(&job.optimizer, &config, false);
+    EXPECT_OK(dt__rules_init(&job));
     struct dt_row_range range = {.rows = 2, .width = 1, .touched_alone = true};
-    job.row_range = &range;
-    job.row_ranges = 1;
+    const struct dt_steps steps = {.row_range = &range, .row_ranges = 1};
+    job.steps = &steps;
     uint32_t row = 1, count = 1;
     const struct dt_touched touched = {&row, &count};
     float weights[2][3];
@@ -538,7 +528,9 @@ struct fixture {
 
 static struct fixture make_worker(int mode)
 {
+    static const struct dt_steps none;
     struct fixture f = {.job = make_job(mode, 2)};
+    f.job.steps = &none;
     f.worker = (struct dt_worker){.first = 0, .count = 2, .readers = 1};
     EXPECT_OK(dt__network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
     EXPECT_OK(dt__alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
@@ -655,6 +647,8 @@ static const struct {
 START_TEST(test_a_failed_save_rests)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    const struct dt_steps none = {0};
+    job.steps = &none;
     struct dt_bank bank = {.job = &job, .saved_at = dt__clock_secs() - 1};
     struct dt_writer_spec spec = {.dir = "ckpt"};
     set("run.checkpoint_secs=0.001");
