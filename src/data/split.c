@@ -1,0 +1,365 @@
+/* Splits. Rows of a random or stratified split are taken one by one in a permuted order, which
+ * needs no memory. Groups and instants are units: sorted, and taken whole. */
+#include "data/split.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+
+enum { WORD_BITS = 64, BLOCK_BITS = DT__HELD_OUT_ROWS, BLOCK_WORDS = BLOCK_BITS / WORD_BITS };
+_Static_assert(BLOCK_BITS % WORD_BITS == 0, "whole words of bits");
+
+/* ---- sides as bits -------------------------------------------------------------------------- */
+
+dt_status dt__split_alloc(struct dt__split *split, uint64_t rows)
+{
+    const size_t blocks = (size_t)(rows / BLOCK_BITS + 1);
+    *split = (struct dt__split){.rows = rows};
+    dt_status status = DT_OK;
+    for (int b = 0; b < 2 && !status; b++)
+        status = dt__alloc(blocks, BLOCK_BITS / 8, "held-out rows", &split->bits[b]);
+    if (!status)
+        status = dt__alloc(blocks + 1, sizeof *split->before, "held-out rows", &split->before);
+    if (status) dt__split_free(split);
+    return status;
+}
+
+void dt__split_free(struct dt__split *split)
+{
+    dt_free(split->bits[0]);
+    dt_free(split->bits[1]);
+    dt_free(split->before);
+    *split = (struct dt__split){0};
+}
+
+static void side_set(struct dt__split *split, uint64_t row, enum dt__side side)
+{
+    for (int b = 0; b < 2; b++)
+        split->bits[b][row / WORD_BITS] |= (uint64_t)(side >> b & 1) << row % WORD_BITS;
+}
+
+enum dt__side dt__split_side(const struct dt__split *split, uint64_t row)
+{
+    const uint64_t word = row / WORD_BITS, bit = row % WORD_BITS;
+    if (!split->before) return DT__TRAINS;
+    return (split->bits[0][word] >> bit & 1) | (split->bits[1][word] >> bit & 1) << 1;
+}
+
+/* Rows of a side among the first `count` rows of a word, which may be all. */
+static uint64_t word_count(const struct dt__split *split, enum dt__side side, uint64_t word,
+                           uint64_t count)
+{
+    uint64_t rows = ~(uint64_t)0;
+    for (int b = 0; b < 2; b++)
+        rows &= side >> b & 1 ? split->bits[b][word] : ~split->bits[b][word];
+    if (count < WORD_BITS) rows &= ((uint64_t)1 << count) - 1;
+    return (uint64_t)__builtin_popcountll(rows);
+}
+
+uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row)
+{
+    if (!split->before) return side == DT__TRAINS ? row : 0;
+    uint64_t count = split->before[row / BLOCK_BITS][side];
+    for (uint64_t w = row / BLOCK_BITS * BLOCK_WORDS; w < row / WORD_BITS; w++)
+        count += word_count(split, side, w, WORD_BITS);
+    return count +
+           (row % WORD_BITS ? word_count(split, side, row / WORD_BITS, row % WORD_BITS) : 0);
+}
+
+/* The least row with `index` rows of the side in front of it that is of the side itself. */
+uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index)
+{
+    uint64_t low = index, high = split->rows - 1;
+    if (!split->before) return index;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (dt__split_before(split, side, middle + 1) > index)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void dt__split_count(struct dt__split *split)
+{
+    for (uint64_t row = 0; row < split->rows; row += WORD_BITS) {
+        const uint64_t left = split->rows - row;
+        for (int s = 0; s < DT__SIDES; s++)
+            split->before[row / BLOCK_BITS + 1][s] +=
+                word_count(split, (enum dt__side)s, row / WORD_BITS, left);
+    }
+    for (uint64_t b = 0; b <= split->rows / BLOCK_BITS; b++)
+        for (int s = 0; s < DT__SIDES; s++)
+            split->before[b + 1][s] += split->before[b][s];
+    for (int s = 0; s < DT__SIDES; s++)
+        split->count[s] = split->before[split->rows / BLOCK_BITS + 1][s];
+}
+
+/* ---- row by row ----------------------------------------------------------------------------- */
+
+static uint64_t fraction_of(double fraction, uint64_t rows)
+{
+    return (uint64_t)rint(fraction * (double)rows);
+}
+
+/* Chosen numbers below `at`, if `count` of `rows` numbers are chosen at even distances. */
+static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
+{
+    return (uint64_t)((unsigned __int128)at * count / rows);
+}
+
+/* The side of the row at a position of the order. Even distances take from each class, whose rows
+ * are consecutive there, its fraction to within one row. */
+static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
+                                   uint64_t at)
+{
+    const uint64_t test = fraction_of(rule->test, rows), left = rows - test;
+    const uint64_t before = even ? even_before(at, test, rows) : at < test ? at : test;
+    const uint64_t held = fraction_of(rule->held_out, left);
+    if (even ? even_before(at + 1, test, rows) > before : at < test) return DT__TEST;
+    at -= before;
+    if (rule->folds) return at % rule->folds == rule->fold ? DT__HELD_OUT : DT__TRAINS;
+    return (even ? even_before(at + 1, held, left) > even_before(at, held, left) : at < held)
+               ? DT__HELD_OUT
+               : DT__TRAINS;
+}
+
+/* Where the rows of each class begin, if classes come one after the other. */
+static dt_status strata_begin(const struct dt__split_keys *keys, uint64_t **out)
+{
+    uint32_t most = 0;
+    uint64_t *begin;
+    for (uint64_t row = 0; row < keys->rows; row++)
+        if (keys->stratum[row] > most) most = keys->stratum[row];
+    DT_TRY(dt__alloc((size_t)most + 2, sizeof *begin, "classes", &begin));
+    for (uint64_t row = 0; row < keys->rows; row++)
+        begin[keys->stratum[row] + 1]++;
+    for (size_t c = 0; c < most; c++)
+        begin[c + 1] += begin[c];
+    *out = begin;
+    return DT_OK;
+}
+
+static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                            struct dt__split *split)
+{
+    const uint64_t rows = keys->rows;
+    uint64_t *next = NULL;
+    struct dt_perm perm;
+    if (keys->stratum) DT_TRY(strata_begin(keys, &next));
+    dt__perm_init(&perm, rows, dt__rng_make(rule->seed, DT_STREAM_HOLDOUT, 0, 0));
+    const uint64_t test = fraction_of(rule->test, rows);
+    const uint64_t first = test + fraction_of(rule->held_out, rows - test);
+    const uint64_t end = next || rule->folds ? rows : first; /* the others train */
+    for (uint64_t i = 0; i < end; i++) {
+        const uint64_t row = dt__perm_at(&perm, i);
+        const uint64_t at = next ? next[keys->stratum[row]]++ : i;
+        side_set(split, row, position_side(rule, next, rows, at));
+    }
+    dt_free(next);
+    return DT_OK;
+}
+
+/* ---- unit by unit --------------------------------------------------------------------------- */
+
+/* Rows that are on one side: a group, or an instant. */
+struct unit {
+    double key; /* minus its latest time, or random */
+    uint64_t rows;
+    uint32_t number;
+    enum dt__side side;
+};
+
+struct units {
+    struct unit *items; /* (count) in the split's order */
+    size_t count, at;   /* at: the next to be taken */
+    uint64_t taken;     /* rows in front of it */
+    uint32_t *of_row;   /* (rows) instants; NULL: the groups */
+};
+
+static int unit_order(const void *a, const void *b)
+{
+    const struct unit *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int unit_number_order(const void *a, const void *b)
+{
+    const struct unit *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int time_order(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Numbers the instants of the rows, the earliest first. */
+static dt_status instants_number(const struct dt__split_keys *keys, uint32_t **out, size_t *count)
+{
+    const size_t rows = (size_t)keys->rows;
+    double *sorted;
+    uint32_t *of_row = NULL;
+    size_t n = 0;
+    dt_status status = dt__alloc(rows, sizeof *sorted, "times", &sorted);
+    if (!status) status = dt__alloc(rows, sizeof *of_row, "times", &of_row);
+    for (size_t row = 0; row < rows && !status; row++)
+        sorted[row] = keys->time[row];
+    if (!status) qsort(sorted, rows, sizeof *sorted, time_order);
+    for (size_t i = 0; i < rows && !status; i++)
+        if (!n || sorted[i] > sorted[n - 1]) sorted[n++] = sorted[i];
+    for (size_t row = 0; row < rows && !status; row++) {
+        const double *at = bsearch(&keys->time[row], sorted, n, sizeof *sorted, time_order);
+        of_row[row] = (uint32_t)(at - sorted);
+    }
+    dt_free(sorted);
+    *out = of_row;
+    *count = n;
+    return status;
+}
+
+static dt_status units_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                            struct units *units)
+{
+    const struct dt_rng rng = dt__rng_make(rule->seed, DT_STREAM_HOLDOUT, 1, 0);
+    const uint32_t *of_row = keys->group;
+    if (!of_row) DT_TRY(instants_number(keys, &units->of_row, &units->count));
+    if (!of_row) of_row = units->of_row;
+    for (uint64_t row = 0; keys->group && row < keys->rows; row++)
+        if (of_row[row] >= units->count) units->count = (size_t)of_row[row] + 1;
+    DT_TRY(dt__alloc(units->count, sizeof *units->items, "groups", &units->items));
+    for (size_t u = 0; u < units->count; u++)
+        units->items[u] = (struct unit){
+            .number = (uint32_t)u, .key = keys->time ? (double)INFINITY : dt__rng_uniform(&rng, u)};
+    for (uint64_t row = 0; row < keys->rows; row++) {
+        struct unit *unit = &units->items[of_row[row]];
+        unit->rows++;
+        if (keys->time) unit->key = fmin(unit->key, -keys->time[row]);
+    }
+    qsort(units->items, units->count, sizeof *units->items, unit_order);
+    return DT_OK;
+}
+
+static void unit_take(struct units *units, enum dt__side side)
+{
+    units->items[units->at].side = side;
+    units->taken += units->items[units->at++].rows;
+}
+
+/* Takes at least one unit, then units up to row `end` of the order: one that crosses it with more
+ * than half of its rows in front. */
+static void units_take(struct units *units, uint64_t end, enum dt__side side)
+{
+    if (units->at < units->count) unit_take(units, side);
+    while (units->at < units->count && 2 * units->taken + units->items[units->at].rows < 2 * end)
+        unit_take(units, side);
+}
+
+/* Leaves the gap out, which begins behind the unit that was taken last. */
+static void units_leave_gap(struct units *units, const struct dt__gap *gap)
+{
+    const uint64_t from = units->taken;
+    const double last = units->items[units->at - 1].key;
+    while (gap->size > 0 && units->at < units->count &&
+           (gap->seconds ? units->items[units->at].key < last + gap->size
+                         : (double)(units->taken - from) < gap->size))
+        unit_take(units, DT__LEFT_OUT);
+}
+
+static dt_status units_split(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                             struct dt__split *split)
+{
+    const bool timed = keys->time;
+    const uint64_t blocks = rule->folds + timed;
+    struct units units = {0};
+    dt_status status;
+    DT_GUARD(units_make(rule, keys, &units));
+    if (rule->test > 0) {
+        units_take(&units, fraction_of(rule->test, keys->rows), DT__TEST);
+        if (timed) units_leave_gap(&units, &rule->gap);
+    }
+    const uint64_t from = units.taken, left = keys->rows - from;
+    for (uint64_t f = 0; rule->folds && f <= rule->fold; f++)
+        units_take(&units, from + even_before(f + 1, left, blocks),
+                   f == rule->fold ? DT__HELD_OUT
+                   : timed         ? DT__LEFT_OUT
+                                   : DT__TRAINS);
+    if (!rule->folds && rule->held_out > 0)
+        units_take(&units, from + fraction_of(rule->held_out, left), DT__HELD_OUT);
+    if (timed && units.taken > from) units_leave_gap(&units, &rule->gap);
+    while (units.at < units.count)
+        unit_take(&units, DT__TRAINS);
+    qsort(units.items, units.count, sizeof *units.items, unit_number_order);
+    const uint32_t *of_row = keys->group ? keys->group : units.of_row;
+    for (uint64_t row = 0; row < keys->rows; row++)
+        side_set(split, row, units.items[of_row[row]].side);
+done:
+    dt_free(units.items);
+    dt_free(units.of_row);
+    return status;
+}
+
+/* ---- the split ------------------------------------------------------------------------------ */
+
+/* Each side that is asked for must have rows, and so must the training. */
+static dt_status split_check(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                             const struct dt__split *split)
+{
+    typedef unsigned long long number;
+    const uint64_t rows = split->rows, test = split->count[DT__TEST], left = rows - test;
+    const uint64_t held = split->count[DT__HELD_OUT];
+    const char *why = keys->time    ? ": rows of one time are on one side (data.time)"
+                      : keys->group ? ": rows of one group are on one side (data.group)"
+                                    : "";
+    if (rule->test > 0 && (!test || !left))
+        return dt_fail(DT_EMISMATCH, "data.test_fraction: of %llu rows it takes %llu%s",
+                       (number)rows, (number)test, why);
+    if ((rule->folds || rule->held_out > 0) && (!held || held == left))
+        return dt_fail(DT_EMISMATCH, "%s: of %llu rows it holds out %llu%s",
+                       rule->folds ? "a fold" : "data.eval_fraction", (number)left, (number)held,
+                       why);
+    if (!split->count[DT__TRAINS])
+        return dt_fail(DT_EMISMATCH, "data.gap: of %llu rows none is left to train on",
+                       (number)rows);
+    return DT_OK;
+}
+
+dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                         struct dt__split *out)
+{
+    struct dt__split split;
+    *out = (struct dt__split){.rows = keys->rows, .count[DT__TRAINS] = keys->rows};
+    if (!(rule->test > 0 || rule->held_out > 0 || rule->folds)) return DT_OK;
+    DT_TRY(dt__split_alloc(&split, keys->rows));
+    dt_status status = keys->group || keys->time ? units_split(rule, keys, &split)
+                                                 : rows_split(rule, keys, &split);
+    if (!status) {
+        dt__split_count(&split);
+        status = split_check(rule, keys, &split);
+    }
+    if (status)
+        dt__split_free(&split);
+    else
+        *out = split;
+    return status;
+}
+
+dt_status dt__split_folds(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                          int32_t *out)
+{
+    struct dt__split_rule of = *rule;
+    struct dt__split split;
+    for (uint64_t row = 0; row < keys->rows; row++)
+        out[row] = -1;
+    for (of.fold = 0; of.fold < rule->folds; of.fold++) {
+        DT_TRY(dt__split_make(&of, keys, &split));
+        for (uint64_t row = 0; row < keys->rows; row++)
+            if (dt__split_side(&split, row) == DT__HELD_OUT) out[row] = (int32_t)of.fold;
+        dt__split_free(&split);
+    }
+    return DT_OK;
+}

@@ -1,0 +1,76 @@
+/* A split: the side of each row of the training data, decided by keys of the rows and a seed.
+ *
+ *     rows in file order --> an order of the split --> ranges of that order are sides
+ *
+ *     kind        key of a row          order                        sides are
+ *     random      none                  a keyed permutation          its first rows
+ *     stratified  its class             the same, class after class  rows at even distances
+ *     grouped     its group             groups, permuted             whole groups
+ *     in time     its time              latest first                 whole instants
+ *     both        its group and time    groups, by their latest row  whole groups
+ *
+ * The test rows are taken first; `held_out` is a fraction of the rows that are left. With `folds`,
+ * these rows are cut into K folds, and the rows of one fold are held out. In time, fold 0 has the
+ * latest rows, a fold trains on earlier rows only, and the earliest block (one of K + 1) is in no
+ * fold. The result depends on nothing else: not on ranks, memory or the format of the files.
+ * Not collective. */
+#ifndef DATA_SPLIT_H
+#define DATA_SPLIT_H
+
+#include "base/base.h"
+
+/* LEFT_OUT: a row of the gap, or, with folds in time, later than the fold. */
+enum dt__side { DT__TRAINS, DT__HELD_OUT, DT__TEST, DT__LEFT_OUT, DT__SIDES };
+
+/* What is known of each row, in file order; lent. At most one of `stratum` and the others. */
+struct dt__split_keys {
+    uint64_t rows;
+    const uint32_t *stratum; /* (rows) classes from 0; NULL: not stratified */
+    const uint32_t *group;   /* (rows) groups from 0, none left out; NULL: no groups */
+    const double *time;      /* (rows) finite, in seconds; NULL: no times */
+};
+
+struct dt__gap {
+    double size;  /* 0: none */
+    bool seconds; /* else rows */
+};
+
+struct dt__split_rule {
+    uint64_t seed;
+    double test, held_out; /* fractions, 0 and more, below 1 */
+    uint64_t folds, fold;  /* folds > 0: fold 0..folds-1 is held out in place of `held_out` */
+    struct dt__gap gap;    /* in time: left out between sides */
+};
+
+/* Bits of the rows' sides, and the count of each side in front of each block of rows. */
+struct dt__split {
+    uint64_t rows, count[DT__SIDES];
+    /* What is in memory of its own comes last. */
+    uint64_t *bits[2];             /* bit 0 and bit 1 of the side; NULL: all rows train */
+    uint64_t (*before)[DT__SIDES]; /* (blocks + 1) */
+};
+
+/* Splits keys->rows rows. A rule that asks for nothing makes all rows train, without memory.
+ * DT_EMISMATCH: a side that the rule asks for, or the training rows, would be empty; the message
+ * names the key. DT_EMEMORY. */
+dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                         struct dt__split *out);
+void dt__split_free(struct dt__split *split);
+/* Zeroed bits for so many rows; and the counts, once the bits are set: for bits from elsewhere.
+ * DT_EMEMORY. */
+dt_status dt__split_alloc(struct dt__split *split, uint64_t rows);
+void dt__split_count(struct dt__split *split);
+
+/* The fold of each row for rule->folds folds, into out (keys->rows); -1: in none, as test rows and
+ * the earliest rows in time. Row r is in fold f exactly where dt__split_make with fold f holds it
+ * out. DT_EMISMATCH: a fold would be empty. DT_EMEMORY. */
+dt_status dt__split_folds(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
+                          int32_t *out);
+
+enum dt__side dt__split_side(const struct dt__split *split, uint64_t row);
+/* Rows of a side among the first `row`. */
+uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row);
+/* The index-th row of a side. */
+uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index);
+
+#endif
