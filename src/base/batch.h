@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A row's inputs are its dense ones, and behind them sparse ones (CSR), of which those that are not
- * there are 0. Everything is borrowed. */
+/* A row has dense inputs, followed by sparse ones (CSR); sparse inputs that are not listed are 0.
+ * All pointers are borrowed. */
 struct dt_batch {
-    int rows;           /* 0 is fine */
-    uint64_t first_row; /* the first row's number in its draw: dropout of a batch done in slices */
+    int rows;           /* may be 0 */
+    uint64_t first_row; /* number of the first row in its draw, for dropout when a batch is computed
+                         * in slices */
     int ndense;
-    const float *x; /* (rows, ndense) a row's shape as the model has it */
+    const float *x; /* (rows, ndense); a row's shape is the model's */
 
     const uint64_t
         *offsets; /* (rows + 1) row r has entries [offsets[r], offsets[r + 1]); NULL: none */
@@ -21,45 +22,45 @@ struct dt_batch {
 
     const int32_t *label; /* classify: (rows), each in [0, classes) */
     const float *target;  /* regress, multilabel: (rows, targets) */
-    const float *weight;  /* (rows) of the samples; NULL: all 1 */
+    const float *weight;  /* (rows) sample weights; NULL: all 1 */
 };
 
-/* The rows of a tensor that a batch with sparse inputs touched: all other rows of its gradient are
- * 0. Borrowed. */
+/* Rows of a tensor that a batch with sparse inputs touched; all other rows of its gradient are 0.
+ * Borrowed. */
 struct dt_touched {
-    uint32_t *row;   /* ascending; room for all rows of the tensor */
-    uint32_t *count; /* so many of them */
+    uint32_t *row;   /* ascending; capacity for all rows of the tensor */
+    uint32_t *count; /* number of touched rows */
 };
 
-/* A matrix in the flat vector whose gradient is the product of two factors that are smaller than
- * itself: a replica can give these away, and who updates a part of the matrix makes the gradient
- * there, in its cache, tile by tile.
+/* A matrix in the flat vector whose gradient is the product of two smaller factors. A replica can
+ * publish the factors, and the owner of a part of the matrix computes the gradient there, tile by
+ * tile, in its cache.
+ *
  * Source: Xie et al. 2016, "Lighter-communication distributed machine learning via sufficient
  * factor broadcasting", section 2. */
 struct dt_factored {
     size_t offset, rows, columns; /* row-major from the offset on */
     size_t tile_rows, tile_columns;
-    size_t place, bytes; /* of its factors among all those of a replica; both whole cache lines */
-    /* likewise of its weights as products in bf16 read them; 0: they do not */
+    size_t place, bytes; /* of its factors in the factors of a replica; both whole cache lines */
+    /* the same for its weights in the layout of bf16 products; 0: no copy */
     size_t copy, copy_bytes;
-    bool first; /* nobody wants the gradient by the inputs of its layer */
+    bool first; /* the gradient by the inputs of its layer is not needed */
 };
 
-/* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its
- * right and lower ends may be smaller. */
+/* Rows [row, row + rows) of columns [column, column + columns). Tiles at the right and lower edges
+ * of a matrix may be smaller. */
 struct dt_tile {
     size_t row, rows, column, columns;
 };
 
-/* Where a gradient of all parameters, P, goes. */
+/* The destination of a gradient of all P parameters. */
 struct dt_slot {
     float *grad; /* (P) */
-    /* One for each row-sparse range: of such a range grad has the rows alone that the gradient
-     * touched, one behind the other from the range's offset on, row i that of row touched->row[i].
-     * NULL: grad has all rows. */
+    /* One for each row-sparse range. In such a range grad holds only the touched rows, contiguous
+     * from the range's offset on: row i of them is row touched->row[i]. NULL: grad has all rows. */
     const struct dt_touched *touched;
-    /* Of all factored matrices, each's at its place: of these grad has nothing. NULL: grad has
-     * them. */
+    /* The factors of all factored matrices, each at its place; grad has no values for these
+     * matrices. NULL: grad has them. */
     void *factors;
 };
 
@@ -69,7 +70,7 @@ static inline size_t dt__tiles(const struct dt_factored *matrix)
            ((matrix->columns + matrix->tile_columns - 1) / matrix->tile_columns);
 }
 
-/* Tile number `index`, columns of tiles one after the other. */
+/* Returns tile number `index`; tiles are counted column by column. */
 static inline struct dt_tile dt__tile_at(const struct dt_factored *matrix, size_t index)
 {
     const size_t down = (matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows;
@@ -84,17 +85,17 @@ static inline struct dt_tile dt__tile_at(const struct dt_factored *matrix, size_
 /* ---- split layers: comm/split.h -------------------------------------------------------------- */
 
 enum { DT_SPLIT_PARTS = 16, DT_SPLIT_MOST_PARTS = 1024, DT_SPLIT_DEPTH = 512 };
-enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer of fewer is not split unasked */
+enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer with fewer classes is split only on request */
 
-/* Of a softmax, what travels of a row and a part of its outputs, and what the part is told in
- * answer. */
+/* Per row and part of a softmax's outputs: what the part sends, and what it receives in answer. */
 struct dt_softmax_part {
-    float most;  /* of its outputs */
-    float sum;   /* of e^(output - most); answer: the factor of these in the gradient */
-    float label; /* the label's output, if that is one of them, else 0; answer: the row's weight */
+    float most;  /* largest of its outputs */
+    float sum;   /* sum of e^(output - most); answer: the factor of these in the gradient */
+    float label; /* the label's output if the part has it, else 0; answer: the row's weight */
 };
 
-/* Where piece `index` of `count` of n begins; that of `count` is the end. */
+/* Returns where range `index` of `count` equal ranges of n begins; `index` = `count` gives the
+ * end. */
 static inline size_t dt__split_cut(size_t n, size_t index, size_t count)
 {
     return n * index / count;
@@ -106,7 +107,7 @@ static inline size_t dt__split_blocks(size_t nin)
 
 struct dt_split_layer {
     size_t nin, nout;
-    bool inputs;   /* the gradient by its inputs is wanted */
+    bool inputs;   /* the gradient by its inputs is needed */
     bool softmax;  /* the output layer */
     size_t tensor; /* number of its weight (nin, nout) in the model; its bias (nout) is the next */
 };

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* To the nearest, ties to even; NaN stays NaN. */
+/* Rounds to the nearest bf16, ties to even; NaN stays NaN. */
 static inline uint16_t dt__bf16_of(float value)
 {
     uint32_t bits;
@@ -16,7 +16,7 @@ static inline uint16_t dt__bf16_of(float value)
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
-/* n of them. */
+/* Rounds n floats. */
 void dt__bf16_round(size_t n, const float *values, uint16_t *out);
 
 static inline float dt__bf16_value(uint16_t half)

@@ -1,5 +1,4 @@
-/* CRC-32C: by the CPU's instruction where there is one, three lanes side by side, else by
- * nibbles. */
+/* CRC-32C: by the CPU's instruction, three interleaved sums, where it exists; else by nibbles. */
 #include "base/internal.h"
 
 #include <string.h>
@@ -27,14 +26,14 @@ uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length)
 #if defined(__x86_64__)
 #define SSE42 __attribute__((target("sse4.2")))
 
-/* The instruction waits for its own result three times as long as it works: three lanes side by
- * side are three times as fast, as fast as one core reads memory. */
+/* The instruction's latency is three times its throughput: three interleaved sums are three times
+ * as fast, as fast as one core reads memory. */
 enum { LANE = 4096 };
-/* x^(8 * LANE) and x^(16 * LANE) modulo the polynomial: what a sum is multiplied with when a lane,
- * or two, of zeros go behind it. */
+/* x^(8 * LANE) and x^(16 * LANE) modulo the polynomial: factors of a sum that one or two further
+ * ranges follow. */
 static const uint32_t PAST_LANE = 0x35d73a62, PAST_TWO_LANES = 0x28461564;
 
-/* a * b modulo the polynomial, bits reflected. */
+/* Returns a * b modulo the polynomial, bits reflected. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;

@@ -1,14 +1,14 @@
-/* DT__CLONES before a hot loop: the function is built for three generations of instructions, and
- * the one that suits the CPU is taken as the program is loaded. It is static: clang gives others no
- * name that another file can link. The bits are the same in each: nothing is contracted, and no sum
- * changes its order. A build for AVX2 or better has its vectors anyway. Address sanitizers and
- * fuzzers, which are not ready while a program is loaded, and C libraries without indirect
- * functions do without.
+/* DT__CLONES before a hot loop builds the function for three generations of instructions; the one
+ * that suits the CPU is chosen when the program is loaded. The function must be static: clang gives
+ * others no name that another file can link. The bits are the same in each clone: nothing is
+ * contracted, and no sum changes its order. A build for AVX2 or better has those vectors anyway.
+ * Address sanitizers and fuzzers, which are not ready while a program is loaded, and C libraries
+ * without indirect functions build no clones.
  *
- * DT__AVX512 is the first generation, with AVX512BW: without its words of 16 bits gcc takes vectors
- * of half the width, and to round to bf16 takes three times as long (0.147 in place of 0.048 ns a
- * float, Zen 5). gcc knows it by the name of the level alone, from 12 on; clang 14 would take
- * "arch=" for one model of CPU. */
+ * DT__AVX512 is the first generation, with AVX512BW: without its 16-bit words gcc uses vectors of
+ * half the width, and rounding to bf16 takes three times as long (0.147 instead of 0.048 ns a
+ * float, Zen 5). gcc 12 and later know it by the name of the level only; clang 14 would read
+ * "arch=" as one CPU model. */
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H
 

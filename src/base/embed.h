@@ -1,5 +1,5 @@
-/* DT__EMBED(name, path): a file of the sources as a text of the program, extern const char name[].
- * What is no C (a page, a shell's script) stands in a file that its own tools can read. */
+/* DT__EMBED(name, path) embeds a source file in the program as text, extern const char name[]. Text
+ * that is not C (a page, a shell script) is a separate file, which its own tools can read. */
 #ifndef BASE_EMBED_H
 #define BASE_EMBED_H
 

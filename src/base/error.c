@@ -1,8 +1,8 @@
 /* Statuses and the error message.
  *
- * A function that fails sets one message of its thread and returns a status; who called it may put
- * before it what only he knows. The message is one line of clean text, whatever a file or a user
- * brought. */
+ * A function that fails sets the message of its thread and returns a status; its caller may add a
+ * prefix with what only the caller knows. The message is one line of clean text, whatever bytes a
+ * file or a user supplied. */
 #include "base/base.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     dt__point_end(before);
     if (wanted < 0) buffer[0] = '\0';
     size_t length = strlen(buffer);
-    if (wanted >= (int)size) { /* without a character that the cut went through */
+    if (wanted >= (int)size) { /* drop a character that was cut */
         size_t start = length;
         while (start > 0 && length - start < 3 && (buffer[start - 1] & 0xc0) == 0x80)
             start--;
@@ -83,12 +83,12 @@ void dt__text_print(FILE *out, const char *format, ...)
     fputs(text, out);
 }
 
-/* ---- what may be meant ----------------------------------------------------------------------- */
+/* ---- edit distance ------------------------------------------------------------------------- */
 
 size_t dt__edit_distance(const char *a, const char *b)
 {
     enum { MOST = 63 };
-    size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
+    size_t row[MOST + 1]; /* distances from a[0..i) to every prefix of b */
     size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
     for (size_t j = 0; j <= length_b; j++)
         row[j] = j;
@@ -110,7 +110,7 @@ size_t dt__edit_distance(const char *a, const char *b)
 
 static _Thread_local char error_text[DT_ERROR_MAX];
 
-/* The arguments may point into error_text, so the message grows in a buffer of its own. */
+/* The arguments may point into error_text, so the message is built in a separate buffer. */
 void dt__error_set(const char *format, ...)
 {
     char message[DT_ERROR_MAX];

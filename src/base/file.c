@@ -1,5 +1,5 @@
-/* Paths, directories, and files written durably: a temporary file beside the place, written,
- * synced, verified, renamed, and the directory synced. */
+/* Paths, directories, and files written durably: temporary file in the same directory, write, sync,
+ * verify, rename, sync of the directory. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ bool dt__path_is_dir(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* A name beside `path` that nobody else has: path.tmp-<16 hex digits>. */
+/* Makes a unique name in the same directory: path.tmp-<16 hex digits>. */
 static dt_status temporary_name(const char *path, char **out)
 {
     uint64_t random;
@@ -62,7 +62,7 @@ dt_status dt__path_sync(const char *path)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return dt__fail_errno(path, "cannot open");
     dt_status status = DT_OK;
-    /* EINVAL: a file system whose directories know no fsync. */
+    /* EINVAL: a file system whose directories do not support fsync. */
     if (fsync(fd) && errno != EINVAL) status = dt__fail_errno(path, "cannot sync");
     if (close(fd) && !status) status = dt__fail_errno(path, "cannot close");
     return status;
@@ -70,7 +70,8 @@ dt_status dt__path_sync(const char *path)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The process's umask; umask(2) itself can only be read by changing it under other threads. */
+/* Returns the process's umask; umask(2) can only be read by changing it, which other threads would
+ * see. */
 static mode_t umask_of_process(void)
 {
     unsigned mask = 022;
@@ -84,7 +85,7 @@ static mode_t umask_of_process(void)
     return (mode_t)mask;
 }
 
-/* The disk works on each part while the next one is copied, so that fsync has little left to do. */
+/* The disk writes each range while the next one is copied, so that fsync has little left to do. */
 dt_status dt__fd_write(int fd, const char *path, const void *from, size_t length)
 {
     const char *bytes = from;
@@ -151,9 +152,9 @@ static dt_status move_into_place(const char *temporary, const char *path)
 dt_status dt__file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
                             dt_file_verify_fn *verify, void *arg)
 {
-    char *temporary; /* errors name the file that is wanted */
+    char *temporary; /* errors name the final file */
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* rename would take a device's place */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* rename would replace a device */
         return dt_fail(DT_EIO, "%s: not a plain file", path);
     DT_TRY(temporary_name(path, &temporary));
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -234,7 +235,7 @@ dt_status dt__fd_read(int fd, const char *path, void *to, size_t length, uint64_
     return DT_OK;
 }
 
-/* Reads to the end, which a pipe only shows by ending. */
+/* Reads to the end, since a pipe has no known length. */
 dt_status dt__file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
 {
     char block[DT__READ_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* What base does not show: seams for its own files and for tests. */
+/* Internal functions of base, for its own files and for tests. */
 #ifndef BASE_INTERNAL_H
 #define BASE_INTERNAL_H
 
@@ -14,30 +14,31 @@
 
 #include "base/base.h"
 
-/* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character;
- * control characters, which could drive a terminal, become '?'. Returns the length. */
+/* Formats text for people into buffer (size >= 1), cut at a whole UTF-8 character; control
+ * characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
-/* Prints a line, or a part of one, likewise, but for a line's end that the format has as its last:
- * of texts from files, a terminal obeys nothing. */
+/* Prints like dt__text_format, keeping a trailing newline of the format; control characters from
+ * files become '?'. */
 void dt__text_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Letters to insert, delete or replace to get from one to the other (Levenshtein); of long texts
- * only the first bytes are looked at. */
+/* Returns the number of letters to insert, delete or replace to turn one text into the other
+ * (Levenshtein); of long texts only the first bytes count. */
 size_t dt__edit_distance(const char *a, const char *b);
 
-/* Until the end, what this thread prints and reads has a decimal point, whatever the program's
- * locale says. */
+/* Between begin and end this thread reads and prints numbers with a decimal point, whatever the
+ * program's locale. */
 locale_t dt__point_begin(void);
 void dt__point_end(locale_t before);
 
-/* DT_EIO: what cannot be done with a path ("cannot open"), and the system's reason in errno. */
+/* Returns DT_EIO with the path, what failed ("cannot open") and the system's reason from errno. */
 #define dt__fail_errno(path, what) dt_fail(DT_EIO, "%s: %s: %s", path, what, strerror(errno))
 
-/* Puts "PATH: " before the message of a failure that does not begin with it yet; gives `status`. */
+/* Puts "PATH: " before the message of a failure unless it already begins with it; returns
+ * `status`. */
 dt_status dt__fail_path(dt_status status, const char *path);
 
-/* Causes of a failure that a job may not meet when it is started again: X(name, word). The error
+/* Causes of a failure that may not recur when the job is started again: X(name, word). The error
  * line has the word before the message, and `dtrain launch` reads it. */
 #define DT__CAUSES(X)                                                                              \
     X(DT__CAUSE_NONE, "")         /* any other failure */                                          \
@@ -50,48 +51,48 @@ enum dt__cause {
     DT__CAUSES(DT__CAUSE_NAME)
 #undef DT__CAUSE_NAME
 };
-/* "stall: "; "" without a cause. */
+/* Writes the cause and a colon ("stall: "), or "" without a cause; returns buffer. */
 const char *dt__cause_prefix(enum dt__cause cause, char buffer[16]);
-/* The cause in the message of an error line: "[rank 3 on node7] stall: ...". */
+/* Returns the cause in the message of an error line: "[rank 3 on node7] stall: ...". */
 enum dt__cause dt__cause_read(const char *message);
 
-/* Until the end, this thread computes as threads of the library do: rounding to nearest, without
- * traps, denormals flushed; whatever the program has chosen, which it has again then. */
+/* Between begin and end this thread uses the library's floating-point environment: rounding to
+ * nearest, no traps, denormals flushed. End restores the caller's. */
 void dt__floats_begin(fenv_t *out_before);
 void dt__floats_end(const fenv_t *before);
 
-/* What a terminal would obey, not show. */
+/* Returns true for a character that a terminal obeys instead of showing. */
 static inline bool dt__is_control(char c)
 {
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-/* Whether a terminal would obey the character that begins here, in UTF-8 also U+0080 to U+009F (as
- * xterm does: U+009B begins what ESC [ begins). */
+/* Returns true if a terminal obeys the character that begins here; in UTF-8 also U+0080 to U+009F
+ * (as xterm does: U+009B begins what ESC [ begins). */
 static inline bool dt__is_obeyed(const char *at)
 {
     return dt__is_control(at[0]) || (at[0] == '\xc2' && (at[1] & 0xe0) == 0x80);
 }
 
-/* Whether a byte of UTF-8 does not go on with the character before it. */
+/* Returns true if a byte of UTF-8 begins a character. */
 static inline bool dt__begins_character(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* Adds the squares of n floats that stand at `at` of a vector to the lanes of their places there;
- * the sum of lanes. */
+/* Adds the squares of n floats at positions at..at + n - 1 of a vector to 8 partial sums: position
+ * i to partial sum i mod 8. dt__lanes_sum adds the partial sums. */
 void dt__squares_add(double lane[8], const float *values, size_t at, size_t n);
 double dt__lanes_sum(const double lane[8]);
 
-/* When a process of this host began, in ticks since the system's start, and its state's letter: a
- * later process with its number has begun at another time. 0: the system does not say. */
+/* Returns when a process of this host started, in ticks since the system's start, and its state's
+ * letter; 0 if the system does not say. A later process with the same number has another start. */
 uint64_t dt__process_start(long pid, char *out_state);
 
-/* The portable way, beside the one that dt__crc32c takes. */
+/* The portable implementation of dt__crc32c, for tests. */
 uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length);
 
-/* Philox4x32-10 with the whole counter, as its published test vectors have it. */
+/* Philox4x32-10 with the whole counter, as in its published test vectors. */
 void dt__philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 
 #endif

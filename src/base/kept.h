@@ -1,5 +1,5 @@
-/* Memory that goes with one thing: blocks of a list, which are freed together. What is made of many
- * tables needs no list of them at its end. */
+/* A list of memory blocks that are freed together, so that an object made of many tables needs no
+ * list of them when it is freed. */
 #ifndef BASE_KEPT_H
 #define BASE_KEPT_H
 
@@ -7,10 +7,10 @@
 
 struct dt__kept;
 
-/* dt__alloc of a block of the list (NULL: an empty one). */
+/* Like dt__alloc; adds the block to the list (NULL: an empty one). */
 dt_status dt__keep(struct dt__kept **kept, size_t count, size_t size, const char *what,
                    void *out_pointer);
-/* Frees all blocks; the list is empty behind it. */
+/* Frees all blocks and empties the list. */
 void dt__kept_free(struct dt__kept **kept);
 
 #endif

@@ -6,20 +6,21 @@
 
 #include "base/clones.h"
 
-/* What a link with the libraries would load, and where they were when this one was built. */
+/* The names and places that linking with the libraries would use, found when this program was
+ * built. */
 static const char *const FILES[] = {
 #include "base/library_files.h"
 };
 
-/* RTLD_DEEPBIND: each symbol would be looked for in all of the program's libraries first. Address
- * sanitizer does not bear it. */
+/* Without RTLD_DEEPBIND each symbol would be searched in all of the program's libraries first.
+ * Address sanitizer does not support it. */
 #if defined(RTLD_DEEPBIND) && !DT__ASAN
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE | RTLD_DEEPBIND };
 #else
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE };
 #endif
 
-/* Whether a file is lib<name>*.so*, wherever it is. */
+/* Returns true if a file is lib<name>*.so*, in any directory. */
 static bool is_of_library(const char *file, const char *name)
 {
     const char *slash = strrchr(file, '/');

@@ -1,8 +1,8 @@
-/* load: shared libraries that are loaded when they are first used, not linked.
+/* load: shared libraries that are loaded when they are first used instead of being linked.
  *
- * A start maps, relocates and initialises all that a program is linked with, and HDF5, oneDNN and
- * libmicrohttpd bring 30 libraries more: 80 % of the page faults of `dtrain help`. A room that uses
- * one of them lists the functions and variables that it needs:
+ * A start maps, relocates and initialises all linked libraries, and HDF5, oneDNN and libmicrohttpd
+ * bring 30 further libraries: 80 % of the page faults of `dtrain help`. A room that uses one of
+ * them lists the functions and variables that it needs:
  *
  *   #define SYMBOLS(X) X(H5, Fopen) X(H5, Fclose)
  *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
@@ -21,11 +21,11 @@
 #define DT__QUOTED_AS_IT_IS(name) #name
 
 struct dt__library {
-    const char *name; /* "hdf5": of a file libhdf5*.so* */
+    const char *name; /* "hdf5" for a file libhdf5*.so* */
     const char *const *symbols;
     size_t count;
     void *table; /* (count) pointers to the symbols, in their order */
-    bool alone;  /* it looks for its symbols in itself and its own libraries first */
+    bool alone;  /* resolve symbols in itself and its dependencies first */
     pthread_mutex_t lock;
     void *handle; /* NULL: not loaded */
 };
@@ -36,10 +36,12 @@ struct dt__library {
         .table = (its_table), .lock = PTHREAD_MUTEX_INITIALIZER, __VA_ARGS__                       \
     }
 
-/* Loads the library and fills its table, unless that is done. Signals should be blocked: a library
- * may start threads. DT_EIO: there is no such library, or it lacks a symbol. Not collective. */
+/* Loads the library and fills its table, unless that is already done. Signals should be blocked,
+ * since a library may start threads. Not collective.
+ *
+ * DT_EIO: there is no such library, or it lacks a symbol. */
 dt_status dt__library_load(struct dt__library *library);
-/* Unloads it; nothing may be using it. */
+/* Unloads the library; the caller ensures that it is not in use. */
 void dt__library_unload(struct dt__library *library);
 
 #endif

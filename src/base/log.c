@@ -1,4 +1,4 @@
-/* The log: lines to stderr, or to the program's own sink, and a progress line on a terminal.
+/* The log: lines to stderr, or to the program's sink, and a progress line on a terminal.
  *
  * A line is one write(), so that lines of ranks that share a terminal do not mix. */
 #include "base/base.h"
@@ -14,7 +14,7 @@
 /* One of the library's globals. */
 static struct {
     enum dt_log_level level;
-    volatile bool progress; /* a line stands on the terminal that the next one replaces */
+    volatile bool progress; /* the terminal shows a progress line, which the next line replaces */
     dt_log_fn *sink;
     void *arg;
 } logger = {.level = DT_LOG_INFO};
@@ -83,14 +83,14 @@ void dt__log_progress(const char *text)
 {
     char line[256];
     if (logger.sink || (!text && !logger.progress)) return;
-    /* Cut at the terminal's edge: a line that went on in the next row would not be cleared. */
+    /* Cut at the terminal's edge: a wrapped line could not be cleared. */
     int length =
         snprintf(line, sizeof line, "%s\033[?7l%.200s\033[?7h", CLEAR_LINE, text ? text : "");
     logger.progress = text != NULL;
     put(line, (size_t)length);
 }
 
-/* mpirun reads its ranks' stderr through a pipe, and hands the bytes on as they are. */
+/* mpirun reads its ranks' stderr through a pipe and forwards the bytes unchanged. */
 bool dt__log_is_terminal(void)
 {
     char path[64];

@@ -1,6 +1,6 @@
-/* Memory and text on the heap: sizes are checked for overflow before they are allocated, and what
- * is missing is an error with the thing's name. Every allocation of the library goes through
- * aligned_alloc here: one seam for fault injection. */
+/* Memory and text on the heap. Sizes are checked for overflow before they are allocated, and an
+ * error names the object. Every allocation of the library goes through aligned_alloc here: one seam
+ * for fault injection. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@
 #include "base/internal.h"
 #include "base/kept.h"
 
-/* Large ones ask for huge pages: rows drawn at random from 700 MB cost 75 ns instead of 95. */
+/* Large blocks ask for huge pages: rows drawn at random from 700 MB cost 75 ns instead of 95. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
 
 dt_status dt__options_read(void *to, size_t known, const void *from, const char *name)
 {
-    enum { MOST = 4096 }; /* beyond it the size is garbage */
+    enum { MOST = 4096 }; /* a larger size is garbage */
     const unsigned char *bytes = from;
     size_t size;
     memcpy(&size, from, sizeof size);
@@ -181,7 +181,7 @@ void dt__free_backed(void *pointer)
         dt_free(backing);
 }
 
-/* The least limit from the group at `path` of a hierarchy up to its root. */
+/* Returns the lowest limit from the group at `path` up to the root of its hierarchy. */
 static double group_limit(const char *root, const char *path, const char *file)
 {
     double least = INFINITY, bytes;
@@ -335,8 +335,8 @@ double dt__real_read(const char *text, char **end)
     return value;
 }
 
-/* 15 digits give the shortest form back if it has no more than that; 17 always read back. Of a
- * float: 6 and 9. */
+/* 15 digits give the shortest form if it has at most 15; 17 always read back. For a float: 6 and
+ * 9. */
 static const char *real_text(double value, bool is_float, char buffer[DT_REAL_TEXT])
 {
     const locale_t before = dt__point_begin();

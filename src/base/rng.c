@@ -14,7 +14,7 @@ enum { PHILOX_ROUNDS = 10 };
 static const uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u;
 static const uint32_t PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
 
-/* The rounds, over blocks side by side: in vectors where there are many. */
+/* The rounds over several blocks at once, in vectors where there are enough. */
 static inline __attribute__((always_inline)) void philox_rounds(const uint32_t key[2], int blocks,
                                                                 uint32_t *c0, uint32_t *c1,
                                                                 uint32_t *c2, uint32_t *c3)
@@ -47,8 +47,8 @@ static uint32_t high(uint64_t value)
     return (uint32_t)(value >> 32);
 }
 
-/* Two links of a chain: the seed's key turns (stream, a) into a key and half a counter; those turn
- * b into the key. */
+/* Derives a key in two steps: the seed's key maps (stream, a) to a key and half a counter; these
+ * map b to the final key. */
 struct dt_rng dt__rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
 {
     const uint32_t seed_key[2] = {low(seed), high(seed)};
@@ -119,7 +119,7 @@ double dt__rng_normal(const struct dt_rng *rng, uint64_t index)
 
 /* ---- permutations ---------------------------------------------------------------------------- */
 
-/* The domain is the least power of two >= n, so that less than two walks are expected; its bits are
+/* The domain is the smallest power of two >= n, so fewer than two walks are expected; its bits are
  * split into two halves that may differ by one, each XORed in turn with a mix of the other. Halves
  * of one or two bits mix badly (over 200,000 keys of n = 5 to 8, chi-square of the first two
  * elements is 30 to 100 times its degrees of freedom), so a small n walks through 256. */

@@ -1,15 +1,15 @@
 /* Signals and threads of a process that computes.
  *
- * While a kernel of a matrix library runs, the stack pointer may point into a block of the heap:
- * the frame that the system writes for a signal's handler would then land in malloc's memory. So no
- * handler may run on a thread that computes. All signals but faults are blocked there, from before
- * the first thread is started, and one thread of its own takes them: SIGUSR1, SIGTERM and SIGINT
- * with sigwaitinfo, as a request to stop; what else may come (a profiler's SIGPROF, SIGCHLD,
- * SIGTSTP, ...) has its usual effect or its handler there, on a stack that no kernel moves.
- * Handlers of faults get a stack of their own.
+ * While a kernel of a matrix library runs, the stack pointer may point into a heap block: the frame
+ * that the system writes for a signal handler would then overwrite malloc's memory. So no handler
+ * may run on a computing thread. All signals but faults are blocked there, from before the first
+ * thread starts, and one separate thread takes them: SIGUSR1, SIGTERM and SIGINT with sigwaitinfo,
+ * as a request to stop; other signals (a profiler's SIGPROF, SIGCHLD, SIGTSTP, ...) have their
+ * usual effect or handler there, on a stack that no kernel moves. Handlers of faults get an
+ * alternate stack.
  *
- * Threads inherit the mask and the floating-point control register of who starts them, those of
- * MPI, OpenMP and OpenBLAS too. */
+ * Threads, including those of MPI, OpenMP and OpenBLAS, inherit the mask and the floating-point
+ * control register of the thread that starts them. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -33,9 +33,9 @@
 
 static const int64_t PATIENCE_NS = 5000000000; /* mpirun and Slurm may deliver one request twice */
 
-/* When the first request came, in nanoseconds of the monotonic clock; 0: none did. */
+/* Time of the first request, in nanoseconds of the monotonic clock; 0: none. */
 static _Atomic int64_t stop_since;
-static _Atomic bool signals_ask; /* dt_stop_install: they ask the process, not one training */
+static _Atomic bool signals_ask; /* dt_stop_install: signals ask the process, not one training */
 
 static int64_t now_ns(void)
 {
@@ -65,7 +65,7 @@ dt_status dt__stop_check(void)
     return dt__stop_requested() ? dt_fail(DT_STOPPED, "stopped on request") : DT_OK;
 }
 
-/* ---- who takes signals ---------------------------------------------------------------------- */
+/* ---- the signal thread --------------------------------------------------------------------- */
 
 static void stop_signals(sigset_t *set)
 {
@@ -75,7 +75,7 @@ static void stop_signals(sigset_t *set)
     sigaddset(set, SIGINT);
 }
 
-/* All that can be blocked; faults are the thread's own that makes them. */
+/* All signals that can be blocked; faults belong to the thread that causes them. */
 static void all_but_faults(sigset_t *set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -119,7 +119,7 @@ dt_status dt_stop_install(void)
     return DT_OK;
 }
 
-/* ---- an end that does not come --------------------------------------------------------------- */
+/* ---- exit within a time -------------------------------------------------------------------- */
 
 static _Atomic int code_at_end;
 static const char *_Atomic line_at_end;
@@ -131,16 +131,16 @@ static void end_now(int number)
     _exit(atomic_load(&code_at_end));
 }
 
-/* The first rank that ends with an error has mpirun tell the others. Open MPI may hand that message
- * to code that it has unloaded by then (4.1.4, seen once, on busy cores). The job has reported its
- * error: its exit code stands. */
+/* The first rank that ends with an error makes mpirun notify the others. Open MPI may pass that
+ * message to code that it has already unloaded (4.1.4, seen once, on busy cores). The job has
+ * printed its error, so its exit code is kept. */
 void dt__exit_within(double secs, dt_status status, const char *line)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* there may be no thread that takes signals */
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* there may be no signal thread */
     atomic_store(&line_at_end, line);
     atomic_store(&code_at_end, dt_status_exit_code(status));
     signal(SIGALRM, end_now);
@@ -151,14 +151,15 @@ void dt__exit_within(double secs, dt_status status, const char *line)
 
 /* ---- alternate stacks ----------------------------------------------------------------------- */
 
-/* What a frame takes on this CPU (11 KiB with AVX-512 and AMX), and room for a backtrace. */
+/* Size of a signal frame on this CPU (11 KiB with AVX-512 and AMX), plus space for a backtrace. */
 static size_t alternate_size(void)
 {
     const size_t least = getauxval(AT_MINSIGSTKSZ), page = 4096;
     return (least + page - 1) / page * page + (64 << 10);
 }
 
-/* Of the calling thread; without memory the handlers go without. NULL then. */
+/* Makes the calling thread's alternate stack; NULL without memory: handlers then use the normal
+ * stack. */
 static void *alternate_stack_make(void)
 {
     stack_t stack = {.ss_size = alternate_size()};

@@ -1,5 +1,5 @@
-/* Sums of squares whose order is that of places in a vector, however it is cut: float i is added to
- * lane i mod 8, in double, and the lanes are added in a tree. */
+/* Sums of squares whose order depends only on positions in a vector, however it is cut: float i is
+ * added to partial sum i mod 8, in double, and the partial sums are added in a tree. */
 #include "base/clones.h"
 #include "base/internal.h"
 
