@@ -8,10 +8,17 @@
  * here; those without a stated reason cost little memory and few calls. "a row": at least one.
  *
  * Constants that stay where they are used:
- * - they determine bits of results: the 256 rows of an evaluation's chunk, of statistics' blocks and of samples; the chunks and windows of the order of rows; the ranges of 4,096 rows of a replica; partial sums of a sum; groups of a softmax; blocks of a norm and of a sum over replicas; blocks of q8; rows that a prediction and pictures that a convolution take at once, whose libraries use other kernels for other counts;
- * - they belong to a file format or protocol: pages, chunks and text lengths in HDF5, the interleaved sums of a checksum (its tables have their length), the layout of packed weights, tags, where a signature is searched;
+ * - they determine bits of results: the 256 rows of an evaluation's chunk, of statistics' blocks
+ *   and of samples; the chunks and windows of the order of rows; the ranges of 4,096 rows of a
+ *   replica; partial sums of a sum; groups of a softmax; blocks of a norm and of a sum over
+ *   replicas; blocks of q8; rows that a prediction and pictures that a convolution take at once,
+ *   whose libraries use other kernels for other counts;
+ * - they belong to a file format or protocol: pages, chunks and text lengths in HDF5, the
+ *   interleaved sums of a checksum (its tables have their length), the layout of packed weights,
+ *   tags, where a signature is searched;
  * - they belong to the machine: pages, cache lines, vectors, the distance of prefetching;
- * - they limit what is accepted, shown or kept (longest row, most classes, events of a trace): another limit is another
+ * - they limit what is accepted, shown or kept (longest row, most classes, events of a trace):
+ *   another limit is another
  * answer. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -25,7 +32,8 @@
 /* clang-format off */
 enum {
     /* base */
-    DT__WRITE_BYTES           = DT__LIMIT(8 << 20, 300), /* a call; the disk writes the previous one */
+    DT__WRITE_BYTES           = DT__LIMIT(8 << 20, 300), /* a call; the disk writes the previous
+                                                          * one */
     DT__READ_BYTES            = DT__LIMIT(64 << 20, 300), /* a call */
     DT__READ_TEXT_BYTES       = DT__LIMIT(1 << 14, 7), /* a call, if the length is unknown */
     DT__RNG_LANES             = DT__LIMIT(32, 2), /* blocks of random bits, in vectors */
@@ -34,7 +42,8 @@ enum {
     DT__H5_READ_BYTES         = DT__LIMIT(8 << 20, 1), /* asked of the reader process; a row */
     /* text */
     DT__LINES_BYTES           = DT__LIMIT(1 << 18, 1), /* text read at once */
-    DT__UNPACK_BYTES          = DT__LIMIT(1 << 17, 7), /* a packed file's input and output buffers */
+    DT__UNPACK_BYTES          = DT__LIMIT(1 << 17, 7), /* a packed file's input and output
+                                                        * buffers */
     DT__DICT_SLOTS            = DT__LIMIT(64, 2), /* a new dictionary's; doubled */
     /* data */
     DT__TYPED_BYTES           = DT__LIMIT(1 << 18, 1), /* typed rows at once; a row */

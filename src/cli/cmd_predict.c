@@ -305,7 +305,7 @@ static dt_status keep_check(const struct stream *stream)
                 return dt_fail(DT_EMISMATCH, "predict.keep=%s: the answer has that name", name);
         for (size_t i = 0; i < k; i++)
             if (!strcmp(name, stream->keep.items[i]))
-                return dt_fail(DT_EMISMATCH, "predict.keep: '%s' stands twice", name);
+                return dt_fail(DT_EMISMATCH, "predict.keep: '%s' appears twice", name);
     }
     return DT_OK;
 }

@@ -129,7 +129,7 @@ dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, 
             continue;
         }
         const char *known = rows->columns->items[column].name;
-        if (rows->seen[column]) DT_GUARD(dt_fail(DT_EFORMAT, "%s'%s' stands twice", word, known));
+        if (rows->seen[column]) DT_GUARD(dt_fail(DT_EFORMAT, "%s'%s' appears twice", word, known));
         rows->seen[column] = true;
         status = dt__json_values(rows, json, dt__json_next(json), column, 1, words + column);
         if (status) DT_GUARD(dt_fail_prefix(status, "%s'%s': ", word, known));

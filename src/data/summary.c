@@ -467,7 +467,7 @@ static void print_notes(const struct table *table, FILE *out)
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates and times become numbers (data.dates): ", ""},
         {"one comma", "; numbers with three digits behind a comma: ",
-         "decimal = , if it is the decimal point; if it stands between thousands, leave it out"},
+         "decimal = , if it is the decimal point; if it separates thousands, leave it out"},
         {"not plain", "; numbers with a sign or unit (%, $, kg) or marks between thousands: ",
          "remove these from the numbers, if they are amounts"},
         {"padded", "; numbers with zeros in front: ",

@@ -81,7 +81,7 @@ static dt_status request_read_column(struct dt__request *request, struct dt__jso
     const bool first = request->list_end == request->words;
     size_t values = 0;
     char token;
-    if (request->lists[column]) return dt_fail(DT_EFORMAT, "'%s' stands twice", name);
+    if (request->lists[column]) return dt_fail(DT_EFORMAT, "'%s' appears twice", name);
     if (dt__json_next(json) != '[') return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
     for (; (token = dt__json_next(json)) && token != ']'; values++) {
         dt_status status = DT_OK;
@@ -125,7 +125,7 @@ static dt_status request_read_named(struct dt__request *request, struct dt__json
     uint32_t column;
     for (; dt__json_next(json) == ':'; keys++) {
         if (dt__cell_is(json->token, "input")) {
-            if (input.at) return dt_fail(DT_EFORMAT, "'input' stands twice");
+            if (input.at) return dt_fail(DT_EFORMAT, "'input' appears twice");
             input = *json;
             dt__json_pass(json, dt__json_next(json));
         } else if (dt__dict_find_blank(names, json->token.text, json->token.length, &column)) {
@@ -219,7 +219,7 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
     DT_TRY(shape_check(out));
     if (out->width != 1) return dt_fail(DT_EFORMAT, "%.0f values in a row, expected 1", out->width);
     if (!request->lists[out->column]) return DT_OK;
-    return dt_fail(DT_EFORMAT, "'%s' stands twice", columns->items[out->column].name);
+    return dt_fail(DT_EFORMAT, "'%s' appears twice", columns->items[out->column].name);
 }
 
 /* All columns as one input: their values one behind the other, whatever lists they stand in. */
@@ -306,7 +306,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
         while (m < end && !dt__cell_is(json->token, names[m]))
             m++;
         if (m < end && seen >> m & 1)
-            return dt_fail(DT_EFORMAT, "not JSON: '%s' stands twice", names[m]);
+            return dt_fail(DT_EFORMAT, "not JSON: '%s' appears twice", names[m]);
         seen |= 1u << m;
         if (m == end) {
             dt__json_pass(json, dt__json_next(json));

@@ -1,5 +1,5 @@
-/* Records of CSV: which character separates their cells, and the cells. Source: RFC 4180, section
- * 2; other separators, runs of blanks and blanks before a quote are read as well. */
+/* Records of CSV: the separator of their cells, and the cells. Source: RFC 4180, section 2; other
+ * separators, runs of blanks and blanks before a quote are also read. */
 #include "text/csv_record.h"
 
 #include <ctype.h>
@@ -7,9 +7,9 @@
 
 /* ---- the separator --------------------------------------------------------------------------- */
 
-static const char SEPARATORS[] = ",;\t|"; /* those that are found by themselves */
+static const char SEPARATORS[] = ",;\t|"; /* found by data.separator=auto */
 
-/* A number, if only but for a decimal comma within it, a gap, or a text in quotes. */
+/* Returns true for a number (perhaps with a decimal comma), a gap, or a text in quotes. */
 static bool word_is_plain(const char *word, size_t length)
 {
     const enum dt__text_kind kind = dt__text_kind(word, length);
@@ -18,10 +18,10 @@ static bool word_is_plain(const char *word, size_t length)
            dt__text_is_number(word, length) || dt__text_is_missing(word, length);
 }
 
-/* Whether runs of blanks separate the cells of a record: it has no other separator, or all its
- * words are plain, more gaps between them are blanks than have a tab, and one has two blanks at
- * least. (Tables that are aligned may have one tab before a last text. Between tabs or commas a
- * cell may be 1 250 or a list of numbers, with one blank.) */
+/* Returns true if runs of blanks separate the cells of a record: it has no other separator, or all
+ * its words are plain, most gaps between them are blanks rather than tabs, and at least one has two
+ * blanks. (Aligned tables may have one tab before a last text. Between tabs or commas a cell may be
+ * 1 250 or a list of numbers, with single blanks.) */
 static bool blanks_separate(const char *record, size_t length, bool others)
 {
     const char *const end = record + length, *word;
@@ -95,7 +95,7 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
     while (quote < end && (*quote == ' ' || *quote == '\t') && (runs || *quote != separator))
         quote++;
     if (runs) cell = quote;             /* a run at the start of the record has no cell before it */
-    if (quote < end && *quote == '"') { /* a record is known to have an even number of quotes */
+    if (quote < end && *quote == '"') { /* a record has an even number of quotes */
         char *to = quote + 1, *from = quote + 1;
         while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
             from += *from == '"';
@@ -104,7 +104,7 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
         *out = (struct dt__cell){quote + 1, (size_t)(to - quote - 1)};
         stop = from < end ? from + 1 : end;
         if (stop < end && !dt__csv_ends_cell(*stop, separator))
-            return dt_fail(DT_EFORMAT, "text behind a closing quote");
+            return dt_fail(DT_EFORMAT, "text after a closing quote");
     } else {
         stop = separator_next(cell, end, separator);
         *out = (struct dt__cell){cell, (size_t)(stop - cell)};

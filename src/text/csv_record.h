@@ -4,15 +4,15 @@
 
 #include "text/text.h"
 
-/* Finds the separator that `key` (data.separator) means; auto: the one of comma, semicolon, tab and
- * bar that the record has most often outside of quotes, or, with `blanks`, runs of blanks. Decimal
- * commas are not counted where another separator is found: those of data.decimal (`decimals`), and
- * commas that are all between digits, at most one from one of the other separators to the next
- * (1,5;2,5). DT_EUSAGE: data.separator is none; DT_EFORMAT: lines end in carriage returns. */
+/* Finds the separator for `key` (data.separator). With auto: whichever of comma, semicolon, tab and
+ * bar the record has most often outside quotes or, with `blanks`, runs of blanks. Decimal commas do
+ * not count if another separator exists: with data.decimal (`decimals`) all of them, else commas
+ * that are between digits, at most one between two of the other separators (1,5;2,5). DT_EUSAGE:
+ * data.separator is not valid; DT_EFORMAT: lines end in carriage returns. */
 dt_status dt__csv_separator(const char *key, bool decimals, const char *record, size_t length,
                             bool blanks, char *out);
 
-/* Whether a character ends a cell. The separator ' ' is a run of blanks and tabs. */
+/* Returns true if a character ends a cell. The separator ' ' is a run of blanks and tabs. */
 static inline bool dt__csv_ends_cell(char c, char separator)
 {
     return c == separator || (c == '\t' && separator == ' ');
@@ -27,12 +27,12 @@ static inline char *dt__csv_pass(char *p, char *end, char separator)
     return p < end ? p : NULL;
 }
 
-/* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or
- * to NULL behind the last cell. The separator ' ' is a run of blanks and tabs, also at the start
- * and the end of a record. DT_EFORMAT: text behind a closing quote. */
+/* Takes the next cell from *text, undoing quotes in place, and moves *text past its separator, or
+ * to NULL after the last cell. The separator ' ' is a run of blanks and tabs, also at the start and
+ * the end of a record. DT_EFORMAT: text after a closing quote. */
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out);
 
-/* Adds the cells of a record, which stays as it is, without the blanks around them. */
+/* Adds the cells of a record, without the blanks around them; the record is unchanged. */
 dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
 
 #endif

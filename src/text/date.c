@@ -10,7 +10,7 @@
 
 enum { GROUP = 31, SLOTS = 288, SLOT_SECS = 300, DAY_SECS = 86400 };
 
-enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number, and that of times alone */
+enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number; of times alone the only one */
 
 static bool are_times_alone(const struct dt__dates *dates)
 {
@@ -30,7 +30,7 @@ int dt__dates_numbers(const struct dt__dates *dates)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Days since 1970-01-01. False: there is no such day. */
+/* Computes days since 1970-01-01. Returns false if there is no such day. */
 static bool days_of(int year, int month, int day, double *out)
 {
     struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
@@ -61,9 +61,9 @@ static bool time_read(const char *text, int *secs)
 }
 
 struct date {
-    int year, group[2], secs; /* the groups as they stand: month and day behind a year */
+    int year, group[2], secs; /* the groups in their order: month and day if the year is first */
     char between;
-    bool month_first, day_first; /* which order fits */
+    bool month_first, day_first; /* orders that fit */
 };
 
 static bool date_read(const char *text, size_t length, struct date *out)
@@ -79,7 +79,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     copy[length] = 0;
     *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
     const size_t colon = strcspn(copy, ":");
-    if (colon <= 2 && time_read(copy, &out->secs)) /* alone, it has two digits of minutes */
+    if (colon <= 2 && time_read(copy, &out->secs)) /* a time alone has two digits of minutes */
         return strspn(copy + colon + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
         return false;
@@ -155,7 +155,7 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
         out[i] = (float)(isnan(mean) ? mean : numbers[i]);
 }
 
-/* The year of a word, and its days; 0: there is no such day. */
+/* Returns the year of a word, and its days; 0: there is no such day. */
 static int word_days(const struct dt__dates *dates, uint32_t word, double *out)
 {
     const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
@@ -202,7 +202,7 @@ void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 bool dt__dates_parse_form(const char *form, struct dt__dates *out)
 {
     char again[DT__DATE_FORM];
-    const bool place = *form && !strchr("YH", *form); /* else the first character says it */
+    const bool place = *form && !strchr("YH", *form); /* else the first character decides */
     const struct dt__dates dates = {.between = !*form ? 'Y' : form[place],
                                     .day_first = *form == 'd',
                                     .month_first = *form == 'm',

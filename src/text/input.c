@@ -1,4 +1,4 @@
-/* Input: bytes, unpacked by zlib or zstd's own library, and the records that they hold. */
+/* Input: bytes, unpacked by zlib or zstd, and their records. */
 #include "text/input.h"
 
 #include <ctype.h>
@@ -16,24 +16,24 @@
 #include "base/limits.h"
 #include "text/text.h"
 
-enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the widest, of gzip alone */
+enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the largest, gzip only */
 
 /* ---- what is not read ----------------------------------------------------------------------- */
 
 #define PAGE                                                                                       \
-    "an HTML page, not data: was it downloaded behind a login, or from a page about the file?"
+    "an HTML page, not data: was it downloaded without a login, or from a page about the file?"
 #define ARFF "Weka's ARFF: keep the rows after @data, which are CSV"
 static const struct {
     const char *magic;
     size_t length;
-    const char *suffix; /* of the name; NULL: any */
+    const char *suffix; /* required end of the name; NULL: any */
     const char *advice;
 } FOREIGN[] = {
     {"\x93NUMPY", 6, NULL, "a NumPy array: write it with h5py as data sets x and y, or as CSV"},
     {"PK\3\4", 4, ".npz", "NumPy arrays (.npz): write them with h5py as data sets x and y"},
     {"PK\3\4", 4, ".xlsx", "an Excel sheet: save it as CSV"},
     {"PK\3\4", 4, NULL, "a zip archive: unpack it first"},
-    /* the byte behind the word too: a column of CSV may be named PAR1 */
+    /* with the byte after the word: a CSV column may be named PAR1 */
     {"PAR1\x15", 5, NULL, "a Parquet file: write it as CSV, or with h5py as data sets x and y"},
     {"ARROW1\0", 7, NULL, "an Arrow file: write it as CSV, or with h5py as data sets x and y"},
     {"\xFF\xFE", 2, NULL, "UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8"},
@@ -68,17 +68,17 @@ bool dt__path_is_pipe(const char *path)
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
 struct dt__packed {
-    const char *path; /* lent */
+    const char *path; /* borrowed */
     FILE *file;
     bool is_gzip;
     z_stream gzip;
-    ZSTD_DStream *zstd; /* NULL: gzip, or not packed */
-    bool whole;         /* what was unpacked ends with a whole member of gzip, frame of zstd */
-    size_t at, length;  /* of `bytes`: what is still to be unpacked, and their end */
+    ZSTD_DStream *zstd; /* NULL: gzip, or plain */
+    bool whole;         /* the data so far ends with a whole gzip member or zstd frame */
+    size_t at, length;  /* in `bytes`: start and end of what is still packed */
     unsigned char bytes[DT__UNPACK_BYTES + DT__PACKED_HEAD];
 };
 
-/* By the first bytes. */
+/* Decides by the first bytes. */
 static bool head_is_gzip(const unsigned char *head, size_t length)
 {
     return length > 2 && head[0] == 0x1f && head[1] == 0x8b;
@@ -92,7 +92,7 @@ static bool head_is_zstd(const unsigned char *head, size_t length)
 
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
 {
-    size_t name = strlen(path), blanks = 0; /* in front of a page, after a byte order mark */
+    size_t name = strlen(path), blanks = 0; /* before an HTML page, after a byte order mark */
     if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) blanks = 3;
     while (blanks < length && isspace(head[blanks]))
         blanks++;
@@ -163,7 +163,7 @@ bool dt__packed_is(const struct dt__packed *packed)
     return packed->zstd || packed->is_gzip;
 }
 
-/* At most so many bytes as the file has them; *length 0: its end. */
+/* Reads at most `size` bytes; *length 0: the end of the file. */
 static dt_status file_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
     *length = fread(to, 1, size, packed->file);
@@ -171,7 +171,8 @@ static dt_status file_read(struct dt__packed *packed, void *to, size_t size, siz
     return dt_fail(DT_EIO, "%s: %s", packed->path, strerror(errno));
 }
 
-/* Unpacks some of `bytes`. Behind a member there is another one, or zeros that fill up the file. */
+/* Unpacks some of `bytes`. A member may be followed by another one, or by zeros that pad the
+ * file. */
 static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_t size,
                              size_t *length)
 {
@@ -187,7 +188,7 @@ static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_
     const int code = inflate(gzip, Z_NO_FLUSH);
     if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
         return dt_fail(DT_EFORMAT, "%s: damaged gzip data%s", packed->path,
-                       packed->whole ? ", or other data behind it" : "");
+                       packed->whole ? ", or other data after it" : "");
     packed->at = packed->length - gzip->avail_in;
     packed->whole = code == Z_STREAM_END;
     if (packed->whole) inflateReset(gzip);
@@ -245,7 +246,7 @@ dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, si
 
 enum { LONGEST_RECORD = 1 << 26 };
 
-/* A pipe gives what it has, and is waited for; a stream in memory has no descriptor. */
+/* A pipe returns what it has, or is waited for; a stream in memory has no descriptor. */
 static dt_status stream_read(const struct dt__lines *lines, char *to, size_t size, size_t *length)
 {
     enum { WAIT_MS = 100 };
@@ -254,7 +255,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     ssize_t got;
     for (int ready = 0; fd >= 0 && ready <= 0;) {
         ready = poll(&input, 1, WAIT_MS);
-        if (ready < 0 && errno != EINTR) break; /* read says why */
+        if (ready < 0 && errno != EINTR) break; /* read reports the error */
         if (ready <= 0) DT_TRY(dt__stop_check());
     }
     do
@@ -267,7 +268,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     return DT_OK;
 }
 
-/* Moves what is left to the front and reads more behind it. */
+/* Moves the remaining bytes to the front and reads more after them. */
 static dt_status lines_fill(struct dt__lines *lines)
 {
     const size_t from = lines->held ? lines->start : lines->begin, kept = lines->end - from;
@@ -288,8 +289,8 @@ static dt_status lines_fill(struct dt__lines *lines)
     return DT_OK;
 }
 
-/* Reads as much as tells what kind of file it is; a pipe's first line may be shorter, and the next
- * one be long in coming. */
+/* Reads enough to decide what kind of file it is. A pipe's first line may be shorter than that, and
+ * its next one may come late. */
 static dt_status lines_begin(struct dt__lines *lines)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -311,7 +312,7 @@ dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
     return lines_begin(lines);
 }
 
-/* A FIFO that nobody writes to yet is waited for where it is read, and not here. */
+/* A FIFO without a writer is waited for when it is read, not here. */
 static dt_status pipe_open(struct dt__lines *lines, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -370,7 +371,7 @@ void dt__lines_decimal(struct dt__lines *lines, bool commas, const char *separat
     if (!strcmp(separator, "space")) lines->separator = ' ';
 }
 
-/* Whether it is like 1.250, of which a file with decimal commas may mean 1250. */
+/* Returns true for a text like 1.250, which may mean 1250 in a file with decimal commas. */
 static bool is_of_thousands(const char *text, size_t length)
 {
     static const char *const like[] = {"1.111", "11.111", "111.111"};
@@ -398,7 +399,7 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
         if (!comma && !lines->said_point && lines->line >= lines->rewound &&
             is_of_thousands(cell, (size_t)(end - cell))) {
             dt__warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
-                     "if it stands between thousands, leave it out",
+                     "if it separates thousands, leave it out",
                      lines->name, lines->line, (int)(end - cell), cell);
             lines->said_point = true;
         }
@@ -412,8 +413,8 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
 
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
 {
-    size_t bytes = 0;    /* of the record, without its last line end */
-    size_t newlines = 0; /* with that one */
+    size_t bytes = 0;    /* in the record, without its last line end */
+    size_t newlines = 0; /* including the last one */
     bool open = false, ended = false;
     *out = NULL;
     while (!ended) {
@@ -439,7 +440,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->line = lines->next_line;
     lines->next_line += newlines;
     *out = text;
-    while (bytes && text[bytes - 1] == '\r') /* two, where CRLF was made of CRLF */
+    while (bytes && text[bytes - 1] == '\r') /* two if CRLF was converted to CRLF again */
         bytes--;
     while (bytes && lines->separator == ' ' && (text[bytes - 1] == ' ' || text[bytes - 1] == '\t'))
         bytes--; /* a line of blanks is empty */

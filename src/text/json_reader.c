@@ -1,5 +1,5 @@
-/* A reader of JSON, which goes once through a text, checks what it passes, and hands out its
- * tokens. Source: RFC 8259. */
+/* A reader of JSON: passes over a text once, checks it, and returns its tokens. Source: RFC
+ * 8259. */
 #include "text/json_reader.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ static char json_fail(struct dt__json *json, const char *at, const char *wrong)
     return 0;
 }
 
-/* The next character behind blanks; 0: there is none. */
+/* Returns the next character after blanks; 0: the end. */
 static char blanks_pass(struct dt__json *json)
 {
     while (json->at < json->end &&
@@ -23,7 +23,7 @@ static char blanks_pass(struct dt__json *json)
     return json->at < json->end ? *json->at : 0;
 }
 
-/* Plain ASCII is good as it stands, what has escapes or other bytes is jansson's to judge. */
+/* Plain ASCII is taken unchanged; jansson checks texts with escapes or other bytes. */
 static char text_pass(struct dt__json *json)
 {
     const char *const from = json->at + 1, *p = from;
@@ -58,7 +58,8 @@ static size_t digits_pass(struct dt__json *json)
     return (size_t)(json->at - from);
 }
 
-/* The common short form is read where it is checked; it takes 01, .5 and 1. as well. */
+/* The common short form is converted while it is checked; dt__number_scan also accepts 01, .5 and
+ * 1. */
 static char number_pass(struct dt__json *json)
 {
     const char *const from = json->at, *const end = json->end, *p = from;
@@ -87,7 +88,7 @@ static char number_pass(struct dt__json *json)
     return '0';
 }
 
-/* A list or an object begins or ends: what closes it is kept in a bit. */
+/* A list or an object begins or ends; a bit records which of the two it is. */
 static char bracket_pass(struct dt__json *json, char c)
 {
     const bool opens = c == '[' || c == '{';
@@ -109,7 +110,7 @@ char dt__json_next(struct dt__json *json)
     if (json->wrong) return 0;
     char c = blanks_pass(json);
     if (json->place == DT__JSON_BEHIND && !json->depth)
-        return json->at < json->end ? json_fail(json, json->at, "something behind the value") : 0;
+        return json->at < json->end ? json_fail(json, json->at, "something after the value") : 0;
     if (json->place != DT__JSON_VALUE && c == json->close) return bracket_pass(json, c);
     if (json->place == DT__JSON_BEHIND) {
         if (c != ',')
@@ -149,7 +150,7 @@ void dt__json_begin(struct dt__json *json, const char *text, size_t length, stru
 size_t dt__json_pass(struct dt__json *json, char token)
 {
     const int outer = json->depth - (token == '[' || token == '{');
-    int object = 0; /* how deep the one is that is passed */
+    int object = 0; /* depth of the value being skipped */
     size_t values = 0;
     for (; token; token = dt__json_next(json)) {
         values += !object && token != '[' && token != ']';
@@ -183,7 +184,7 @@ dt_status dt__json_members(struct dt__json *json, char token, const char *const 
         while (i < count && !dt__cell_is(json->token, names[i]))
             i++;
         if (i < count && out[i].at)
-            return dt_fail(DT_EFORMAT, "not JSON: '%s' stands twice", names[i]);
+            return dt_fail(DT_EFORMAT, "not JSON: '%s' appears twice", names[i]);
         if (i < count) out[i] = *json;
         dt__json_pass(json, dt__json_next(json));
     }

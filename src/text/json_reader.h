@@ -1,17 +1,16 @@
-/* JSON, read from left to right as it stands in memory, without a tree.
+/* JSON, read from left to right in memory, without a tree.
  *
- * A reader goes forward over a text once and checks what it passes. It hands out a token at a time,
- * as its first character:
+ * A reader passes over a text once and checks it. It returns one token at a time, as its first
+ * character:
  *
  *     [ ] { }     a list or an object begins or ends
- *     :           the name of a member, whose value is next
+ *     :           the name of a member; its value is next
  *     "           a text
  *     0           a number
  *     t f n       true, false, null
- *     NUL         the end of the whole; or what is there is no JSON: from then on there is nothing
- *                 else, so that a caller may ask for it when all is done
+ *     NUL         the end, or an error: every later token is NUL; callers may check at the end
  *
- * A copy of a reader reads the same again. */
+ * A copy of a reader reads the same text again. */
 #ifndef TEXT_JSON_READER_H
 #define TEXT_JSON_READER_H
 
@@ -21,34 +20,36 @@ enum { DT__JSON_DEEPEST = 1000 };
 
 struct dt__json {
     const char *begin, *at, *end;
-    const char *wrong;     /* what is, at `at`; NULL: nothing so far */
-    struct dt__cell token; /* a text or a name, without quotes and escapes; else as it stands */
-    double value;          /* a number's, if it was scanned: dt__number_scan takes most */
+    const char *wrong;     /* the error, which is at `at`; NULL: none */
+    struct dt__cell token; /* a text or a name, without quotes and escapes; other tokens
+                            * unchanged */
+    double value;          /* of a number that was scanned: dt__number_scan reads most */
     bool scanned;
     enum {
-        DT__JSON_VALUE,  /* a value comes */
+        DT__JSON_VALUE,  /* a value is next */
         DT__JSON_FIRST,  /* a list or an object has begun */
         DT__JSON_BEHIND, /* a value has ended */
     } place;
     int depth;
-    char close; /* of the list or object under way; NUL: there is none */
-    unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which of those around are objects */
-    struct dt_text *scratch;                     /* lent: where the last text with escapes is */
+    char close; /* of the current list or object; NUL: none */
+    unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which of the enclosing values are
+                                                  * objects */
+    struct dt_text *scratch;                     /* borrowed: holds the last text with escapes */
 };
 
-/* text and scratch outlive the reader. */
+/* text and scratch must outlive the reader. */
 void dt__json_begin(struct dt__json *json, const char *text, size_t length,
                     struct dt_text *scratch);
 char dt__json_next(struct dt__json *json);
-/* Passes the rest of the value over that has begun with `token`, and says how many stand in it and
- * in the lists in it. */
+/* Skips the rest of the value that began with `token`; returns the number of values in it, at any
+ * depth. */
 size_t dt__json_pass(struct dt__json *json, char token);
-/* Passes all over. DT_EFORMAT: the text is not one value of JSON: "not JSON: line 1, column 7: ..."
- */
+/* Skips everything. DT_EFORMAT: the text is not one JSON value: "not JSON: line 1, column 7:
+ * ..." */
 dt_status dt__json_finish(struct dt__json *json);
-/* Passes the object that has begun with `token`, and finds the values of some names, each a reader
- * of it, or one with `at` NULL without it. DT_EFORMAT: no object ("expected a JSON object"), or it
- * has one of the names twice. */
+/* Skips the object that began with `token`, and finds the values of some names: for each name a
+ * reader at its value, or one with `at` NULL if the name is missing. DT_EFORMAT: not an object
+ * ("expected a JSON object"), or it has a name twice. */
 dt_status dt__json_members(struct dt__json *json, char token, const char *const *names,
                            size_t count, struct dt__json *out);
 

@@ -1,4 +1,5 @@
 /* Lines of LIBSVM: words, and which lines are rows.
+ *
  * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
 #include "text/libsvm_record.h"
 
@@ -6,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Of an index, which may be a hash of 64 bits: what one more digit keeps in them. */
+/* Largest index, perhaps a 64-bit hash, to which one more digit can be added. */
 static const uint64_t GREATEST = UINT64_MAX / 10 * 10 - 1;
 
 bool dt__libsvm_word(char **text, char *end, struct dt__cell *out)

@@ -1,4 +1,4 @@
-/* Texts: the numbers that they say, lists of them, and an index to search them by. */
+/* Texts: numbers in them, lists of texts, and an index to find them. */
 #include "text/text.h"
 
 #include <ctype.h>
@@ -17,9 +17,10 @@
 
 enum { LONGEST = 400, SHORT_DIGITS = 19 };
 
-/* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and
- * so are powers up to 1e22. More digits are divided with the 64 bits of a long double, and what
- * ends half-way between two doubles there is left to others.
+/* Computes digits / 10^places, rounded once; false: not possible this way. Digits below 2^53 are
+ * doubles, and so are powers up to 1e22. More digits are divided with the 64 bits of a long double;
+ * a result half-way between two doubles is left to strtod.
+ *
  * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
 static bool digits_divide(uint64_t digits, size_t places, double *out)
 {
@@ -113,7 +114,7 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     if (length >= LONGEST) return DT__NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = 0;
-    /* strtod takes more than decimal numbers: only their characters get there. */
+    /* strtod accepts more than decimal numbers, so other characters are refused first. */
     if (strspn(copy, "0123456789+-.eE") != length || !strpbrk(copy, "0123456789"))
         return DT__NUMBER_BAD;
     value = dt__real_read(copy, &stop);
@@ -129,7 +130,7 @@ bool dt__text_is_number(const char *text, size_t length)
     return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
 }
 
-/* Cuts one sign off either end, and says which; NULL: there is none. */
+/* Cuts one sign off either end and returns it; NULL: there is none. */
 static const char *cut_signs(const char **text, size_t *length)
 {
     static const char *const signs[] = {"%", "$", "\xe2\x82\xac", "\xc2\xa3", NULL};
@@ -145,8 +146,8 @@ static const char *cut_signs(const char **text, size_t *length)
 
 enum { NO_MARK = 1 };
 
-/* Whether a short text is a number with groups of three digits behind a mark; or, `bare`, without
- * them. */
+/* Returns true for a short text that is a number whose groups of three digits are separated by a
+ * mark or, with `bare`, not separated. */
 static bool text_is_grouped(const char *text, size_t length, char mark, char decimal, bool bare)
 {
     char copy[DT__SHOWN];
@@ -170,8 +171,8 @@ static bool text_is_grouped(const char *text, size_t length, char mark, char dec
     return (marks || bare) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
 }
 
-/* What 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5 have more than a number; NULL: it is no such
- * text. */
+/* Returns what 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5 have besides a number; NULL: not such
+ * a text. */
 static const char *text_unit(const char *text, size_t length)
 {
     static const struct {
@@ -182,7 +183,7 @@ static const char *text_unit(const char *text, size_t length)
                  {' ', '.', "blanks between thousands"},
                  {' ', ',', "blanks between thousands"},
                  {'\'', '.', "quotes between thousands"}};
-    static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* that do not break */
+    static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* non-breaking */
     char plain[DT__SHOWN];
     size_t size = 0, digits = 0;
     if (length >= DT__SHOWN) return NULL;
@@ -203,8 +204,8 @@ static const char *text_unit(const char *text, size_t length)
     return NULL;
 }
 
-/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front; 13:25, 1:25 PM, 13:25:59:
- * an hour, and two digits of minutes. */
+/* Returns true for 2021-03-04, 4/3/2021, 04.03.21 12:30 (three groups of digits first) and 13:25,
+ * 1:25 PM, 13:25:59 (an hour and two digits of minutes). */
 static bool text_is_date(const char *text, size_t length)
 {
     char copy[32] = "", one[2], other[2];
@@ -219,7 +220,7 @@ static bool text_is_date(const char *text, size_t length)
 
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
-    const bool date = text_is_date(text, length); /* with points it may be 1.250.500, too */
+    const bool date = text_is_date(text, length); /* with points it may also be 1.250.500 */
     const bool unit = (!date || memchr(text, '.', length)) && text_unit(text, length);
     if (length < DT__SHOWN && memchr(text, ',', length) &&
         text_is_grouped(text, length, NO_MARK, ',', true))
@@ -232,7 +233,7 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
     static const char *const messages[] = {
         [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
                            "data.decimal=,",
-        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a comma: remove it if it stands between "
+        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a comma: remove it if it separates "
                                    "thousands; if it is a decimal one, write a point, or set "
                                    "data.decimal=,",
         [DT__TEXT_UNIT] = "is no plain number: remove the ",
@@ -335,7 +336,7 @@ void dt__dict_free(struct dt__dict *dict)
     *dict = (struct dt__dict){0};
 }
 
-/* FNV-1a, and its bits mixed. */
+/* FNV-1a with a final mix of the bits. */
 uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed * UINT64_C(0x9e3779b97f4a7c15);
@@ -349,7 +350,7 @@ uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
 _Static_assert((DT__DICT_SLOTS & (DT__DICT_SLOTS - 1)) == 0 && DT__DICT_SLOTS > 1,
                "a hash is masked; a slot stays free");
 
-/* The slot of a text, or the empty one where it belongs. */
+/* Returns the slot of a text, or the empty slot where it belongs. */
 static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t length)
 {
     size_t slot = dt__text_hash(text, length, 0) & (dict->nslots - 1);
@@ -426,7 +427,7 @@ const char *dt__dict_text(const struct dt__dict *dict, size_t number)
 
 /* ---- lists of files -------------------------------------------------------------------------- */
 
-/* A file that is there is meant, whatever characters its name has. */
+/* An existing file is taken as it is, whatever characters its name has. */
 dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out)
 {
     struct dt__names parts = {0};

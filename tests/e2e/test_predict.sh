@@ -195,7 +195,7 @@ grep -q "predict.keep=label: the answer has that name" "$tmp/err" || fail "$(cat
 for keep in line island,year,island; do
     "$dtrain" predict "$tmp/penguins" predict.keep=$keep <"$rows" >"$tmp/out" 2>"$tmp/err"
     check_eq "exit code with predict.keep=$keep" $? 1
-    grep -q 'predict.keep.*\(the answer has that name\|stands twice\)' "$tmp/err" || fail "$(cat "$tmp/err")"
+    grep -q 'predict.keep.*\(the answer has that name\|appears twice\)' "$tmp/err" || fail "$(cat "$tmp/err")"
 done
 
 # ---- Fashion-MNIST, 10,000 rows ------------------------------------------------------------------

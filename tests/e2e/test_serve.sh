@@ -127,9 +127,9 @@ refuse() { check_eq "answer to $1" "$(ask /v1/models/default:predict "$1" | head
 refuse '{"inputs":{"a":[1,2],"b":[1]}}' "'b': 1 values for 2 rows"
 refuse '{"inputs":{"a":[1,2]}}' "row 0: 'b' is missing"
 refuse '{"inputs":{"a":[1],"b":1}}' "'b': expected a list"
-refuse '{"inputs":{"a":[1],"a":[2],"b":[1]}}' "'a' stands twice"
-check_eq 'a column that stands twice in v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[1],"data":[1]},
-    {"name":"a","datatype":"FP32","shape":[1],"data":[2]}]}' | head -n 1)" "400 {\"error\":\"inputs: item 1: 'a' stands twice\"}"
+refuse '{"inputs":{"a":[1],"a":[2],"b":[1]}}' "'a' appears twice"
+check_eq 'a column that appears twice in v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[1],"data":[1]},
+    {"name":"a","datatype":"FP32","shape":[1],"data":[2]}]}' | head -n 1)" "400 {\"error\":\"inputs: item 1: 'a' appears twice\"}"
 refuse '{"inputs":{"a":[],"b":[]}}' 'no rows'
 refuse '{"inputs":{}}' "expected lists by the names of the model's columns"
 check_eq 'a column that the model has not' "$(ask /v1/models/default:predict '{"inputs":{"a":[1],"b":[1],"c":[1]}}' | head -n 1)" \

@@ -58,7 +58,7 @@ static const struct {
     {"1,2,0\n1,,0\n", "a.csv:2: column 1: a value is missing; data.missing=mean", NULL},
     {"1,2,0\n1,2\n", "a.csv:2: 2 columns, expected 3", NULL},
     {"1,2,0\n1,2,3,4\n", "a.csv:2: 4 columns, expected 3", NULL},
-    {"1,2,0\n1,\"2\"x,0\n", "a.csv:2: column 1: text behind a closing quote", NULL},
+    {"1,2,0\n1,\"2\"x,0\n", "a.csv:2: column 1: text after a closing quote", NULL},
     {"1,2,0\n1,\"2,0\n3,4,0\n", "a.csv:2: a quote that does not close", NULL},
     {"1,\"2\n\",0\n1,2,0\n1,y,0\n", "a.csv:1: column 1", "data.categories=none"},
     {"1,2,0\n1,a\n", "a.csv:2: 2 columns, expected 3", NULL},
@@ -527,8 +527,8 @@ START_TEST(points_beside_decimal_commas_are_told)
     dt_log_set_sink(catch_said, NULL);
     dt__source_destroy(survey());
     dt_log_set_sink(NULL, NULL);
-    ck_assert_str_eq(said, "a.csv:4: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
-                           "between thousands, leave it out|");
+    ck_assert_str_eq(said, "a.csv:4: ' -1.250 ': with data.decimal=, points are decimal points, too; if it separates "
+                           "thousands, leave it out|");
 }
 END_TEST
 
@@ -697,7 +697,7 @@ static const struct {
      "data.dates=error"},
     {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 'd': '4/3/2021 12:00' is a date", "data.dates=error"},
     {"d;y\n0,5;0\n", "a.csv:2: column 'd': '0,5' is a number with a decimal comma", NULL},
-    {"d,y\n\"1,250\",0\n", "'1,250' is a number with a comma: remove it if it stands", NULL},
+    {"d,y\n\"1,250\",0\n", "'1,250' is a number with a comma: remove it if it separates", NULL},
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 'd': '5%' is no plain number: remove the %", NULL},
     {"d;y\n1.234,5;0\n", "a.csv:2: column 'd': '1.234,5' is no plain number: remove the points between thousands. Or, "
                           "if the column holds names and no amounts: data.categories=d", "data.decimal=,"},
@@ -840,7 +840,7 @@ START_TEST(what_is_behind_a_member_is_told)
     } behind[] = {
         {"printf '7,8,b\\n' | gzip >>a.csv.gz", NULL},
         {"head -c 1000 /dev/zero >>a.csv.gz; printf '7,8,b\\n' | gzip >>a.csv.gz; head -c 9 /dev/zero >>a.csv.gz", NULL},
-        {"printf '7,8,b\\n' >>a.csv.gz", "a.csv.gz: damaged gzip data, or other data behind it"},
+        {"printf '7,8,b\\n' >>a.csv.gz", "a.csv.gz: damaged gzip data, or other data after it"},
         {"printf '\\037' >>a.csv.gz", "a.csv.gz: truncated gzip data"},
     };
     put_text("a.csv", "p,q,y\n1,2,a\n3,4,b\n5,6,a\n");

@@ -54,7 +54,7 @@ static const struct {
     {"7\n", "a.jsonl:3: expected an object a line", NULL},
     {"{\"a\":[1],\"y\":0}\n",
      "a.jsonl:3: column 'a': a list or an object: expected a number or a text", NULL},
-    {"{\"a\":1,\"y\":0}{\n", "a.jsonl:3: not JSON: line 1, column 14: something behind the value",
+    {"{\"a\":1,\"y\":0}{\n", "a.jsonl:3: not JSON: line 1, column 14: something after the value",
      NULL},
     {"{\"a\":1,\"z\":3,\"y\":0}\n", "a.jsonl:3: 'z' is no column of the first row", NULL},
     {"{\"a\":1,\"a\":2,\"y\":1}\n", "a.jsonl:3: 'a' appears twice", NULL},

@@ -94,7 +94,7 @@ START_TEST(wrong_requests_are_told_of)
         {false, "{\"instances\":[[1,2],[3]]}", "instances: row 1: 1 values, the model has 2 columns"},
         {false, "{\"instances\":[[1,2],[3]]", "not JSON: line 1, column 25: expected ',' or '}'"},
         {false, "{\"instances\":[[1,\"x\"],\n[3,01]]}", "not JSON: line 2, column 6: expected a value"},
-        {false, "{\"instances\":[[1,2]]} []", "not JSON: line 1, column 23: something behind the value"},
+        {false, "{\"instances\":[[1,2]]} []", "not JSON: line 1, column 23: something after the value"},
         {false, "{\"instances\":[[1,2]],\"inputs\":[[1,2]]}", "expected \"instances\" or \"inputs\""},
         {false, "{\"instances\":[[1,2],[1,2],[1,2],[1,2],[1,2]]}", "instances: 5 rows, at most 3 in a request"},
         {false, "{\"instances\":[{\"a\":1,\"b\":2},{\"a\":{\"b\":2},\"b\":2}]}", "instances: row 1: 'a': not a number"},

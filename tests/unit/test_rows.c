@@ -172,7 +172,7 @@ START_TEST(csv_lacks_a_name)
         {"u,v,w\n3,2,1\n", "the header lacks 'p', 'q, r', 's'; columns go by the names"},
         {"p,s,y\n1,3,no\n", "the header lacks 'q, r'; columns go by the names"},
         {"p,7,s\n1,2,3\n", "the header lacks 'q, r'; columns go by the names"},
-        {"s,\"q, r\" ,p\n3,2,1\n", "text behind a closing quote"},
+        {"s,\"q, r\" ,p\n3,2,1\n", "text after a closing quote"},
         {"s,\"q, r\",p,p\n3,2,1\n", "columns 2 and 3 are both named 'p'"},
     };
     schema.feature_names = names;
@@ -210,7 +210,7 @@ START_TEST(csv_goes_on_behind_bad_rows)
     expect_bad(3, "column 1: 'x' is not a number");
     expect_bad(4, "2 columns, expected 3");
     expect_bad(5, "4 columns, expected 3");
-    expect_bad(6, "column 0: text behind a closing quote");
+    expect_bad(6, "column 0: text after a closing quote");
     expect_row(7, 4, 5, 6);
     expect_bad(8, "a quote that does not close");
     expect_end();
