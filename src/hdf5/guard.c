@@ -28,15 +28,15 @@
 #include "hdf5/library.h"
 
 enum { FDS = 2, FILE_FD = 0, SOCKET_FD = 1 };
-enum { CONTROL = 3 }; /* the server's end of what requests for readers come by */
+enum { CONTROL = 3 }; /* the server's end of the socket for requests */
 
-/* Beyond what any sound file needs: the reader is ended there. */
+/* Limit of a reader's CPU time, beyond what any sound file needs. */
 enum { READER_CPU_SECS = 300 };
 static const uint64_t READER_MEMORY = (uint64_t)4 << 30;
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* Sends or receives descriptors, with a byte; false if nobody is left at the other end. */
+/* Sends or receives descriptors, with a byte; returns false if the other end is closed. */
 static bool fds_pass(int socket, int fds[FDS], bool sends)
 {
     union {
@@ -85,7 +85,7 @@ static bool answer_send(int socket, dt_status status, const struct dt_text *byte
 
 /* ---- the reader process --------------------------------------------------------------------- */
 
-/* Gives the reader READER_CPU_SECS from now on: it is called for each request. */
+/* Gives the reader READER_CPU_SECS more; called for each request. */
 static void reader_limit_cpu(void)
 {
     struct rlimit cpu;
@@ -95,8 +95,8 @@ static void reader_limit_cpu(void)
     setrlimit(RLIMIT_CPU, &cpu);
 }
 
-/* What the library dies of says something of the file; a reader that is killed says nothing. */
-static volatile int crash_socket; /* -1: within an answer */
+/* A crash of the library says something about the file; a killed reader says nothing. */
+static volatile int crash_socket; /* -1: an answer is being sent */
 static void reader_crash(int signal_number)
 {
     struct dt__h5_answer answer = {
@@ -118,11 +118,11 @@ static void reader_tell_crashes(int socket)
         sigaction(crashes[i], &action, NULL);
         sigaddset(&set, crashes[i]);
     }
-    dt__signals_move_handlers(); /* the library's own stack may be what has no more room */
+    dt__signals_move_handlers(); /* the library's normal stack may have overflowed */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* When memory runs out, the reader is what the kernel ends. */
+/* If memory runs out, the kernel ends the reader, not the program. */
 static void reader_limit(void)
 {
     unsigned long pages = 0;
@@ -130,7 +130,7 @@ static void reader_limit(void)
     FILE *score = fopen("/proc/self/oom_score_adj", "we");
     if (score) {
         fputs("1000", score);
-        fclose(score); /* what fails leaves it the program's score */
+        fclose(score); /* on failure the program's score stays */
     }
     setrlimit(RLIMIT_CORE, &none);
     FILE *status = fopen("/proc/self/statm", "re");
@@ -166,14 +166,14 @@ static void reader_run(int file, int socket)
 
 /* ---- the fork server ------------------------------------------------------------------------ */
 
-/* Holds nothing of the program's open, and says nothing: what the library prints as it dies is no
- * message of ours. */
+/* Keeps no descriptor of the program open and prints nothing: what the library prints when it dies
+ * is not a message of this program. */
 static void server_run(int control)
 {
     sigset_t all;
     int fds[FDS] = {-1, -1}, null = open("/dev/null", O_RDWR);
     prctl(PR_SET_NAME, "dtrain-hdf5");
-    fesetenv(FE_DFL_ENV); /* numbers are converted as they are: no denormals are flushed */
+    fesetenv(FE_DFL_ENV); /* numbers are converted exactly: denormals are not flushed */
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         signal(signal_number, SIG_DFL);
     signal(SIGCHLD, SIG_IGN); /* readers are not waited for */
@@ -184,7 +184,8 @@ static void server_run(int control)
         dup2(null, fd);
     if (control != CONTROL) dup2(control, CONTROL);
     close_range(CONTROL + 1, ~0U, 0);
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* only read; some file systems know no locks */
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* files are only read; some file systems have no
+                                                  * locks */
     while (fds_pass(CONTROL, fds, false)) {
         dt__h5_prepare(); /* once, for all readers */
         pid_t reader = fork();
@@ -205,7 +206,7 @@ static void server_run(int control)
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
-static int guard_control = -1; /* to the server */
+static int guard_control = -1; /* socket to the server */
 static pid_t guard_server;
 
 static dt_status guard_ensure(void)
@@ -229,7 +230,7 @@ static dt_status guard_ensure(void)
     return DT_OK;
 }
 
-/* The server ends when nothing more can be asked, whoever else holds the socket. */
+/* The server ends when no request can arrive, even if another process still holds the socket. */
 static void guard_end(void)
 {
     if (guard_control < 0) return;
@@ -264,7 +265,8 @@ dt_status dt__h5_guard_open(int fd, int *out_socket)
     int fds[FDS] = {fd, pair[1]};
     pthread_mutex_lock(&guard_lock);
     dt_status status = DT_OK;
-    for (int tries = 0; !status && !sent && tries < 2; tries++) { /* to a new one if none is left */
+    for (int tries = 0; !status && !sent && tries < 2; tries++) { /* to a new server if the old one
+                                                                   * ended */
         status = guard_ensure();
         sent = !status && fds_pass(guard_control, fds, true);
         if (!status && !sent) guard_end();

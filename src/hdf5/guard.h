@@ -1,32 +1,32 @@
-/* guard: the processes in which HDF5's library reads files. A fork server, started before there are
- * threads, forks a reader process for each file that is opened. */
+/* guard: the processes in which HDF5's library reads files. A fork server, started before any
+ * thread, forks a reader process for each file that is opened. */
 #ifndef DT_HDF5_GUARD_H
 #define DT_HDF5_GUARD_H
 
 #include "hdf5/read.h"
 
-/* Starts the fork server. A program calls it first of all in main; else the first file that is
- * opened does. What fails here shows when a file is opened. The server ignores signals, is replaced
- * when it is killed, and ends when all processes that could ask it have ended. */
+/* Starts the fork server. A program calls it first in main; otherwise opening the first file does.
+ * A failure is reported when a file is opened. The server ignores signals, is replaced if it is
+ * killed, and ends when all processes that can send it requests have ended. */
 void dt__h5_guard_start(void);
-/* Ends the fork server, with no file open: nothing is left of it behind main. */
+/* Ends the fork server; no file may be open. Nothing of it remains after main. */
 void dt__h5_guard_stop(void);
 
-/* A reader process for the open file `fd`, which answers requests over *out_socket until that is
- * closed. DT_EMEMORY: no process to be had. */
+/* Starts a reader process for the open file `fd`; it answers requests over *out_socket until that
+ * is closed. DT_EMEMORY: no process could be started. */
 dt_status dt__h5_guard_open(int fd, int *out_socket);
-/* Sends or receives all bytes; false if the other end has gone. */
+/* Sends or receives all bytes; returns false if the other end is closed. */
 bool dt__h5_guard_pass(int socket, void *bytes, size_t length, bool sends);
 
-/* The rows of an item, by its place in the table; or the table of what the file holds: each item
- * without its pointers, its path with a NUL, its data. */
+/* A request: rows of an item, given by its index in the table; or the table of what the file holds:
+ * for each item its struct without pointers, its path with a NUL, and its data. */
 enum { DT__H5_TABLE = -1 };
 struct dt__h5_request {
     int64_t item;
     uint64_t first, rows;
     int type;
 };
-/* What stands before the bytes that were asked for; with a failure there are none. */
+/* Header of an answer; the requested bytes follow unless `status` is a failure. */
 struct dt__h5_answer {
     int status;
     uint64_t length;
@@ -35,13 +35,13 @@ struct dt__h5_answer {
 
 /* ---- inside the reader process -------------------------------------------------------------- */
 
-/* Loads and initialises the library for the readers that are forked later: 5 ms of CPU that each
- * would take otherwise. A reader reports what fails. */
+/* Loads and initialises the library for the readers that are forked later, which saves each 5 ms of
+ * CPU. A reader reports failures. */
 void dt__h5_prepare(void);
-struct dt__h5_inside; /* a file that the library has open */
+struct dt__h5_inside; /* a file that the library has opened */
 /* Opens the file and appends its table to `table`. */
 dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out);
-/* The rows of a request in the stead of what `out` has. */
+/* Reads the rows of a request and replaces the contents of `out` by them. */
 dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,
                              struct dt_text *out);
 

@@ -1,10 +1,9 @@
-/* What a reader process does with HDF5's library: opens a file, walks all of it into a table, reads
- * rows.
+/* HDF5's library in a reader process: opens a file, walks all of it into a table, reads rows.
  *
- * Everything here runs in a process that may die of it. What is refused is refused for the reader's
- * sake: links and storage that lead to other files, types that this program has no use for, arrays
- * that claim more than the file can hold. The walk closes what it opens: a file may have a million
- * items. Ids need no check: HDF5 fails on one that is invalid. */
+ * Everything here runs in a process that may die of it. Refused to protect the reader: links and
+ * storage in other files, types that this program does not use, arrays that claim more than the
+ * file can hold. The walk closes what it opens, since a file may have a million items. Ids need no
+ * check: HDF5 fails on an invalid one. */
 #include "hdf5/library.h"
 
 #include <stdio.h>
@@ -14,11 +13,11 @@
 #include "hdf5/write.h"
 
 enum {
-    ITEM_BYTES = 16, /* of the file, that each item takes at least */
+    ITEM_BYTES = 16, /* of the file, at least, for each item */
     MOST_DEPTH = 32,
     MOST_VALUE = 1 << 21, /* bytes of an attribute */
     MOST_CHUNK = 1 << 28, /* bytes, unpacked */
-    DEFLATE_BEST = 1100   /* what deflate can shrink by */
+    DEFLATE_BEST = 1100   /* deflate's largest factor */
 };
 
 struct dt__h5_inside {
@@ -27,9 +26,10 @@ struct dt__h5_inside {
     struct dt_text *table;
     size_t items;
     struct place {
-        size_t at;            /* in the table */
-        hid_t set;            /* open to be read from; 0: not yet */
-        size_t chunks, cache; /* that a row lies in, and their bytes; 0: those of CHUNK_CACHE do */
+        size_t at;            /* position in the table */
+        hid_t set;            /* open for reading; 0: not yet */
+        size_t chunks, cache; /* chunks that contain a row, and their bytes; 0: CHUNK_CACHE
+                               * suffices */
     } * places;               /* (items) */
     size_t places_capacity;
 };
@@ -67,7 +67,7 @@ static herr_t error_keep_description(unsigned depth, const H5E_error2_t *error, 
     return 0;
 }
 
-/* With the innermost text of the library's error stack, if there is one. */
+/* Adds the innermost text of the library's error stack, if there is one. */
 dt_status dt__h5_library_fail(dt_status status, const char *what)
 {
     const char *innermost = NULL;
@@ -82,7 +82,7 @@ dt_status dt__h5_library_fail(dt_status status, const char *what)
 
 /* ---- types ---------------------------------------------------------------------------------- */
 
-/* A number's type in the machine, and in files of both byte orders. */
+/* A number's type in memory, and in files of both byte orders. */
 struct number_type {
     hid_t native, little, big;
 };
@@ -136,7 +136,8 @@ static bool item_type(hid_t type, struct dt__h5_item *item)
     return item->type != DT__H5_TEXT || H5.Tget_class(type) == H5T_STRING;
 }
 
-/* Rank and dimensions of a space, which it closes; false unless the elements can be counted. */
+/* Reads rank and dimensions of a space and closes it; returns false if the elements cannot be
+ * counted. */
 static bool item_space(hid_t space, struct dt__h5_item *item)
 {
     hsize_t dims[DT__H5_MAX_RANK];
@@ -157,7 +158,8 @@ static bool item_space(hid_t space, struct dt__h5_item *item)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* No more than the file can hold: by hard links a small one can show any number. */
+/* Limits the table to what the file can hold: by hard links a small file can list any number of
+ * items. */
 static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item, const char *path,
                            const void *data, size_t length)
 {
@@ -180,8 +182,8 @@ static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, co
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* Appends the texts of an attribute, or of a data set of rank 1, to `out`, each with a NUL behind
- * it. Those of any length are in the library's memory, which goes with this process. */
+/* Appends the texts of an attribute, or of a data set of rank 1, to `out`, each with a final NUL.
+ * Texts of variable length are in the library's memory, which this process never frees. */
 static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t most,
                             struct dt_text *out)
 {
@@ -211,15 +213,15 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-/* What the callbacks of an iteration over attributes or links are given. */
+/* Arguments of the callbacks that iterate over attributes or links. */
 struct visit {
     struct dt__h5_inside *inside;
-    const char *path; /* of the object */
+    const char *path; /* path of the object */
     int depth;
     dt_status status;
 };
 
-/* A number or a text. What is of no use is passed over. */
+/* Adds a number or a text; skips other attributes. */
 static dt_status attribute_add(const struct visit *visit, const char *name, hid_t attribute)
 {
     union {
@@ -263,10 +265,10 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* NULL: filters that libhdf5 brings. */
+/* Returns NULL if the filters are those of libhdf5. */
 static const char *filters_complain(hid_t plist)
 {
-    enum { LZF = 32000 }; /* as HDF5's list of registered filters has it */
+    enum { LZF = 32000 }; /* number in HDF5's list of registered filters */
     int count = H5.Pget_nfilters(plist);
     for (int i = 0; i < count; i++) {
         unsigned flags, config;
@@ -281,8 +283,8 @@ static const char *filters_complain(hid_t plist)
     return count < 0 ? "is not stored plainly in the file itself" : NULL;
 }
 
-/* NULL: the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
- * array's place goes into the item. */
+/* Returns NULL if the file can hold as much as the dimensions claim, judging by sizes. Stores a
+ * contiguous array's position in the item. */
 static const char *array_complain(const struct dt__h5_inside *inside, hid_t set, hid_t plist,
                                   bool contiguous, struct dt__h5_item *item)
 {
@@ -290,12 +292,12 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
     const hsize_t size = inside->bytes, stored = H5.Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
     if (contiguous) {
-        haddr_t offset = H5.Dget_offset(set); /* none: a place that no file reaches */
+        haddr_t offset = H5.Dget_offset(set); /* undefined: a position beyond any file */
         item->offset = offset;
         return stored == bytes && offset <= size && stored <= size - offset ? NULL : hollow;
     }
     hsize_t dims[DT__H5_MAX_RANK];
-    size_t chunk = item->size; /* bytes of one when unpacked */
+    size_t chunk = item->size; /* bytes of a chunk when unpacked */
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
     for (int i = 0; i < item->rank; i++)
         if (!dt__size_mul(chunk, dims[i], &chunk)) return hollow;
@@ -303,14 +305,14 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
     return chunk && stored <= size && bytes / DEFLATE_BEST <= stored ? NULL : hollow;
 }
 
-/* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. Where the
- * chunks that a row lies in are larger, reads of a few rows each would unpack all of them each
- * time: there is room for them, but no more than MOST_CACHE, as every reader has its own. Of a
- * large chunk that is not packed, rows are read alone, if there is no room for it. */
+/* Cache for a chunk or two of packed data sets, so that neighbouring reads unpack a chunk once. If
+ * the chunks that contain a row are larger, reads of a few rows would unpack all of them each time:
+ * the cache is made large enough, but at most MOST_CACHE, since each reader has one. Without space
+ * for a large chunk that is not packed, its rows are read separately. */
 enum { CHUNK_CACHE = 1 << 22, MOST_CACHE = 1 << 26, CACHE_SLOTS = 521, MOST_SLOTS = 1 << 20 };
 
-/* HDF5 drives out chunks that were read whole, and then others, the one used longest ago first; but
- * at 1.0 it never comes to those, and keeps each chunk that was read in part (1.10.8). */
+/* HDF5 evicts chunks that were read whole first, then the least recently used; at 1.0 it never
+ * evicts the latter, and keeps each chunk that was read in part (1.10.8). */
 static const double WHOLE_FIRST = 0.75;
 
 static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place *place)
@@ -319,7 +321,7 @@ static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place
     size_t chunks = 1, chunk = item->size, bytes;
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
     for (int i = 0; i < item->rank; i++) {
-        chunk *= dims[i]; /* no more than MOST_CHUNK */
+        chunk *= dims[i]; /* at most MOST_CHUNK */
         if (i && !dt__size_mul(chunks, (item->dims[i] - 1) / dims[i] + 1, &chunks)) return;
     }
     if (!dt__size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
@@ -352,7 +354,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
                                 : DT_EFORMAT;
     else if (!(why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)) &&
              H5.Tequal(type, number_type(item.type).native) <= 0)
-        item.offset = UINT64_MAX; /* the program has no such numbers */
+        item.offset = UINT64_MAX; /* the program has no such type */
     if (status == DT_EFORMAT) why = "is not a list of names";
     if (!why && layout == H5D_CHUNKED) array_size_cache(plist, &item, &place);
     if (why)
@@ -374,7 +376,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
 static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
                              int depth);
 
-/* Soft and external links lead elsewhere: they are passed over. */
+/* Skips soft and external links, which lead elsewhere. */
 static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
     struct visit *visit = arg;
@@ -391,7 +393,7 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     return visit->status ? -1 : 0;
 }
 
-/* An object, its attributes, and what is below it. */
+/* Adds an object, its attributes, and everything below it. */
 static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
                              int depth)
 {
@@ -415,17 +417,17 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The file is only read, and some file systems know no locks. */
+/* Files are only read, and some file systems have no locks. */
 static void plist_leave_unlocked(hid_t plist)
 {
 #define LEAVE_UNLOCKED(prefix, name) H5.name(plist, false, true);
-    (void)plist; /* of an old library HDF5_USE_FILE_LOCKING, which the fork server sets */
+    (void)plist; /* an old library uses HDF5_USE_FILE_LOCKING, which the fork server sets */
     DT__H5_LOCKING(LEAVE_UNLOCKED)
 }
 
 dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out)
 {
-    static struct dt__h5_inside inside; /* one a process */
+    static struct dt__h5_inside inside; /* one per process */
     DT_TRY(dt__h5_load());
     H5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
     H5.PLset_loading_state(0);
@@ -446,7 +448,7 @@ static hid_t place_open(const struct dt__h5_inside *inside, const struct place *
 {
     const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
     const hid_t plist = H5.Pcreate(H5_CLASS(DATASET_ACCESS));
-    if (place->cache) /* with a slot for each chunk, so that none drives out another */
+    if (place->cache) /* one slot per chunk, so that no chunk evicts another */
         H5.Pset_chunk_cache(plist, CACHE_SLOTS + place->chunks, place->cache, WHOLE_FIRST);
     const hid_t set = H5.Dopen2(inside->file, path, plist);
     H5.Pclose(plist);

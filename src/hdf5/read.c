@@ -1,5 +1,5 @@
-/* The program's side of reading: the table that a reader process sends is checked entry by entry
- * before it is believed, for the process has read a stranger's file. */
+/* The program's side of reading. The table from a reader process is checked entry by entry before
+ * it is used, because the process has read a file from outside. */
 #include "hdf5/read.h"
 
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 struct dt__h5_file {
     char *path;
     int fd;
-    int socket;    /* to a reader process; -1: there is none */
-    uint64_t size; /* of the file */
+    int socket;    /* socket to the reader process; -1: there is none */
+    uint64_t size; /* of the file, in bytes */
     unsigned char *table;
     size_t table_bytes;
     struct dt__h5_item *items; /* (count) in the table's order */
     size_t count, capacity;
-    const struct dt__h5_item **sorted; /* (count) the same, by kind and path */
+    const struct dt__h5_item **sorted; /* (count) the same, sorted by kind and path */
 };
 
 static const unsigned char TYPE_SIZES[] = {
@@ -42,7 +42,7 @@ static bool texts_have_nuls(const char *texts, size_t length, uint64_t count)
     return found == count && (length == 0 || texts[length - 1] == '\0');
 }
 
-/* Whether the item's data is what its kind says: texts, a number, or nothing. */
+/* Returns true if the item's data has the form of its kind: texts, a number, or nothing. */
 static bool item_data_fits(const struct dt__h5_item *item)
 {
     const bool array = item->kind == DT__H5_ARRAY, attribute = item->kind == DT__H5_ATTRIBUTE;
@@ -52,7 +52,7 @@ static bool item_data_fits(const struct dt__h5_item *item)
     return item->length == (attribute ? dt__h5_type_size(item->type) : 0);
 }
 
-/* The item at `at`; false if it is not one. */
+/* Reads the item at `at`; returns false if it is not valid. */
 static bool table_item(const struct dt__h5_file *file, const unsigned char *at, size_t left,
                        struct dt__h5_item *out, size_t *out_length)
 {
@@ -80,7 +80,7 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
     return item_data_fits(out);
 }
 
-/* By kind and path, which together are one item's. */
+/* Orders by kind and path, which identify an item. */
 static int item_order(const void *a, const void *b)
 {
     const struct dt__h5_item *x = *(const struct dt__h5_item *const *)a,
@@ -89,7 +89,7 @@ static int item_order(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Checks the whole table into items. */
+/* Converts the whole table to items, with checks. */
 static dt_status table_check(struct dt__h5_file *file)
 {
     for (size_t at = 0, part; at < file->table_bytes; at += part) {
@@ -97,7 +97,7 @@ static dt_status table_check(struct dt__h5_file *file)
                         "a table of contents"));
         if (!table_item(file, file->table + at, file->table_bytes - at, &file->items[file->count],
                         &part))
-            return dt_fail(DT_EFORMAT, "%s: malformed: what it holds cannot be told", file->path);
+            return dt_fail(DT_EFORMAT, "%s: malformed: its contents cannot be listed", file->path);
         file->count++;
     }
     DT_TRY(dt__alloc(file->count, sizeof *file->sorted, "a table of contents", &file->sorted));
@@ -115,15 +115,15 @@ static void reader_end(struct dt__h5_file *file)
     file->socket = -1;
 }
 
-/* Asks a reader process, which is started if there is none, for `length` bytes into out; out NULL:
- * for the table. Another one takes the place of one that is killed. */
+/* Asks the reader process, starting one if there is none, for `length` bytes into out; out NULL:
+ * for the table. A killed process is replaced. */
 static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
                           size_t length)
 {
     struct dt__h5_answer answer;
     for (int deaths = 0; deaths < 2; deaths++) {
         if (file->socket < 0) DT_TRY(dt__h5_guard_open(file->fd, &file->socket));
-        /* a reader that the library has crashed takes no request, but its answer is there */
+        /* a reader that crashed takes no request, but its answer may be there */
         if (!dt__h5_guard_pass(file->socket, request, sizeof *request, true))
             shutdown(file->socket, SHUT_WR);
         bool lives = dt__h5_guard_pass(file->socket, &answer, sizeof answer, false);
@@ -160,7 +160,7 @@ dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
     DT_GUARD(dt__strdup(path, &file->path));
     DT_GUARD(dt__file_open(path, &file->fd, &file->size));
     DT_GUARD(file_ask(file, &whole, NULL, 0));
-    reader_end(file); /* most files need none any more */
+    reader_end(file); /* most files need no reader afterwards */
     DT_GUARD(table_check(file));
     *out = file;
     return DT_OK;
@@ -223,7 +223,7 @@ bool dt__h5_has_array(const struct dt__h5_file *file, const char *path)
         wide = (double)value;                                                                      \
     } break;
 
-/* Numbers of the machine as doubles, which may end where they end. */
+/* Converts numbers of the machine to doubles, which may end where the numbers end. */
 static void values_widen(enum dt__h5_type type, const char *from, size_t count, double *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -258,13 +258,14 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
                            array->offset + first * row);
     if (as == DT__H5_F64 && array->offset != UINT64_MAX) {
         const size_t before = (size_t)rows * items * (sizeof(double) - array->size);
-        char *from = (char *)out + before; /* the end of out: doubles never overtake them */
+        char *from = (char *)out + before; /* the end of out: the doubles never overtake the
+                                            * numbers */
         DT_TRY(dt__fd_read(file->fd, file->path, from, (size_t)rows * items * array->size,
                            array->offset + first * items * array->size));
         values_widen(array->type, from, (size_t)rows * items, out);
         return DT_OK;
     }
-    /* By a reader process, in pieces that do not ask for much memory. */
+    /* Read by a reader process, in ranges that need little memory. */
     uint64_t most = row < DT__H5_READ_BYTES ? DT__H5_READ_BYTES / row : 1;
     char *to = out;
     while (rows > 0) {

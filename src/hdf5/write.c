@@ -1,8 +1,8 @@
-/* A virtual file driver of our own under the library takes its metadata into a memory file, and has
- * no write fail: the library may crash in closing a file after one that did.
+/* A virtual file driver of this program collects the library's metadata in a memory file, where no
+ * write fails: after a failed write the library may crash when it closes the file.
  *
- * Arrays are created with early allocation and no fill value: the library gives them a place and
- * writes nothing there, where the memory file has a hole. Streaming merges it with the arrays. */
+ * Arrays are created with early allocation and no fill value: the library assigns them a position
+ * and writes nothing there, so the memory file has a hole. Streaming merges it with the arrays. */
 #include "hdf5/write.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 enum { TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
 
 struct extent {
-    uint64_t at, length; /* in the file */
-    const void *data;    /* NULL: room alone */
+    uint64_t at, length; /* position in the file, bytes */
+    const void *data;    /* NULL: reserved space */
 };
 
 struct dt__h5_layout {
@@ -27,17 +27,17 @@ struct dt__h5_layout {
     hid_t file;       /* -1 once it is closed */
     dt_status status; /* the first failure, with its message */
     char message[DT_ERROR_MAX];
-    int memory;              /* the metadata, in a file without a name; -1 once mapped */
-    unsigned char *metadata; /* (end) the same, mapped to be streamed; NULL before */
+    int memory;              /* the metadata, in an unnamed file; -1 once mapped */
+    unsigned char *metadata; /* (end) the metadata, mapped for streaming; NULL before */
     struct extent *extents;
     size_t nextents, extents_capacity;
     void **owned;
     size_t nowned, owned_capacity;
-    uint64_t end; /* length of the file, user block and all */
+    uint64_t end; /* length of the file, including the user block */
     bool locked;  /* library_lock is held */
 };
 
-/* The library, which may not be made for threads, lays out one file at a time. */
+/* The library may not be thread-safe, so it lays out one file at a time. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t siz
     return memory;
 }
 
-/* The library could not lay `what` out: of memory alone it could run short. */
+/* Records that the library could not lay `what` out; only lack of memory can cause this. */
 static void layout_fail_library(struct dt__h5_layout *layout, const char *what)
 {
     dt_status status = dt__h5_library_fail(DT_EIO, what);
@@ -71,7 +71,7 @@ static void layout_fail_library(struct dt__h5_layout *layout, const char *what)
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 struct driver {
-    H5FD_t shared; /* the library's own */
+    H5FD_t shared; /* the library's part */
     struct dt__h5_layout *layout;
 };
 
@@ -111,7 +111,7 @@ static herr_t driver_close(H5FD_t *file)
     return 0;
 }
 
-/* The end of the file, which is that of what has been allocated. */
+/* Returns the end of the file, which is that of its allocations. */
 static haddr_t driver_get_end(const H5FD_t *file, H5FD_mem_t type)
 {
     (void)type;
@@ -128,7 +128,7 @@ static herr_t driver_set_end(H5FD_t *file, H5FD_mem_t type, haddr_t at)
 static const H5FD_class_t DRIVER = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = (H5FD_class_value_t)600, /* beyond the library's own; it is never stored */
+    .value = (H5FD_class_value_t)600, /* above the library's values; never stored */
 #endif
     .name = "dtrain",
     .maxaddr = (haddr_t)1 << 62,
@@ -145,10 +145,10 @@ static const H5FD_class_t DRIVER = {
 
 /* ---- a file --------------------------------------------------------------------------------- */
 
-/* No times: the same content gives the same bytes. */
+/* Stores no times: the same content gives the same bytes. */
 dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h5_layout **out)
 {
-    /* Registered once and for good: the library closes a file after it has let go of the driver. */
+    /* Registered once and never removed: the library closes a file after releasing the driver. */
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
     DT_TRY(dt__h5_load());
@@ -204,7 +204,7 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
 
 /* ---- content -------------------------------------------------------------------------------- */
 
-/* The groups on the way to path[0..length), and that. */
+/* Makes the groups on the way to path[0..length), and that group. */
 static void groups_make(struct dt__h5_layout *layout, const char *path, size_t length)
 {
     char name[DT__H5_PATH];
@@ -226,7 +226,7 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
     groups_make(layout, path, strlen(path));
 }
 
-/* Room at once, and no times; HADDR_UNDEF: it cannot be had. */
+/* Allocates space at once, without times; HADDR_UNDEF: failed. */
 static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 {
     hid_t set = -1, plist = H5.Pcreate(H5_CLASS(DATASET_CREATE));
@@ -243,7 +243,7 @@ static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, uint64_t *out_offset)
 {
     const char *path = item->path, *name = strrchr(path, item->rank ? '/' : '@') + 1;
-    const int length = (int)(name - 1 - path); /* of the owner's path */
+    const int length = (int)(name - 1 - path); /* in the owner's path */
     const bool text = item->type == DT__H5_TEXT;
     char owner[DT__H5_PATH];
     hsize_t extent[DT__H5_MAX_RANK];
