@@ -1,8 +1,8 @@
 /* A run directory, read back.
  *
- * Records of training become plain numbers, since there may be millions; the others stay JSON
- * objects. Each kind is kept by rising step: a record whose step is not beyond the last one's takes
- * the place of its equal, or is put between (async evaluations may come late). */
+ * Training records become plain numbers, since there may be millions; the others stay JSON objects.
+ * Each kind is kept in order of steps: a record whose step is not beyond the last one's replaces
+ * its equal, or is inserted (async evaluations may come late). */
 #include "report/history.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "config/config.h"
 #include "model/model.h"
 
-/* A run of another host that wrote nothing for so long is not believed to go on. */
+/* A run of another host whose files are older than this is taken as ended. */
 static const double SILENT_SECS = 60;
 
 /* The kinds of metrics.jsonl's lines. */
@@ -27,14 +27,14 @@ enum { LINE_KINDS = DT_RECORD_STATUS };
 static const char *const KINDS[LINE_KINDS] = {"start", "change",     "train",
                                               "eval",  "checkpoint", "final"};
 
-/* What is kept of records of training. */
+/* Numbers kept of a training record. */
 enum { NUMBERS = 6 };
 static const char *const NUMBER_KEYS[NUMBERS] = {"epoch", "samples",         "loss",
                                                  "lr",    "samples_per_sec", "wall_secs"};
 
 struct dt_history_item {
     uint64_t step;
-    json_t *record; /* NULL: of training, */
+    json_t *record; /* NULL: a training record */
     double number[NUMBERS];
 };
 
@@ -107,10 +107,10 @@ bool dt_history_best(const struct dt_history *history, size_t *out_index, double
     return true;
 }
 
-/* A member of evaluations of other rows than those that are held out since a later start. */
+/* Marks evaluations of rows that a later start does not hold out. */
 static const char PASSED[] = "passed";
 
-/* Behind a start: of the first one there is none before, and so no era. */
+/* Called after a start. Before the first start there are no evaluations to mark. */
 static void pass_evaluations(struct dt_history *history)
 {
     const size_t starts = history->records[DT_RECORD_START].count;
@@ -121,8 +121,8 @@ static void pass_evaluations(struct dt_history *history)
         json_object_set_new(dt__history_record(history, DT_RECORD_EVAL, i), PASSED, json_true());
 }
 
-/* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best
- * is then this one. */
+/* Returns true if evaluation `index` is better than the best so far, or equal with a lower loss; it
+ * then becomes the best. */
 static bool take_if_best(struct dt_history *history, size_t index)
 {
     double best, value = dt_history_real(history, DT_RECORD_EVAL, index, history->metric);
@@ -140,7 +140,8 @@ static bool take_if_best(struct dt_history *history, size_t index)
     return true;
 }
 
-/* Of all evaluations anew: the metric may be another, or one was put between them or taken away. */
+/* Compares all evaluations again: the metric may have changed, or an evaluation was inserted or
+ * removed. */
 static void find_best(struct dt_history *history)
 {
     const size_t starts = history->records[DT_RECORD_START].count;
@@ -148,7 +149,7 @@ static void find_best(struct dt_history *history)
         starts ? dt_history_text(history, DT_RECORD_START, starts - 1, "metric") : NULL;
     const char *option = dt_history_option(history, "eval.metric");
     const json_t *first = dt__history_record(history, DT_RECORD_EVAL, 0);
-    /* Runs of before version 0.3 do not say it. */
+    /* Runs before version 0.3 do not record it. */
     if (!metric && option && strcmp(option, "auto") != 0) metric = option;
     if (!metric && json_object_get(first, "accuracy")) metric = "accuracy";
     history->metric = metric ? metric : json_object_get(first, "rmse") ? "rmse" : "loss";
@@ -158,7 +159,7 @@ static void find_best(struct dt_history *history)
         take_if_best(history, i);
 }
 
-/* Confusion matrices may be large: those of the last and the best evaluation stay. */
+/* Confusion matrices may be large: only those of the last and the best evaluation are kept. */
 static void drop_confusion(struct dt_history *history, size_t index)
 {
     const struct dt_history_records *evals = &history->records[DT_RECORD_EVAL];
@@ -168,7 +169,7 @@ static void drop_confusion(struct dt_history *history, size_t index)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Behind the others of its kind, or by step among them; takes the record over. */
+/* Appends a record to its kind, or inserts it by step; takes ownership. */
 static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
 {
     struct dt_history_records *records = &history->records[kind];
@@ -193,10 +194,10 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
     records->items[at] = item;
     if (kind == DT_RECORD_START) {
         pass_evaluations(history);
-        find_best(history); /* it says the metric */
+        find_best(history); /* the start record has the metric */
     }
     if (kind != DT_RECORD_EVAL) return DT_OK;
-    /* Most evaluations come in order: then the others need no look. */
+    /* Most evaluations come in order; then the others need no comparison. */
     const size_t best = history->best;
     if (at == 0 || replaced || at + 1 < records->count) {
         find_best(history);
@@ -215,7 +216,7 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
     const char *kind = json_string_value(json_object_get(record, "kind"));
     const bool start = kind && !strcmp(kind, "start");
     const uint64_t step = step_of(record);
-    /* A start at a step: what was recorded beyond it is done again. */
+    /* A start at a step: later records are repeated. */
     for (int i = DT_RECORD_CHANGE; start && i <= DT_RECORD_FINAL; i++) {
         struct dt_history_records *records = &history->records[i];
         while (records->count && records->items[records->count - 1].step > step)
@@ -243,8 +244,8 @@ static void forget_records(struct dt_history *history)
     find_best(history);
 }
 
-/* Of the first bytes that have been read: another run's begin otherwise, with another time, also
- * where their file has taken the place and the number of one that was deleted. */
+/* Checksum of the first bytes that have been read: another run's differ at least in the time, even
+ * if its file has the name and number of a deleted one. */
 static uint32_t head_checksum(const struct dt_history *history, int fd, const char *path)
 {
     char head[4096];
@@ -252,7 +253,7 @@ static uint32_t head_checksum(const struct dt_history *history, int fd, const ch
     return dt__fd_read(fd, path, head, length, 0) ? 0 : dt__crc32c(0, head, length);
 }
 
-/* Takes in the whole lines of a stretch of the file, the next one. */
+/* Adds the whole lines of the next range of the file. */
 static dt_status add_lines(struct dt_history *history, const char *text, size_t length)
 {
     const char *newline, *end = text + length;
@@ -264,8 +265,8 @@ static dt_status add_lines(struct dt_history *history, const char *text, size_t 
     return DT_OK;
 }
 
-/* Takes in the lines from those on that have been read up to the file's size; one without its end
- * is left for the next time. A stretch has one line at least. */
+/* Adds the lines from the last position up to the file's size; an incomplete last line is left for
+ * the next time. A range has at least one line. */
 static dt_status read_lines(struct dt_history *history, int fd, const char *path, uint64_t size)
 {
     enum { MOST_LINE = 64 << 20 };
@@ -289,7 +290,7 @@ done:
     return status;
 }
 
-/* What has been recorded since. */
+/* Reads the records written since the last update. */
 static dt_status read_records(struct dt_history *history)
 {
     char *path;
@@ -302,7 +303,7 @@ static dt_status read_records(struct dt_history *history)
         const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file &&
                           size >= history->read &&
                           head_checksum(history, fd, path) == history->head;
-        if (!same) forget_records(history); /* another run's, or cut */
+        if (!same) forget_records(history); /* another run's file, or a cut one */
         history->file = info.st_ino;
         status = read_lines(history, fd, path, size);
         history->head = head_checksum(history, fd, path);
@@ -312,8 +313,9 @@ static dt_status read_records(struct dt_history *history)
     return status;
 }
 
-/* One of the run's small files as a text. NULL: it is not there, or is no plain file (a pipe would
- * be waited for) of at most MOST_BYTES, or there is no memory: a run can be looked at without. */
+/* Reads one of the run's small files as text. NULL: it is missing, is not a plain file (a pipe
+ * would block) of at most MOST_BYTES, or there is no memory: the rest of a run can still be
+ * shown. */
 static char *small_file_read(const struct dt_history *history, const char *name)
 {
     enum { MOST_BYTES = 64 << 20 };
@@ -331,7 +333,8 @@ static char *small_file_read(const struct dt_history *history, const char *name)
     return text;
 }
 
-/* Anew each time. What a killed run left behind counts until the run goes on, and ends. */
+/* Read again each time. The status that a killed run left counts until the run continues and
+ * ends. */
 static dt_status read_status(struct dt_history *history)
 {
     forget_kind(history, DT_RECORD_STATUS);
@@ -355,7 +358,7 @@ const char *dt_history_option(const struct dt_history *history, const char *name
     return json_string_value(json_object_get(history->options, name));
 }
 
-/* config.ini as dt_config_print writes it; keys that this version does not know are shown as
+/* Reads config.ini as dt_config_print writes it; keys that this version does not know are shown as
  * well. */
 static dt_status read_config(struct dt_history *history)
 {
@@ -389,8 +392,8 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
-/* Whether a process of this host is there that began at `start` (0: whenever), and not only what is
- * left of it until its parent asks. */
+/* Returns true if a process of this host that started at `start` (0: any time) runs, not only its
+ * exit status until its parent asks. */
 static bool process_lives(long pid, unsigned long long start)
 {
     char state;
@@ -399,14 +402,14 @@ static bool process_lives(long pid, unsigned long long start)
     return state != 'Z' && state != 'X' && (!start || began == start);
 }
 
-/* Whether the run's process is there: by the lock file's words if it is of this host, else by how
- * old the run's files are. (Trying the lock could make a run that starts just now believe that
- * another has it.) */
+/* Returns true if the run's process exists: by the lock file if it is of this host, else by the age
+ * of the run's files. (Trying the lock could make a run that is just starting believe that another
+ * run holds it.) */
 static bool is_held(const struct dt_history *history)
 {
     char host[65] = "", holder[65] = "", *text = small_file_read(history, "lock");
     long pid = 0;
-    unsigned long long start = 0; /* older locks do not say it */
+    unsigned long long start = 0; /* older locks do not have it */
     const int found = text ? sscanf(text, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
     dt_free(text);
     if (found < 2 || pid <= 0) return false;
@@ -421,7 +424,7 @@ static bool is_held(const struct dt_history *history)
 dt_status dt_history_update(struct dt_history *history)
 {
     dt_status status = read_config(history);
-    find_best(history); /* the metric's name is that of an option, which was read anew */
+    find_best(history); /* the metric is an option, which was read again */
     if (!status) status = read_records(history);
     DT_TRY(status);
     DT_TRY(read_status(history));

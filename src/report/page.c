@@ -1,8 +1,8 @@
 /* The page of `dtrain report`. page.html, which is part of the program, draws everything from one
- * JSON text that is put in its middle; here that text is made.
+ * JSON text in its middle; this file makes that text.
  *
- * Every < in it is escaped, so that no name in a run can end the script that it stands in, or keep
- * it from ending (<!--<script>); the page makes text of names, never markup. */
+ * Every < in it is escaped, so that no name in a run can end the script around it, or keep it from
+ * ending (<!--<script>); the page turns names into text, never markup. */
 #include "report/page.h"
 
 #include <math.h>
@@ -16,12 +16,13 @@ DT__EMBED(dt__page_template, "src/report/page.html");
 
 #define MARK "@DATA@"
 
-/* Curves are drawn on a few hundred pixels: more points would only make the page heavy. */
+/* Curves are drawn on a few hundred pixels; more points would only make the page larger. */
 enum { MOST_POINTS = 4000 };
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Columns of the train records; of many records, every N-th one and the last. */
+/* Returns the columns of the train records; if there are many records, every N-th one and the
+ * last. */
 static json_t *train_columns(const struct dt_history *history)
 {
     static const char *const keys[] = {"step", "epoch",           "loss",
@@ -51,7 +52,7 @@ static json_t *records_of(const struct dt_history *history, enum dt_record_kind 
     return list;
 }
 
-/* The matrix of the best evaluation, or of the last one. */
+/* Returns the matrix of the best evaluation, or of the last one. */
 static json_t *confusion_of(const struct dt_history *history)
 {
     size_t evals = dt_history_count(history, DT_RECORD_EVAL), at;

@@ -1,6 +1,5 @@
-/* page: runs as one HTML page that needs nothing else: curves with values under the pointer,
- * evaluation, confusion, configuration, starts and ends; several runs beside each other. Not
- * collective. */
+/* page: runs as one self-contained HTML page: curves with values under the pointer, evaluation,
+ * confusion, configuration, starts and ends; several runs side by side. Not collective. */
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
 
@@ -8,7 +7,7 @@
 
 struct dt_page_run {
     const struct dt_history *history;
-    char *const *labels; /* (nlabels) names of the classes; NULL: they are numbers */
+    char *const *labels; /* (nlabels) names of the classes; NULL: numbers */
     size_t nlabels;
 };
 

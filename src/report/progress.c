@@ -1,7 +1,7 @@
-/* What a run does now: the line on a terminal that tells how far it is (or the lines of a log that
- * is none), and RUN_DIR/status.json, for who looks at it from elsewhere (`dtrain top`). The bank
- * rewrites that every few seconds and removes it at the end; it appears whole, by a rename, and is
- * not synced: it is worth nothing after a crash. A failure costs the view, not the run. */
+/* The current state of a run: the progress line on a terminal (or lines of a log elsewhere), and
+ * RUN_DIR/status.json, which `dtrain top` reads. The bank rewrites that file every few seconds and
+ * removes it at the end. A rename makes each version appear whole; it is not synced, since it has
+ * no value after a crash. A failure costs the display, not the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,7 +17,7 @@ static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* least time between 
 
 void dt__progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
 {
-    char line[1024]; /* of what the format can come to */
+    char line[1024]; /* longer than the format can become */
     double now = dt__clock_secs();
     double wait = report->terminal ? TERMINAL_SECS : PLAIN_SECS;
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
@@ -25,7 +25,7 @@ void dt__progress_show(struct dt_report *report, const struct dt_progress *progr
     report->shown_at = now;
     /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
     char total[32] = "", left[32] = "time left unknown",
-         speed[80] = ""; /* none is known at first */
+         speed[80] = ""; /* unknown at first */
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
     if (progress->last_step > 0)
@@ -78,7 +78,7 @@ static dt_status format_status(struct dt_report *report, const struct dt_progres
     dt__json_real(json, "wall_secs", progress->wall_secs);
     dt__json_real(json, "secs_left", progress->secs_left);
     DT_TRY(dt__json_end(json));
-    json->text.data[json->text.length - 1] = '\0'; /* the ranks go before the closing brace */
+    json->text.data[json->text.length - 1] = '\0'; /* the ranks precede the closing brace */
     dt__text_add(text, "%s,\"ranks\":[\n", json->text.data);
     for (const struct dt_rank_status *rank = ranks; rank < ranks + nranks; rank++) {
         dt__json_start(json);
@@ -103,7 +103,7 @@ dt_status dt__report_place(const struct dt_text *text, const char *made, const c
 {
     DT_TRY(text->status);
     const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0) errno = ENOSPC; /* what a short write means */
+    if (fd >= 0) errno = ENOSPC; /* the reason of a short write */
     bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
     if (fd >= 0 && close(fd)) whole = false;
     if (whole && !rename(made, path)) return DT_OK;

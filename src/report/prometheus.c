@@ -1,6 +1,6 @@
 /* A file for the textfile collector of Prometheus' node_exporter: the newest number of each field
- * of the records, as gauges dtrain_train_loss{run="..."} and so on. It is written anew with each
- * record and renamed into place, so that a collector sees it whole. */
+ * of the records, as gauges dtrain_train_loss{run="..."} etc. Each record rewrites it; a rename
+ * makes it appear whole. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ dt_status dt__report_prometheus(struct dt_report *report, const char *path, cons
     prometheus->running = 1;
     dt_status status = dt__strdup(path, &prometheus->path);
     if (!status) status = dt__format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
-    /* The run directory as a label's value, which is UTF-8: \, " and newline are escaped. */
+    /* The run directory as a label's value, in UTF-8: \, " and newline are escaped. */
     struct dt_text label = {0};
     json_t *text = dt__json_string(run_dir);
     if (!text && !status) status = dt_fail(DT_EMEMORY, "out of memory for a file of gauges");
@@ -67,8 +67,8 @@ void dt__prometheus_free(struct dt__prometheus *prometheus)
 
 /* ---- gauges --------------------------------------------------------------------------------- */
 
-/* The gauge dtrain_KIND_KEY, with units in full, as Prometheus has them: samples_per_sec is
- * samples_per_second. */
+/* Sets the gauge dtrain_KIND_KEY, with units written in full as in Prometheus: samples_per_sec
+ * becomes samples_per_second. */
 static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, const char *key,
                            double value)
 {

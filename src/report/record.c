@@ -1,5 +1,5 @@
-/* metrics.jsonl: opened and cut to its last whole line, a record a line, checked to be still
- * there. */
+/* metrics.jsonl: opened and cut to its last whole line; one line a record; before each write the
+ * file is checked to be still in place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Of the file's first `end` bytes, those up to the end of the last whole line; -1: errno. */
+/* Returns the length of the first `end` bytes up to the end of the last whole line; -1: errno. */
 static off_t whole_lines(int fd, off_t end)
 {
     char block[DT__RECORDS_TAIL_BYTES];
@@ -35,7 +35,7 @@ static dt_status open_records(struct dt_report *report)
     if (report->fd < 0) return dt__fail_errno(report->path, "cannot open");
     const off_t size = lseek(report->fd, 0, SEEK_END), end = whole_lines(report->fd, size);
     if (size < 0 || end < 0) return dt__fail_errno(report->path, "cannot read");
-    /* Whole lines are left alone: a bank whose mpirun is gone may append one just now. */
+    /* Whole lines stay: a bank whose mpirun is gone may be appending one. */
     if (end < size && ftruncate(report->fd, end))
         return dt__fail_errno(report->path, "cannot remove an incomplete last line");
     return DT_OK;
@@ -88,8 +88,8 @@ static dt_status copy_records(const struct dt_report *report, int from, int to)
     }
 }
 
-/* A deleted file of records is made anew from the open one. If another file is in its place, the
- * records go on there. */
+/* Makes a deleted file of records again from the open one. If another file is in its place, the
+ * records continue there. */
 static dt_status report_stay_in_place(struct dt_report *report)
 {
     struct stat named, open_one;
@@ -108,8 +108,8 @@ static dt_status report_stay_in_place(struct dt_report *report)
     return status;
 }
 
-/* All lines that wait, to the file. What did not get onto the disk whole is taken back, or the next
- * one would join it. */
+/* Writes all waiting lines. What did not reach the disk whole is taken back, or the next line would
+ * join it. */
 static dt_status write_waiting(struct dt_report *report)
 {
     struct dt_text *lines = &report->waiting;
@@ -163,7 +163,7 @@ void dt__json_metrics(struct dt_json *json, const struct dt_metric_values *value
     dt__json_int(json, "rows", (int64_t)values->rows);
     for (int i = 0; dt__metric_at(i, values, &name, &value); i++) {
         if (!isnan(value) || i == 0)
-            dt__json_real(json, name, value); /* the loss, whatever it is */
+            dt__json_real(json, name, value); /* the loss, whatever its value */
     }
 }
 
@@ -180,8 +180,7 @@ void dt__report_listen(struct dt_report *report, dt_record_fn *record, void *arg
     report->listener_arg = arg;
 }
 
-/* The formats beside the records, which are the run's own: one that fails ends, and the run goes
- * on. */
+/* Passes the record to the other formats. One that fails ends, and the run continues. */
 static void record_show(struct dt_report *report, const char *line)
 {
     json_t *record = json_loads(line, 0, NULL);
@@ -201,11 +200,12 @@ static void record_show(struct dt_report *report, const char *line)
     json_decref(record);
 }
 
-/* Lines beyond this do not wait any more. */
+/* Limit in bytes of waiting lines. */
 static const size_t MOST_WAITING = (size_t)16 << 20;
 
-/* The line, without newline yet, to the file and to who listens. A disk that is full for a while
- * ends no run: the lines wait for the next one, and for the close at last. */
+/* Writes a line, still without newline, to the file, the listener and the other formats. A disk
+ * that is full for a while does not end a run: lines wait for the next record, finally for the
+ * close. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {
     const bool waited = report->waiting.length > 0;

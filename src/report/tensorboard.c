@@ -1,10 +1,11 @@
-/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss" and
- * so on.
+/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss"
+ * etc.
  *
  * A file is a sequence of records: length (8 bytes), masked CRC-32C of it, bytes, masked CRC-32C of
- * them; the bytes are a protocol buffer `Event`. Each start opens a file of its own below
+ * them; the bytes are a protocol buffer `Event`. Each start opens a new file below
  * RUN_DIR/tensorboard, which begins with the session's first step, so that the viewer drops what a
- * resume does again.
+ * resume repeats.
+ *
  * Source: tensorflow/core/util/event.proto, framework/summary.proto, lib/io/record_writer.cc. */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 struct dt__tensorboard {
     char *path;
     int fd;
-    bool begun;          /* the session's first step is told */
-    struct dt_text text; /* of an event, and around it of a record */
+    bool begun;          /* the session's first step is written */
+    struct dt_text text; /* buffers of an event, and of the record around it */
 };
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -29,7 +30,7 @@ static uint32_t masked_crc(const void *bytes, size_t length)
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-/* An event with one field beside its step, in one write. */
+/* Writes an event with one field besides its step, in one write. */
 static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int field,
                              const void *bytes, size_t length)
 {
@@ -90,8 +91,8 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The session's first step goes first (a SessionLog with status START): later steps of earlier
- * files do not count. */
+/* The session's first step comes first (a SessionLog with status START): later steps of earlier
+ * files are dropped. */
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
 {
     struct dt__message started = {0}, summary = {0}, value = {0};

@@ -1,9 +1,11 @@
-/* Where each rank's time goes, for a viewer of Chrome traces (chrome://tracing, ui.perfetto.dev).
+/* The phases of each rank over time, for a viewer of Chrome traces (chrome://tracing,
+ * ui.perfetto.dev).
  *
- * A rank notes when it goes from one phase to the next, which costs a look at the clock. The notes
- * lie in a ring of fixed size: of a long run the last stretch is kept. At the end the bank writes
- * the rings of all ranks as one JSON file. Times count from the moment when the trace was made,
- * which ranks do together: clocks of hosts need not agree.
+ * A rank records each change of phase, which costs a read of the clock, in a ring of fixed size: of
+ * a long run the end is kept. At the end the bank writes the rings of all ranks as one JSON file.
+ * Times count from the creation of the trace, which ranks do at the same time, so the clocks of
+ * hosts need not agree.
+ *
  * Source: "Trace Event Format", Chromium project. */
 #include <string.h>
 
@@ -11,7 +13,7 @@
 
 enum { EVENTS = 16384 };
 
-/* Shorter than this is no phase of its own. */
+/* A shorter phase is merged with its neighbours. */
 static const double LEAST_SECS = 2e-6;
 
 struct event {
@@ -21,12 +23,12 @@ struct event {
     uint64_t step;
 };
 
-/* Plain, so that it travels as bytes. */
+/* Plain data, so that it travels as bytes. */
 struct dt_trace {
     char name[DT_TRACE_NAME];
     double made; /* clock */
     uint64_t count;
-    struct event open; /* its secs are not known yet */
+    struct event open; /* its duration is not known yet */
     struct event events[EVENTS];
 };
 
@@ -63,7 +65,7 @@ void dt__trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
         *open = (struct event){now, 0, (int32_t)phase, step};
         return;
     }
-    /* What was open was a moment: the phase before it may go on. */
+    /* The open phase was too short: the phase before it may continue. */
     last = trace->count ? &trace->events[(trace->count - 1) % EVENTS] : NULL;
     if (last && last->phase == (int)phase && last->step == step) {
         *open = *last;
@@ -76,7 +78,7 @@ void dt__trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
 
 const void *dt__trace_bytes(struct dt_trace *trace, size_t *out_length)
 {
-    dt__trace_phase(trace, DT_PHASE_IDLE, UINT64_MAX); /* ends what is open */
+    dt__trace_phase(trace, DT_PHASE_IDLE, UINT64_MAX); /* ends the open phase */
     *out_length = sizeof *trace;
     return trace;
 }
