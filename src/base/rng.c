@@ -1,6 +1,7 @@
 /* Random numbers and permutations without state: pure functions of a key and a counter. */
 #include "base/base.h"
 #include "base/clones.h"
+#include "base/elementary.h"
 #include "base/limits.h"
 
 #include <math.h>
@@ -113,8 +114,9 @@ double dt__rng_normal(const struct dt_rng *rng, uint64_t index)
 {
     uint32_t words[4];
     dt__rng_block(rng, index, words);
-    double radius = sqrt(-2.0 * log(1.0 - unit(join(words)))); /* 1 - u: never log 0 */
-    return radius * cos(2.0 * 3.14159265358979323846 * unit(join(words + 2)));
+    const double u = 1.0 - unit(join(words)); /* never 0 */
+    const double angle = 2.0 * 3.14159265358979323846 * unit(join(words + 2));
+    return sqrt(-2.0 * dt__elementary->log(u)) * dt__elementary->cos(angle);
 }
 
 /* ---- permutations ---------------------------------------------------------------------------- */

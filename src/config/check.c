@@ -1,5 +1,6 @@
 /* Checks between keys: what contradicts itself, and what a resume may not change. */
 #include <string.h>
+#include <strings.h>
 
 #include "config/option.h"
 
@@ -87,6 +88,9 @@
     X(split &&wire, SPLIT("train.wire", "train.wire=f32"))                                         \
     X(split && c->train.exchange == DT_EXCHANGE_REDUCE,                                            \
       SPLIT("train.exchange=reduce", "auto, node or ordered"))                                     \
+    X(c->run.precision == DT_PRECISION_BF16 && !strncasecmp(c->run.kernel, "portable", 8),         \
+      "run.precision=bf16 and run.kernel=portable: that kernel multiplies in f32 alone; expected " \
+      "run.precision=f32, or another kernel")                                                      \
     X(async && c->run.reproducible,                                                                \
       "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
     X(size > 0 && c->run.reproducible && !c->run.replicas,                                         \

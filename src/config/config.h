@@ -151,7 +151,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "or hosts, or on timing")                                                                    \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
       "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, Zen, "      \
-      "..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what the "        \
+      "..., as in OPENBLAS_CORETYPE); portable: the program's own, with the same bits on every "   \
+      "x86 CPU that has AVX2 and FMA; auto: chosen by the model of the CPU; env: what the "        \
       "environment says. Another kernel gives other bits")                                         \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "train",                                        \
       "auto: continue from the newest checkpoint; never: an error if there is a "                  \

@@ -1,14 +1,16 @@
-/* Matrix products by oneDNN or OpenBLAS.
+/* Matrix products by oneDNN, by OpenBLAS, or by the library's own code (portable.h).
  *
  * OpenBLAS reads OPENBLAS_CORETYPE, its kernel, and starts threads as it loads: so the kernel is
  * chosen and signals are blocked before. Where oneDNN multiplies, OpenBLAS is loaded only for what
  * it transposes. */
 #include "model/blas.h"
 
+#include "base/elementary.h"
 #include "base/load.h"
 #include "model/bf16_products.h"
 #include "model/model.h"
 #include "model/onednn.h"
+#include "model/portable.h"
 
 #include <cblas.h>
 #include <pthread.h>
@@ -25,10 +27,10 @@ void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigne
 
 /* One a process, as the libraries are, whose own state it mirrors. */
 static struct {
-    pthread_mutex_t lock; /* while it is chosen */
-    bool chosen, onednn;
-    char loaded[32]; /* OPENBLAS_CORETYPE at the last loading of OpenBLAS */
-    char name[64];   /* of the kernel, with bf16's */
+    pthread_mutex_t lock;          /* while it is chosen */
+    bool chosen, onednn, portable; /* neither: OpenBLAS */
+    char loaded[32];               /* OPENBLAS_CORETYPE at the last loading of OpenBLAS */
+    char name[64];                 /* of the kernel, with bf16's */
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 #define SYMBOLS(X)                                                                                 \
@@ -109,6 +111,8 @@ static void onednn_choose(const char *kernel)
 
 bool dt__blas_choose(const char *kernel)
 {
+    blas.portable = false;
+    dt__elementary_choose(false);
     onednn_choose(kernel);
     if (!blas.onednn) blas.onednn = openblas_need() != DT_OK;
     return blas.onednn;
@@ -116,6 +120,7 @@ bool dt__blas_choose(const char *kernel)
 
 static const char *kernel_name(void)
 {
+    if (blas.portable) return DT__PORTABLE;
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
@@ -134,10 +139,12 @@ static dt_status blas_settle(const char *whole, bool again)
     dt__denormals_flush(); /* threads of the libraries inherit it */
     if (kernel && !strcasecmp(kernel, DT__ONEDNN)) status = dt__onednn_load();
     if (status) goto done;
+    blas.portable = dt__portable_choose(kernel ? kernel : "");
+    dt__elementary_choose(blas.portable);
     onednn_choose(kernel ? kernel : "");
-    if (!blas.onednn) status = openblas_load(kernel);
+    if (!blas.onednn && !blas.portable) status = openblas_load(kernel);
     if (!status) blas.chosen = true;
-    if (!status && named && strcasecmp(option, kernel_name()))
+    if (!status && named && !blas.portable && strcasecmp(option, kernel_name()))
         status = dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
                          option, kernel_name());
 done:
@@ -191,6 +198,9 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
 {
     const int lda = ta ? m : k, ldb = tb ? k : n;
     const float beta = add ? 1.0f : 0.0f;
+    if (blas.portable)
+        return dt__portable_gemm(m, n, k, dt__strided(a, ta, (size_t)lda),
+                                 dt__strided(b, tb, (size_t)ldb), add, c, (size_t)n);
     if (!blas.onednn) {
         openblas.sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                        tb ? CblasTrans : CblasNoTrans, m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
@@ -228,6 +238,11 @@ dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *
     return DT_OK;
 }
 
+bool dt__blas_is_portable(void)
+{
+    return blas.portable;
+}
+
 /* ---- what it is ----------------------------------------------------------------------------- */
 
 const char *dt__blas_kernel(void)
@@ -254,6 +269,7 @@ static void thread_flush_denormals(void *arg)
 void dt__blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;
+    dt__portable_set_threads(threads);
     if (library.handle) openblas.set_num_threads(threads);
     omp_set_num_threads(threads);
     GOMP_parallel(thread_flush_denormals, NULL, (unsigned)threads, 0);

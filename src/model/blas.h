@@ -1,5 +1,5 @@
-/* blas: matrix products in f32, by OpenBLAS, which is known here alone, or by oneDNN; and by which
- * of the two. */
+/* blas: matrix products in f32, by OpenBLAS, which is known here alone, by oneDNN, or by
+ * portable.h; and by which of them. */
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 
@@ -25,6 +25,8 @@ const char *dt__blas_kernel_of(const char *vendor, unsigned family, unsigned mod
  * library failed. */
 dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
                    float *c);
+/* Whether run.kernel=portable multiplies: convolutions ask (convolution.h). */
+bool dt__blas_is_portable(void);
 /* Loads what dt__gemm_transposed transposes with, if it does so for this n and k. Call it before
  * the first such product. DT_EIO: no OpenBLAS. */
 dt_status dt__gemm_transposed_need(int n, int k);

@@ -4,6 +4,7 @@
 
 #include "model/blas.h"
 #include "model/onednn.h"
+#include "model/patches.h"
 
 /* Rows that a primitive takes at once: their pictures stay in the second-level cache between the
  * product and the pass over its result. Rows that are left over go one by one. */
@@ -39,6 +40,8 @@ struct product {
 };
 
 struct dt__convolution {
+    struct dt__patches *patches; /* of run.kernel=portable, and nothing of the rest; NULL: oneDNN */
+    const float *weight;         /* of dt__convolution_pack, for patches */
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     size_t floats[OPERANDS]; /* of a row of x, of one of y, of all weights */
@@ -225,8 +228,14 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     struct dt__convolution *c = NULL;
     struct description description;
     struct dt__convolution_shape seen = *shape; /* by the library */
-    DT_TRY(dt__convolutions_limit());
+    DT_TRY(dt__blas_need());
     DT_GUARD(dt__alloc(1, sizeof *c, "convolution", &c));
+    if (dt__blas_is_portable()) {
+        DT_GUARD(dt__patches_create(shape, &c->patches));
+        *out = c;
+        return DT_OK;
+    }
+    DT_GUARD(dt__convolutions_limit());
     c->shape = *shape;
     DT_GUARD(dt__dnnl_check(dnnl.engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(dnnl.stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
@@ -272,6 +281,11 @@ void dt__convolution_destroy(void *state)
 {
     struct dt__convolution *c = state;
     if (!c) return;
+    if (c->patches) {
+        dt__patches_destroy(c->patches);
+        dt_free(c);
+        return;
+    }
     for (int i = 0; i < PRODUCTS; i++) {
         struct product *product = &c->product[i];
         for (int piece = 0; piece < PIECES; piece++) {
@@ -294,6 +308,8 @@ void dt__convolution_destroy(void *state)
 
 dt_status dt__convolution_pack(struct dt__convolution *c, const float *weight)
 {
+    c->weight = weight;
+    if (c->patches) return DT_OK;
     DT_TRY(operand_move(&c->product[FORWARD].weight, c->stream, weight));
     if (!c->product[INPUT_GRADIENT].weight.caller) return DT_OK;
     return operand_move(&c->product[INPUT_GRADIENT].weight, c->stream, weight);
@@ -327,12 +343,14 @@ static dt_status pictures_run(struct dt__convolution *c, int which, int rows, co
 
 dt_status dt__convolution_forward(struct dt__convolution *c, int rows, const float *x, float *y)
 {
+    if (c->patches) return dt__patches_forward(c->patches, rows, x, c->weight, y);
     return pictures_run(c, FORWARD, rows, x, y);
 }
 
 dt_status dt__convolution_input_gradient(struct dt__convolution *c, int rows, const float *dy,
                                          float *dx)
 {
+    if (c->patches) return dt__patches_input_gradient(c->patches, rows, dy, c->weight, dx);
     return pictures_run(c, INPUT_GRADIENT, rows, dy, dx);
 }
 
@@ -340,6 +358,7 @@ dt_status dt__convolution_input_gradient(struct dt__convolution *c, int rows, co
 dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, const float *x,
                                           const float *dy, bool add, float *dweight)
 {
+    if (c->patches) return dt__patches_weight_gradient(c->patches, rows, x, dy, add, dweight);
     struct product *product = &c->product[WEIGHT_GRADIENT];
     for (int done = 0, piece; done < rows; done += PIECE_ROWS[piece]) {
         piece = rows - done >= MANY_ROWS ? 0 : 1;

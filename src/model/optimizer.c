@@ -4,6 +4,7 @@
  * and the second moves weights along these, at a rate that follows from the norms of the tensor's
  * weights and directions. Numbers are PyTorch's. Schedules give steps their rates. */
 #include "base/clones.h"
+#include "base/elementary.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -169,8 +170,8 @@ static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr,
     const double t = (double)step + 1.0;
     f->keep1 = (float)o->beta1, f->add1 = (float)(1.0 - o->beta1);
     f->keep2 = (float)o->beta2, f->add2 = (float)(1.0 - o->beta2);
-    f->rate = (float)(lr / (1.0 - pow(o->beta1, t)));
-    f->unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
+    f->rate = (float)(lr / (1.0 - dt__elementary->pow(o->beta1, t)));
+    f->unbias = (float)(1.0 / sqrt(1.0 - dt__elementary->pow(o->beta2, t)));
 }
 
 static void lamb_factors(const struct dt_optimizer *o, uint64_t step, double lr,
@@ -178,7 +179,7 @@ static void lamb_factors(const struct dt_optimizer *o, uint64_t step, double lr,
 {
     adam_factors(o, step, lr, f);
     f->rate = (float)lr;
-    f->unbias1 = (float)(1.0 / (1.0 - pow(o->beta1, (double)step + 1.0)));
+    f->unbias1 = (float)(1.0 / (1.0 - dt__elementary->pow(o->beta1, (double)step + 1.0)));
 }
 
 static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr,
@@ -383,12 +384,12 @@ static double rate_linear(const struct dt_schedule *schedule, double t)
 static double rate_cosine(const struct dt_schedule *schedule, double t)
 {
     const double pi = 3.14159265358979323846, low = schedule->min_lr;
-    return low + 0.5 * (schedule->lr - low) * (1.0 + cos(pi * fmin(t, 1.0)));
+    return low + 0.5 * (schedule->lr - low) * (1.0 + dt__elementary->cos(pi * fmin(t, 1.0)));
 }
 
 static double rate_exponential(const struct dt_schedule *schedule, double t)
 {
-    return fmax(schedule->min_lr, schedule->lr * pow(schedule->decay_rate, t));
+    return fmax(schedule->min_lr, schedule->lr * dt__elementary->pow(schedule->decay_rate, t));
 }
 
 static double rate_step(const struct dt_schedule *schedule, double t)

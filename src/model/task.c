@@ -2,6 +2,7 @@
  * what an evaluation sums and reports. A loss is what training makes small: a row says its value,
  * its gradient by the outputs, and the metric that goes with it. */
 #include "base/clones.h"
+#include "base/elementary.h"
 #include "model/task.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static const float FARTHEST[] = {[DT_LINK_IDENTITY] = 1e38f,
 static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
                         const struct dt_batch *batch, int i)
 {
-    const float most = FARTHEST[outputs->link], beyond = logf(2.0f * (float)batch->rows);
+    const float most = FARTHEST[outputs->link], beyond = dt__elementary->logf(2.0f * (float)batch->rows);
     float low = -1.0f, high = 1.0f;
     for (; slope(outputs, batch, i, high) < 0.0; high *= 2.0f)
         if (high >= most) return beyond;
@@ -161,7 +162,7 @@ static void softmax_constant(const struct dt_outputs *outputs, const struct dt_b
 {
     const double sum = class_weights(batch, outputs->count, z);
     for (int c = 0; c < outputs->count; c++)
-        z[c] = (float)log((double)z[c] / sum);
+        z[c] = (float)dt__elementary->log((double)z[c] / sum);
 }
 
 bool dt__loss_splits(const struct dt__loss *loss)
@@ -299,7 +300,7 @@ static void two_constant(const struct dt_outputs *outputs, const struct dt_batch
     float of[2];
     (void)outputs;
     class_weights(batch, 2, of);
-    z[0] = (float)log((double)of[1] / (double)of[0]);
+    z[0] = (float)dt__elementary->log((double)of[1] / (double)of[0]);
 }
 
 static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits, float *out)
@@ -599,7 +600,7 @@ static void quantile_constant(const struct dt_outputs *outputs, const struct dt_
     for (int i = outputs->count; i-- > 0;)
         if (i % each) {
             const float apart = z[i] - z[i - 1] > 0.01f ? z[i] - z[i - 1] : 0.01f;
-            z[i] = apart > 20.0f ? apart : logf(expm1f(apart));
+            z[i] = apart > 20.0f ? apart : dt__elementary->logf(dt__elementary->expm1f(apart));
         }
 }
 

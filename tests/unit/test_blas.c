@@ -65,7 +65,11 @@ static void check_products(int variant)
     }
 }
 
-/* The check under both libraries, oneDNN where the CPU has what it takes. */
+enum { LEVELS = 2 };
+static const char *const LEVEL[LEVELS] = {"portable", "portable-avx2"};
+
+/* The check under both libraries, oneDNN where the CPU has what it takes, and under our own products
+ * where the CPU has AVX2. */
 static void check_kernels(void check(int variant), int variants)
 {
     set_up();
@@ -74,6 +78,11 @@ static void check_kernels(void check(int variant), int variants)
         check(i);
     if (dt__blas_choose("oneDNN")) {
         ck_assert_str_eq(dt__blas_kernel(), "oneDNN");
+        for (int i = 0; i < variants; i++)
+            check(i);
+    }
+    for (int l = 0; l < LEVELS && !dt__blas_settle(LEVEL[l]); l++) {
+        ck_assert_str_eq(dt__blas_kernel(), "portable");
         for (int i = 0; i < variants; i++)
             check(i);
     }
@@ -127,6 +136,58 @@ static void check_transposed(int variant)
 START_TEST(transposed_products_are_right)
 {
     check_kernels(check_transposed, 9);
+}
+END_TEST
+
+/* An element is one chain of fused multiply-adds in each 256 of k, whose sums are added. */
+static float chain(const float *x, const float *y, int k, float start, bool add)
+{
+    float sum = start;
+    for (int from = 0; from < k; from += 256) {
+        float block = 0.0f;
+        for (int l = from; l < k && l < from + 256; l++)
+            block = fmaf(x[l], y[l], block);
+        sum = from || add ? sum + block : block;
+    }
+    return sum;
+}
+
+/* Shapes that cross blocks of k, and tiles' rows and columns in both sets of instructions. */
+static const int CHAINS[][3] = {
+    {1, 1, 300}, {9, 49, 255}, {33, 50, 257}, {300, 7, 3}, {48, 96, 256}};
+
+static void check_chain(int variant, const char *level)
+{
+    const bool ta = variant & 1, tb = variant & 2, add = variant & 4;
+    float x[300], y[300];
+    for (size_t s = 0; s < sizeof CHAINS / sizeof *CHAINS; s++) {
+        const int m = CHAINS[s][0], n = CHAINS[s][1], k = CHAINS[s][2];
+        memcpy(expected, c, (size_t)(m * n) * sizeof *c);
+        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
+        for (int i = 0; i < m * n; i++) {
+            const int row = i / n, column = i % n;
+            for (int l = 0; l < k; l++) {
+                x[l] = a[ta ? l * m + row : row * k + l];
+                y[l] = b[tb ? column * k + l : l * n + column];
+            }
+            const float should = chain(x, y, k, expected[i], add);
+            if (memcmp(&c[i], &should, sizeof should))
+                ck_abort_msg("%s %dx%dx%d, variant %d: element (%d, %d) is %a, not %a", level, m, n,
+                             k, variant, row, column, (double)c[i], (double)should);
+        }
+    }
+}
+
+/* An order of sums that depends on the width of vectors, on tiles, threads or an element's place. */
+START_TEST(portable_bits_are_those_of_the_chain)
+{
+    set_up();
+    for (int l = 0; l < LEVELS && !dt__blas_settle(LEVEL[l]); l++)
+        for (int variant = 0; variant < 16; variant++) {
+            dt__blas_set_threads(1 + variant / 8);
+            check_chain(variant % 8, LEVEL[l]);
+        }
+    tear_down();
 }
 END_TEST
 
@@ -225,5 +286,5 @@ START_TEST(the_environment_may_ask_for_any_kernel)
 END_TEST
 
 SUITE("blas", products_are_right, transposed_products_are_right, bits_do_not_depend_on_alignment,
-      kernel_is_named, the_table_has_these_kernels, an_unknown_cpu_gets_what_it_can_do,
-      the_environment_may_ask_for_any_kernel)
+      portable_bits_are_those_of_the_chain, kernel_is_named, the_table_has_these_kernels,
+      an_unknown_cpu_gets_what_it_can_do, the_environment_may_ask_for_any_kernel)

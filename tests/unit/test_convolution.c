@@ -157,6 +157,12 @@ START_TEST(test_products_of_one_row)
 }
 END_TEST
 
+START_TEST(test_portable_products)
+{
+    if (!dt__blas_settle("portable")) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), false);
+}
+END_TEST
+
 START_TEST(test_products_in_bf16)
 {
     bool native;
@@ -191,6 +197,7 @@ int main(void)
     TCase *test_case = tcase_create("convolution");
     tcase_add_loop_test(test_case, test_products, 0, SHAPE_COUNT);
     tcase_add_loop_test(test_case, test_products_of_one_row, 0, SHAPE_COUNT);
+    tcase_add_loop_test(test_case, test_portable_products, 0, SHAPE_COUNT);
     tcase_add_loop_test(test_case, test_products_in_bf16, 0, SHAPE_COUNT);
     tcase_add_test(test_case, test_rows_are_apart);
     return suite_run_case("convolution", test_case);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/elementary.h"
 #include "base/internal.h"
 
 enum { DRAWS = 200000 };
@@ -136,6 +137,30 @@ START_TEST(normal_is_box_muller)
 }
 END_TEST
 
+/* Errors of the portable functions, relative to the C library's in long double. */
+START_TEST(portable_functions_are_right)
+{
+    dt__elementary_choose(true);
+    const struct dt__elementary *f = dt__elementary;
+    for (int i = 1; i < 20000; i++) {
+        const double x = i / 20000.0, far = i * i / 1e4;
+        const long double angle = 6.5L * (long double)x;
+        const double of = (double)angle;
+        ck_assert_double_le(fabs(f->log(x) / (double)logl((long double)x) - 1), 4e-16);
+        ck_assert_double_le(fabs(f->log(far) - (double)logl((long double)far)), 2e-15);
+        ck_assert_double_le(fabs(f->cos(of) - (double)cosl((long double)of)), 2e-16);
+        ck_assert_double_le(fabs(f->pow(x, 7.5) / (double)powl((long double)x, 7.5L) - 1), 2e-14);
+        ck_assert_double_le(fabs((double)f->logf((float)far) - log((double)(float)far)), 5e-7);
+        ck_assert_double_le(
+            fabs((double)f->expm1f((float)(0.01 + 20 * x)) / expm1((double)(float)(0.01 + 20 * x)) -
+                 1),
+            7e-8);
+    }
+    ck_assert(f->pow(0.0, 1.0) == 0.0 && f->pow(0.0, 0.0) == 1.0 && f->pow(0.9, 1e9) == 0.0);
+    dt__elementary_choose(false);
+}
+END_TEST
+
 /* The vector form, with its remainder, over a carry into the counter's high word. */
 START_TEST(blocks_are_single_blocks)
 {
@@ -153,4 +178,4 @@ END_TEST
 
 SUITE("rng", philox_gives_the_published_numbers, streams_never_change, numbers_are_words_of_blocks,
       blocks_are_blocks, streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
-      normal_is_box_muller, blocks_are_single_blocks)
+      normal_is_box_muller, portable_functions_are_right, blocks_are_single_blocks)

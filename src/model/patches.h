@@ -1,0 +1,22 @@
+/* patches: the products of a convolution under run.kernel=portable. The inputs that an output point
+ * reads are a row of a matrix, its patch; patches of 128 points at a time are multiplied with the
+ * weights (portable.h). The shapes and the layouts are those of convolution.h. */
+#ifndef MODEL_PATCHES_H
+#define MODEL_PATCHES_H
+
+#include "model/convolution.h"
+
+struct dt__patches;
+
+/* DT_EMEMORY. */
+dt_status dt__patches_create(const struct dt__convolution_shape *shape, struct dt__patches **out);
+void dt__patches_destroy(struct dt__patches *patches);
+
+dt_status dt__patches_forward(struct dt__patches *patches, int rows, const float *x,
+                              const float *weight, float *y);
+dt_status dt__patches_input_gradient(struct dt__patches *patches, int rows, const float *dy,
+                                     const float *weight, float *dx);
+dt_status dt__patches_weight_gradient(struct dt__patches *patches, int rows, const float *x,
+                                      const float *dy, bool add, float *dweight);
+
+#endif

@@ -1,0 +1,303 @@
+/* Products by packed panels and register tiles (Goto and van de Geijn 2008; Van Zee and van de Geijn
+ * 2015). For each block of k, rows of A are packed once, and one panel of B after the other, which
+ * stays in the first-level cache while all rows of A pass:
+ *
+ *   for each block of k (DEPTH)            the order of sums: it is part of the bits
+ *     for each block of rows (MOST_ROWS)   packs A: second-level cache
+ *       for each panel of columns          packs B: first-level cache
+ *         for each panel of rows           a tile in registers */
+#include "model/portable.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigned flags);
+int omp_get_thread_num(void);
+int omp_get_num_threads(void);
+
+enum {
+    DEPTH = 256, /* never to be changed: other bits */
+    MOST_ROWS = 256,
+    MOST_WIDTH = 48,
+    TILE_ROWS = 8, /* at most */
+    ALIGN = 64
+};
+
+/* One set of instructions. */
+struct set {
+    int rows, lanes;
+    void (*tile)(int vectors, bool rows, int depth, const float *a, const float *b, bool add,
+                 float *c, size_t ldc);
+    void (*copy)(bool of_a, int depth, const float *from, size_t step, float *to);
+};
+
+static struct {
+    const struct set *set;
+    int threads;
+} portable = {.threads = 1};
+
+#if defined(__x86_64__)
+
+#define ISA "avx2,fma"
+#define NAME(x) avx2_##x
+#define LANES 8
+#define ROWS 4
+#define EACH(X) X(0) X(1) X(2) X(3)
+#define SPREAD(value) (avx2_vector) _mm256_set1_ps(value)
+#define FMA(a, b, c) (avx2_vector) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#include "model/portable_tile.h"
+
+#define ISA "avx512f,avx2,fma"
+#define NAME(x) avx512_##x
+#define LANES 16
+#define ROWS 8
+#define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define SPREAD(value) (avx512_vector) _mm512_set1_ps(value)
+#define FMA(a, b, c) (avx512_vector) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#include "model/portable_tile.h"
+
+static const struct set AVX2 = {4, 8, avx2_tile, avx2_copy};
+static const struct set AVX512 = {8, 16, avx512_tile, avx512_copy};
+
+bool dt__portable_choose(const char *kernel)
+{
+    const bool best = !strcasecmp(kernel, DT__PORTABLE);
+    if (!best && strcasecmp(kernel, DT__PORTABLE "-avx2")) return false;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;
+    portable.set = best && __builtin_cpu_supports("avx512f") ? &AVX512 : &AVX2;
+    return true;
+}
+
+/* to (8, 8) = the transpose of from (8, 8). */
+static __attribute__((target("avx2"))) void turn_8x8(const float *from, size_t from_row, float *to,
+                                                     size_t to_row)
+{
+    __m256 a[8], b[8];
+    for (size_t i = 0; i < 8; i++)
+        a[i] = _mm256_loadu_ps(from + i * from_row);
+    for (int i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * to_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * to_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+
+#else
+
+bool dt__portable_choose(const char *kernel)
+{
+    (void)kernel;
+    return false;
+}
+
+static void turn_8x8(const float *from, size_t from_row, float *to, size_t to_row)
+{
+    for (size_t i = 0; i < 8; i++)
+        for (size_t j = 0; j < 8; j++)
+            to[j * to_row + i] = from[i * from_row + j];
+}
+
+#endif
+
+void dt__portable_set_threads(int threads)
+{
+    portable.threads = threads;
+}
+
+/* ---- panels --------------------------------------------------------------------------------- */
+
+/* `count` vectors of `depth` floats, `row` floats apart, become a panel (depth, width). */
+static void panel_turn(int count, int width, int depth, const float *from, size_t row, float *to)
+{
+    const int whole = depth / 8 * 8;
+    for (int i = 0; i < count; i += 8) {
+        const int part = count - i < 8 ? count - i : 8;
+        const float *at = from + (size_t)i * row;
+        for (int l = 0; part == 8 && l < whole; l += 8)
+            turn_8x8(at + l, row, to + l * width + i, (size_t)width);
+        for (int j = 0; j < part; j++)
+            for (int l = part == 8 ? whole : 0; l < depth; l++)
+                to[l * width + i + j] = at[(size_t)j * row + (size_t)l];
+    }
+}
+
+/* A panel of B: columns [0, count) of b, rows [0, depth). Other columns are 0. */
+static void panel_of_b(const struct set *set, int count, int depth, struct dt__strided b, float *to)
+{
+    const int width = 3 * set->lanes;
+    if (b.column == 1 && count == width) {
+        set->copy(false, depth, b.at, b.row, to);
+        return;
+    }
+    if (count < width) memset(to, 0, (size_t)(depth * width) * sizeof *to);
+    if (b.column != 1) {
+        panel_turn(count, width, depth, b.at, b.column, to);
+        return;
+    }
+    for (int l = 0; l < depth; l++)
+        memcpy(to + l * width, b.at + (size_t)l * b.row, (size_t)count * sizeof *to);
+}
+
+/* A panel of A: (rows, DEPTH) if its rows are contiguous, else (depth, rows). */
+static void panel_of_a(const struct set *set, int count, int depth, struct dt__strided a, float *to)
+{
+    if (a.column != 1 && count == set->rows) {
+        set->copy(true, depth, a.at, a.column, to);
+        return;
+    }
+    if (count < set->rows) memset(to, 0, (size_t)(set->rows * DEPTH) * sizeof *to);
+    for (int i = 0; a.column == 1 && i < count; i++)
+        memcpy(to + i * DEPTH, a.at + (size_t)i * a.row, (size_t)depth * sizeof *to);
+    for (int l = 0; a.column != 1 && l < depth; l++)
+        memcpy(to + l * set->rows, a.at + (size_t)l * a.column, (size_t)count * sizeof *to);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+struct product {
+    const struct set *set;
+    int m, n, k;
+    struct dt__strided a, b;
+    bool add;
+    float *c;
+    size_t ldc;
+};
+
+/* A thread's room: panels of A, a panel of B. */
+struct room {
+    float a[MOST_ROWS * DEPTH], b[DEPTH * MOST_WIDTH];
+};
+
+static pthread_once_t room_once = PTHREAD_ONCE_INIT;
+static pthread_key_t room_key;
+
+static void room_key_create(void)
+{
+    pthread_key_create(&room_key, free);
+}
+
+static struct room *room_of_thread(void)
+{
+    pthread_once(&room_once, room_key_create);
+    struct room *room = pthread_getspecific(room_key);
+    if (room) return room;
+    room = aligned_alloc(ALIGN, sizeof *room);
+    pthread_setspecific(room_key, room);
+    return room;
+}
+
+/* A tile at the edge of C: rows and columns that C has not are dropped. */
+static void edge_tile(const struct product *p, int rows, int columns, int depth, const float *a,
+                      const float *b, bool add, float *c)
+{
+    const int lanes = p->set->lanes, vectors = (columns + lanes - 1) / lanes;
+    float tile[TILE_ROWS * MOST_WIDTH];
+    p->set->tile(vectors, p->a.column == 1, depth, a, b, false, tile, MOST_WIDTH);
+    for (int i = 0; i < rows; i++) {
+        float *restrict to = c + (size_t)i * p->ldc;
+        const float *restrict from = tile + i * MOST_WIDTH;
+        for (int j = 0; j < columns; j++)
+            to[j] = add ? to[j] + from[j] : from[j];
+    }
+}
+
+/* Rows [0, rows) of C, whose panels are packed, and columns of one panel. */
+static void panel_product(const struct product *p, const struct room *room, int rows, int columns,
+                          int depth, bool add, float *c)
+{
+    const struct set *set = p->set;
+    for (int i = 0; i < rows; i += set->rows, c += (size_t)set->rows * p->ldc) {
+        const float *a = room->a + i * DEPTH;
+        if (rows - i < set->rows || columns % set->lanes)
+            edge_tile(p, rows - i < set->rows ? rows - i : set->rows, columns, depth, a, room->b,
+                      add, c);
+        else
+            set->tile(columns / set->lanes, p->a.column == 1, depth, a, room->b, add, c, p->ldc);
+    }
+}
+
+/* Rows [begin, begin + rows) of C for one block of k. */
+static void block_product(const struct product *p, struct room *room, int begin, int rows, int from,
+                          int depth)
+{
+    const struct set *set = p->set;
+    const int width = 3 * set->lanes;
+    const bool add = p->add || from > 0;
+    const float *a = p->a.at + (size_t)begin * p->a.row + (size_t)from * p->a.column;
+    for (int i = 0; i < rows; i += set->rows)
+        panel_of_a(set, rows - i < set->rows ? rows - i : set->rows, depth,
+                   (struct dt__strided){a + (size_t)i * p->a.row, p->a.row, p->a.column},
+                   room->a + i * DEPTH);
+    for (int j = 0; j < p->n; j += width) {
+        const int columns = p->n - j < width ? p->n - j : width;
+        const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
+        panel_of_b(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column}, room->b);
+        panel_product(p, room, rows, columns, depth, add, p->c + (size_t)begin * p->ldc + j);
+    }
+}
+
+static void product_run(const struct product *p, struct room *room)
+{
+    for (int from = 0; from < p->k; from += DEPTH)
+        for (int begin = 0; begin < p->m; begin += MOST_ROWS)
+            block_product(p, room, begin, p->m - begin < MOST_ROWS ? p->m - begin : MOST_ROWS, from,
+                          p->k - from < DEPTH ? p->k - from : DEPTH);
+}
+
+/* Below this many multiply-adds threads cost more than they bring. */
+enum { WORTH_THREADS = 1 << 20 };
+
+struct threads {
+    struct product product;
+    bool failed; /* a thread had no memory */
+};
+
+/* One thread's columns, or rows where there are more of those. */
+static void thread_run(void *arg)
+{
+    struct threads *all = arg;
+    struct product p = all->product;
+    struct room *room = room_of_thread();
+    const int parts = omp_get_num_threads(), part = omp_get_thread_num();
+    const bool by_rows = p.m > p.n;
+    const int unit = by_rows ? p.set->rows : p.set->lanes;
+    const int units = ((by_rows ? p.m : p.n) + unit - 1) / unit;
+    const int begin = (int)((long long)units * part / parts) * unit;
+    int end = (int)((long long)units * (part + 1) / parts) * unit;
+    if (end > (by_rows ? p.m : p.n)) end = by_rows ? p.m : p.n;
+    if (by_rows)
+        p.m = end - begin, p.a.at += (size_t)begin * p.a.row, p.c += (size_t)begin * p.ldc;
+    else
+        p.n = end - begin, p.b.at += (size_t)begin * p.b.column, p.c += begin;
+    if (room)
+        product_run(&p, room);
+    else
+        all->failed = true;
+}
+
+dt_status dt__portable_gemm(int m, int n, int k, struct dt__strided a, struct dt__strided b,
+                            bool add, float *c, size_t ldc)
+{
+    struct threads all = {.product = {portable.set, m, n, k, a, b, add, c, ldc}};
+    struct room *room = room_of_thread();
+    if (!room)
+        all.failed = true;
+    else if (portable.threads > 1 && (double)m * n * k >= WORTH_THREADS)
+        GOMP_parallel(thread_run, &all, (unsigned)portable.threads, 0);
+    else
+        product_run(&all.product, room);
+    return all.failed ? dt_fail(DT_EMEMORY, "out of memory for matrix products") : DT_OK;
+}
