@@ -1,5 +1,5 @@
-/* The tables of records: a new member of a checkpoint is a row here. And the order of its vectors:
- * params, best, the optimizer's, then each group's own and its difference. */
+/* The tables of records: a new member of a checkpoint is a row here. Also the order of its vectors:
+ * params, best, the optimizer's, then each group's state and difference. */
 #include "state/checkpoint.h"
 
 #include <stddef.h>
@@ -55,7 +55,7 @@ static const struct dt__record MODEL[] = {
     ROW("/model@height", I32, desc.shape[0]),
     ROW("/model@width", I32, desc.shape[1]),
     ROW("/model@channels", I32, desc.shape[2]),
-    /* With an embedding; with a loss that is not the task's usual one. */
+    /* Only with an embedding; only with a loss that is not the task's default. */
     ROW("/model@dense", I32, desc.dense, OPTIONAL, .when = AT(desc.categories)),
     ROW("/model@categories", I32, desc.categories, OPTIONAL, .when = AT(desc.categories)),
     ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
@@ -125,7 +125,7 @@ bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
         out->name = c->group_state_name[i];
         out->at = &c->group_state[group * c->group_nstate + i];
         out->trained = true;
-    } else if (c->group_difference) { /* if any group has one, all have */
+    } else if (c->group_difference) { /* all groups have one, or none */
         out->at = &c->group_difference[group];
     }
     snprintf(out->path, sizeof out->path, "/groups/%d/%s", group, out->name);

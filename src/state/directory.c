@@ -1,8 +1,8 @@
 /* A run directory's files.
  *
- * ckpt/ holds step-000001200.h5 and so on, and latest.h5, a link to the newest that was verified; a
- * resume takes that, or the next older one that is good, and retention counts from there
- * (list_steps). lock is held by the one process that may write. */
+ * ckpt/ holds step-000001200.h5 etc., and latest.h5, a link to the newest verified one. A resume
+ * takes that file, or the next older valid one; retention counts from there (list_steps). The
+ * process that may write holds lock. */
 #include "state/directory.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ struct dt__path dt__path(const char *format, ...)
     return path;
 }
 
-/* All names in a directory; one that is not there has none. */
+/* Lists all names in a directory; a missing one has none. */
 static dt_status dir_list(const char *dir, struct dt__names *out)
 {
     struct dirent *entry;
@@ -53,7 +53,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted by how far they lie below `first`: of a number above it that wraps, beyond all others. */
+/* Sorted by distance below `first`; for a number above it the difference wraps, so it comes after
+ * all others. */
 dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
                           struct dt__numbers *out)
 {
@@ -111,7 +112,7 @@ struct dt__path dt__step_path(const char *dir, uint64_t step)
     return dt__path("%s/%s", dir, dt__checkpoint_name(step, name));
 }
 
-/* Whether a name is that of some step, just as it is written. */
+/* Returns true if a name is exactly that of some step. */
 static bool parse_name(const char *name, uint64_t *out)
 {
     unsigned long long step;
@@ -122,17 +123,17 @@ static bool parse_name(const char *name, uint64_t *out)
     return true;
 }
 
-/* What a killed save leaves behind; see dt__file_write. */
+/* Returns true for leftovers of a killed save; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return strstr(name, ".h5.tmp-") &&
            (!strncmp(name, "step-", 5) || !strncmp(name, LATEST, strlen(LATEST)));
 }
 
-/* Steps of the checkpoints in `dir`, whole or not, in the order in which they are wanted and kept:
- * from the one that latest.h5 names to the oldest, then those beyond it, of a branch that was given
- * up (for an older checkpoint, or since they are damaged). Without that link, or if it leads to
- * anything but a checkpoint beside it, the highest is the first. */
+/* Lists the steps of the checkpoints in `dir`, whole or not, in the order in which they are loaded
+ * and kept: from the one that latest.h5 names down to the oldest, then later ones, of an abandoned
+ * branch (a resume from an older checkpoint, or damaged files). Without that link, or if it leads
+ * to anything but a checkpoint in the same directory, the highest is first. */
 static dt_status list_steps(const char *dir, struct dt__numbers *out)
 {
     char target[64];
@@ -165,13 +166,13 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
     uint64_t before;
     DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__dir_clear(dir, is_leftover));
-    /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves
-     * the new one: memory that a virtual machine has to ask its host for takes 10 times as long to
-     * fill (measured). */
+    /* The previous checkpoint is not read again once there is a new one, and its page cache serves
+     * the new one: memory that a virtual machine must request from its host takes 10 times as long
+     * to fill (measured). */
     if (dt__checkpoint_newest(dir, &before)) {
         int fd =
             open(dt__step_path(dir, before).text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
+        if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* only a hint */
         if (fd >= 0) close(fd);
     }
     DT_TRY(dt__file_save(dt__step_path(dir, checkpoint->step).text, checkpoint, true));
@@ -181,8 +182,8 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
 
 /* ---- the newest ----------------------------------------------------------------------------- */
 
-/* A checkpoint that is damaged, or gone, is passed over. What the system refuses is an error: an
- * older state would be taken for the newest. */
+/* A damaged or missing checkpoint is skipped. A refusal by the system is an error: an older state
+ * would be taken for the newest. */
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found)
 {
@@ -225,7 +226,7 @@ bool dt__checkpoint_newest(const char *dir, uint64_t *out_step)
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
-/* Who holds the lock, as it wrote into it. */
+/* Reads the text that the holder wrote into the lock. */
 static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
 {
     ssize_t length = pread(fd, holder, DT_LOCK_HOLDER - 1, 0);
@@ -253,13 +254,14 @@ dt_status dt__lock_take(const char *run_dir, int *out_fd)
                  run_dir, strerror(errno));
         break;
     }
-    /* One that dt__run_unmake has removed meanwhile holds nobody off. */
+    /* If dt__run_unmake has unlinked the file in the meantime, it protects nothing: retry. */
     if (!fstat(fd, &held) && (stat(path.text, &there) || held.st_ino != there.st_ino)) {
         close(fd);
         return dt__lock_take(run_dir, out_fd);
     }
-    /* For the message of the one that comes second, and in the second line for who asks whether the
-     * run goes on; the lock holds without it. Synced, so that other hosts read it too. */
+    /* The first line is for the message to a second process, the second line for readers that ask
+     * whether the run continues; the lock holds without them. Synced, so that other hosts read it
+     * too. */
     gethostname(host, sizeof host - 1);
     const uint64_t start = dt__process_start(getpid(), &state);
     int length = snprintf(text, sizeof text, "pid %ld on %s\nstart %llu\n", (long)getpid(), host,

@@ -1,7 +1,7 @@
 /* Exported models: BASE/<step>/model.h5.
  *
- * A version is made under a hidden name and renamed; one that goes is hidden before it is taken
- * apart: who looks finds it whole or not at all. Loading takes whatever path leads to a model. */
+ * A version is made under a hidden name and renamed, and hidden again before it is removed, so
+ * readers find it whole or not at all. Loading accepts any path that leads to a model. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Whether a name is a version's number, just as it is written. */
+/* Returns true if a name is exactly a version's number. */
 static bool parse_version(const char *name, uint64_t *out)
 {
     char again[32];
@@ -28,7 +28,7 @@ static bool parse_version(const char *name, uint64_t *out)
     return true;
 }
 
-/* A version that is being made or removed; nobody looks below such a name. */
+/* Name of a version that is being made or removed; readers skip such names. */
 #define HIDDEN ".tmp-"
 
 static bool is_hidden(const char *name)
@@ -48,8 +48,8 @@ static struct dt__path model_path(const char *base, uint64_t step)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if
- * the file system can; else `final` is free for a moment. */
+/* Renames the directory `made` to `final`. If `final` exists, the two are exchanged atomically if
+ * the file system can; else `final` is missing for a moment. */
 static dt_status version_place(const char *final, const char *made)
 {
     const struct dt__path aside = dt__path("%s-old", made);
@@ -78,8 +78,8 @@ static dt_status version_make(const char *base, const struct dt_checkpoint *mode
     return status;
 }
 
-/* Hides the versions that go. Those after `step` are of a branch that was given up: the highest is
- * to be the one just made. */
+/* Hides the versions to be removed. Versions after `step` belong to an abandoned branch: the
+ * version just made must be the highest. */
 static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
 {
     struct dt__numbers versions;
@@ -106,8 +106,8 @@ dt_status dt__export_write(const char *base, const struct dt_checkpoint *model, 
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Where the model of the highest version below `base` is; one that is being copied to, and has no
- * model yet, counts if no other has one. */
+/* Finds the model of the highest version below `base`; a version that is still being copied and has
+ * no model yet counts only if no other has one. */
 static dt_status highest_version(const char *base, struct dt__path *out)
 {
     struct dt__numbers versions;
@@ -147,7 +147,7 @@ dt_status dt__model_find(const char *path, bool best, char **out_file, char **ou
     return status;
 }
 
-/* *out_gone: it failed, since what was found was not there any more. */
+/* *out_gone: it failed because what was found no longer exists. */
 static dt_status model_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path,
                             bool *out_gone)
 {
@@ -173,7 +173,8 @@ dt_status dt__export_load(const char *path, bool best, struct dt_checkpoint *out
 {
     bool gone;
     dt_status status = model_load(path, best, out, out_path, &gone);
-    /* A version may go for a newer one as soon as it is found; with export.keep=1 it does. */
+    /* A version may be replaced by a newer one right after it is found; with export.keep=1 it
+     * is. */
     if (gone && dt__path_is_dir(path)) status = model_load(path, best, out, out_path, &gone);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What dtrain inspect says of checkpoints, models and shards. */
+/* Output of dtrain inspect for checkpoints, models and shards. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -60,8 +60,8 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     return DT_OK;
 }
 
-/* What the weights follow from beyond the configuration: a line each of the history, which is
- * JSON. */
+/* Prints what the weights depend on besides the configuration: a line for each entry of the
+ * history, which is JSON. */
 static void print_history(const char *history, FILE *out)
 {
     for (const char *line = history; line && *line;
@@ -120,7 +120,7 @@ static dt_status print_ours(const char *path, FILE *out)
     return status;
 }
 
-/* The arrays of a file of data, and what of it cannot be read. */
+/* Prints the arrays of a data file, and why some of it cannot be read. */
 static dt_status print_data(const char *path, FILE *out)
 {
     enum { MOST = 100 };
@@ -152,8 +152,8 @@ dt_status dt__inspect(const char *path, FILE *out)
     char *file, start[7] = "";
     DT_TRY(dt__model_find(path, false, &file, NULL));
     if (dt__path_is_dir(path)) fprintf(out, "%s\n", file);
-    /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot
-     * be read, the reader says what is wrong. */
+    /* The first bytes say whether the file is one of this program's. If it cannot be read, the
+     * reader reports the error. */
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, start, sizeof start);
     if (fd >= 0) close(fd);

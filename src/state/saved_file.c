@@ -21,8 +21,8 @@ enum { MAX_REPLICAS = 65536, NAME_SIZE = 16 };
 
 struct header {
     bool whole;     /* a checkpoint; else a model */
-    uint32_t crc;   /* CRC-32C of what is behind the user block */
-    uint64_t bytes; /* how many those are */
+    uint32_t crc;   /* CRC-32C of everything after the user block */
+    uint64_t bytes; /* number of these bytes */
 };
 
 static void header_print(const struct header *header, unsigned char block[DT__USER_BLOCK])
@@ -55,7 +55,7 @@ static dt_status header_parse(const char *path, const unsigned char block[DT__US
     return DT_OK;
 }
 
-/* Whether size and checksum are what the user block states; a dt_file_verify_fn. */
+/* Returns true if size and checksum agree with the user block; a dt_file_verify_fn. */
 static dt_status file_verify(const char *path, void *out_header)
 {
     struct header *header = out_header;
@@ -96,7 +96,7 @@ static bool is_left_out(const struct dt_tensor *tensor, const struct dt__vector 
     return vector->trained && tensor->role == DT_TENSOR_STATE;
 }
 
-/* A -0 is not zero: what is read back has the checksum of what was written. */
+/* -0 is not zero: what is read back must have the checksum of what was written. */
 static bool row_is_zero(const float *row, size_t width)
 {
     for (size_t i = 0; i < width; i++)
@@ -104,7 +104,7 @@ static bool row_is_zero(const float *row, size_t width)
     return true;
 }
 
-/* Of rank 0 an attribute. */
+/* Adds an array; rank 0 is an attribute. */
 static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
                       int rank, const uint64_t *dims, const void *data)
 {
@@ -114,9 +114,9 @@ static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     dt__h5_put(layout, &item, NULL);
 }
 
-/* Of a row-sparse tensor the rows that are not all 0 are put in its place, where that halves it:
- * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: there are
- * more, or, unless it is `sparse`, more than one. */
+/* Replaces a row-sparse tensor by its rows that are not all 0, if that halves it: their ascending
+ * numbers as NAME_rows (u32), and the rows as NAME_values (f32). Returns false if there are more
+ * such rows or, unless the tensor is `sparse`, more than one. */
 static bool put_rows(struct dt__h5_layout *layout, const char *path, const struct dt_tensor *tensor,
                      const float *values, bool sparse)
 {
@@ -145,9 +145,9 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     return true;
 }
 
-/* Rows of zeros are left out where that halves a tensor, if it is `sparse`: after training with
- * train.l1, or with more hash buckets than categories. In an optimizer's state they are left out
- * where all are zeros, as of the errors of rows that travel rounded, which have none. */
+/* Rows of zeros are left out if that halves a `sparse` tensor: after training with train.l1, or
+ * with more hash buckets than categories. In an optimizer's state they are left out if all are
+ * zeros, as in the rounding errors of touched rows, which are never kept. */
 static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *vector,
                        const struct dt_model *model, bool sparse)
 {
@@ -163,7 +163,7 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
     }
 }
 
-/* An array of just this type and shape. */
+/* Finds an array of exactly this type and shape. */
 static dt_status find_array(const struct dt__h5_file *file, const char *path, enum dt__h5_type type,
                             int rank, const uint64_t *dims, const struct dt__h5_item **out)
 {
@@ -175,7 +175,7 @@ static dt_status find_array(const struct dt__h5_file *file, const char *path, en
     return DT_OK;
 }
 
-/* The rows of a tensor that are not 0, to where they lie in it. */
+/* Reads the rows of a tensor that are not 0 to their positions. */
 static dt_status load_rows(struct dt__h5_file *file, const struct dt_tensor *tensor,
                            const struct dt__h5_item *values, const struct dt__h5_item *rows,
                            float *out)
@@ -200,7 +200,7 @@ done:
     return status;
 }
 
-/* A tensor, whole or by its rows that are not 0; out NULL: whether it is there. */
+/* Reads a tensor, whole or by its rows that are not 0; out NULL: returns whether it exists. */
 static dt_status load_tensor(struct dt__h5_file *file, const char *group,
                              const struct dt_tensor *tensor, float *out)
 {
@@ -222,8 +222,8 @@ static dt_status load_tensor(struct dt__h5_file *file, const char *group,
                 : dt__h5_read(file, values, 0, dims[0], DT__H5_F32, out);
 }
 
-/* Into new memory, which is made only if all tensors that are meant are in the file; the others
- * are 0. */
+/* Reads into new memory, which is allocated only if all required tensors are in the file; the
+ * others are 0. */
 static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
                              const struct dt_model *model, const char *beside)
 {
@@ -282,7 +282,7 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
                           (int)(name - 1 - record->path), record->path);
 }
 
-/* An array of as many as the attributes say. */
+/* Reads an array whose length the attributes give. */
 static dt_status get_array(struct dt__h5_file *file, const struct dt__record *record,
                            struct dt_checkpoint *to)
 {
@@ -313,7 +313,7 @@ static dt_status get_records(struct dt__h5_file *file, int tables, bool arrays,
 static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *model,
                          const struct dt_checkpoint *from, bool whole)
 {
-    const int32_t version = DT__FORMAT_VERSION; /* for readers with HDF5 alone */
+    const int32_t version = DT__FORMAT_VERSION; /* for other readers of HDF5 */
     const struct dt_schema *schema = &from->schema;
     struct dt_checkpoint lent = *from;
     struct dt__vector vector;
@@ -324,8 +324,8 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
     if (whole) dt__h5_put_group(layout, "/optimizer");
     for (int i = 0; (whole || i == 0) && dt__vector_at(&lent, i, &vector); i++)
         if (vector.at && *vector.at) put_vector(layout, &vector, model, !whole);
-    /* Columns of a table that are not all plain numbers, or a sparse part, are two lists of
-     * texts. */
+    /* If some columns of a table are not plain numbers, or there is a sparse part, the columns are
+     * stored as two lists of texts. */
     if (!schema->columns && schema->dense == schema->features) return DT_OK;
     return dt__columns_put(layout, "/schema", schema);
 }
@@ -334,11 +334,11 @@ struct saving {
     struct dt__h5_layout *layout;
     struct header header;
     int fd;
-    const char *path; /* of the temporary file */
+    const char *path; /* path of the temporary file */
     uint64_t at;
 };
 
-/* The user block comes last: until then there are zeros in its place. */
+/* The user block is written last; until then zeros are in its place. */
 static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
 {
     struct saving *saving = arg;
@@ -385,7 +385,7 @@ done:
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* How many vectors have names, each of which is a plain one. */
+/* Counts the vectors with names, each of which must be a plain one. */
 static dt_status names_check(const char *where, const char *const *names, int *out_count)
 {
     enum { MOST = 48 };
@@ -399,7 +399,7 @@ static dt_status names_check(const char *where, const char *const *names, int *o
     return DT_OK;
 }
 
-/* What attributes say, before anything is made of it. */
+/* Checks the attributes before anything is allocated from them. */
 static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
 {
     const struct dt_schema *schema = &c->schema;
@@ -458,7 +458,7 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
         return dt_fail(DT_EFORMAT, "written by dtrain 0.1, whose files this version does not load");
     DT_GUARD(get_records(file, tables, false, &to));
     status = dt__model_create(&to.desc, &model);
-    if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
+    if (status == DT_EUSAGE) /* a text that describes no valid network is an error of the file */
         status = dt_fail_prefix(DT_EFORMAT, "/model: ");
     if (status) goto done;
     DT_GUARD(attributes_check(&to, whole));

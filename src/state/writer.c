@@ -4,16 +4,16 @@
  *
  *   IDLE -- dt__writer_start --> BUSY -- writer_save --> ENDED -- dt__writer_poll --> IDLE
  *
- * The best model so far comes apart from saves:
+ * The best model so far arrives separately from saves:
  *
  *   dt__writer_best --> next_best  -- writer_export_best --> best       --> its file
  *                      best_waits                           best_held
  *
- * In both places a better one takes that of one that is not exported yet. Between saves the thread
- * exports it when it has time (writer_catch_up). Each save begins with it; if it cannot be
- * exported, the checkpoint that names it takes its weights along. So the best model that a
- * checkpoint names is in a file, unless a better one was found before the save began: that one is,
- * or goes with the next checkpoint. */
+ * In both places a better model replaces one that is not exported yet. Between saves the thread
+ * exports it when it has time (writer_catch_up). Each save exports it first; if that fails, the
+ * checkpoint that names it also stores its weights. So the best model that a checkpoint names is in
+ * a file, unless a better one was found before the save began: then that one is exported, or goes
+ * with the next checkpoint. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -21,26 +21,26 @@
 
 #include "state/directory.h"
 
-/* Of the time between saves, the export of best models takes this part at most: a small run may
- * find a better model at each of its evaluations. */
+/* Exports of best models take at most this fraction of the time between saves: a small run may find
+ * a better model at each evaluation. */
 static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
-/* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order
- * of copying, which the next copy uses again. */
+/* A copy of a checkpoint. The memory behind its pointers is in blocks, in the order of copying; the
+ * next copy reuses them. */
 struct snapshot {
-    const char *beside;              /* of dt__alloc_backed, for its blocks */
-    struct dt_checkpoint checkpoint; /* the schema is a copy of its own */
+    const char *beside;              /* for dt__alloc_backed of its blocks */
+    struct dt_checkpoint checkpoint; /* its schema is a deep copy */
     struct block {
         void *bytes;
         size_t room;
     } * block;
-    size_t blocks, used; /* allocated; by this copy */
+    size_t blocks, used; /* allocated; used by this copy */
 };
 
-/* Has the pointer at `pointer` lead to a copy of the bytes that it leads to, in the next block;
- * NULL stays. */
+/* Replaces the pointer at `pointer` by one to a copy of its bytes, in the next block; NULL
+ * stays. */
 static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t bytes)
 {
     void *from;
@@ -60,8 +60,8 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     return DT_OK;
 }
 
-/* Copies `from`; memory is allocated at the first copy, and when something has grown. model: the
- * model alone, whose members are all that may be read. */
+/* Copies `from`; allocates memory at the first copy, and when something has grown. model: copies
+ * and reads only the members of a model. */
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
                                bool model)
 {
@@ -104,29 +104,30 @@ static void snapshot_free(struct snapshot *snapshot)
 
 enum phase { IDLE, BUSY, ENDED, QUIT };
 
-/* While the phase is BUSY the thread owns snapshot and saved; else the caller does. */
+/* While the phase is BUSY the thread owns snapshot and saved; otherwise the caller does. */
 struct dt_writer {
     struct dt_writer_spec spec;
     pthread_t thread;
-    pthread_mutex_t lock; /* of phase, tidy, best_waits and next_best */
+    pthread_mutex_t lock; /* protects phase, tidy, best_waits and next_best */
     pthread_cond_t changed;
     enum phase phase;
-    bool tidy;       /* a file that was protected may go now */
-    bool best_waits; /* next_best is to be exported */
+    bool tidy;       /* a file that was protected may be removed now */
+    bool best_waits; /* next_best must be exported */
 
     struct snapshot snapshot;
-    struct snapshot next_best; /* the caller fills it and the thread swaps it, both locked */
+    struct snapshot next_best; /* filled by the caller and swapped by the thread, both with the
+                                * lock */
     struct dt_saved saved;
     char file[DT_CHECKPOINT_NAME];
     char error[DT_ERROR_MAX], export_error[DT_ERROR_MAX];
 
-    /* The thread's alone. */
+    /* Only the thread uses the following. */
     struct snapshot best;
     bool best_held;     /* `best` is not exported yet */
-    double best_rest;   /* clock before which no best is exported but by a save */
-    uint64_t best_told; /* 1 + the step whose failed export has been told */
+    double best_rest;   /* clock before which only a save exports a best model */
+    uint64_t best_told; /* 1 + the step of the last failed export that was reported */
 
-    pthread_mutex_t protected_lock; /* held through retention: what is protected stays */
+    pthread_mutex_t protected_lock; /* held during retention, so that a protected file stays */
     char protected[DT_CHECKPOINT_NAME];
 };
 
@@ -140,7 +141,7 @@ static void writer_set_phase(struct dt_writer *writer, enum phase phase)
     pthread_mutex_unlock(&writer->lock);
 }
 
-/* For the caller. wait: sleeps until no save is under way. */
+/* For the caller. wait: sleeps until no save is pending. */
 static enum phase writer_phase(struct dt_writer *writer, bool wait)
 {
     pthread_mutex_lock(&writer->lock);
@@ -161,7 +162,7 @@ static void writer_retain(struct dt_writer *writer)
     pthread_mutex_unlock(&writer->protected_lock);
 }
 
-/* Exports the newest copy of a best model, if one is not exported yet. */
+/* Exports the newest copy of a best model, if it is not exported yet. */
 static dt_status writer_export_best(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
@@ -189,8 +190,8 @@ static dt_status keep_error(dt_status status, char error[DT_ERROR_MAX])
     return status;
 }
 
-/* The records, the best that waits, the checkpoint, with the weights of a best that could not be
- * exported, what goes by retention, and the latest. */
+/* Writes in order: the records, the waiting best model, the checkpoint (with the weights of a best
+ * model that could not be exported), removals by retention, the latest export. */
 static void writer_save(struct dt_writer *writer)
 {
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
@@ -212,7 +213,7 @@ static void writer_save(struct dt_writer *writer)
         checkpoint->best = (struct dt_best){0};
         dt_status latest =
             dt__export_write(writer->spec.latest_dir, checkpoint, writer->spec.export_keep);
-        if (latest && !saved.exported) { /* of two that fail the best's is told */
+        if (latest && !saved.exported) { /* if both fail, the best's failure is reported */
             saved.exported = keep_error(latest, writer->export_error);
             saved.export_step = saved.step;
         }
@@ -221,7 +222,7 @@ static void writer_save(struct dt_writer *writer)
     writer_set_phase(writer, ENDED);
 }
 
-/* A best model between saves: a failure is told once. */
+/* Exports a best model between saves; reports a failure once. */
 static void writer_catch_up(struct dt_writer *writer)
 {
     const uint64_t told = writer->best_told;
@@ -234,7 +235,7 @@ static void writer_catch_up(struct dt_writer *writer)
             (unsigned long long)writer->best.checkpoint.step, dt_error_text());
 }
 
-/* A save comes before all else. Only this thread removes files: never between a new file and its
+/* Saves take precedence. Only this thread removes files, never between a new file and the move of
  * latest.h5. */
 static void *writer_run(void *arg)
 {
@@ -265,7 +266,7 @@ static void *writer_run(void *arg)
         pthread_mutex_lock(&writer->lock);
     }
     pthread_mutex_unlock(&writer->lock);
-    writer_catch_up(writer); /* nothing follows: the rest is over */
+    writer_catch_up(writer); /* the last export, before the thread ends */
     return NULL;
 }
 
