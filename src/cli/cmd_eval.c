@@ -181,7 +181,7 @@ dt_status cmd_eval(int argc, char **argv)
     result.predictor = model.predictor;
     const struct dt_model *network = model.predictor->model;
     DT_GUARD(cli_model_survey(&model, DT_PART_EVAL, &source));
-    DT_GUARD(dt__metrics_create(network, &metrics));
+    DT_GUARD(dt__metrics_create(network, &model.config, &metrics));
     const uint64_t chunks = dt__measure_chunks(&model.config, source);
     DT_GUARD(dt__measure_create(&model.config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)

@@ -98,11 +98,17 @@
     X(size > 0 && c->run.reproducible && !c->train.groups && (wire || c->train.local_steps > 1),   \
       "run.reproducible=yes: with train.local_steps or train.wire, train.groups=0 stands for "     \
       "the number of hosts; expected a number")                                                    \
-    X(c->eval.metric > DT_METRIC_LOSS &&                                                           \
+    X(c->eval.metric > DT_METRIC_PINBALL &&                                                        \
           (regresses != (c->eval.metric >= DT_METRIC_RMSE) ||                                      \
-           (!classifies && !regresses && c->eval.metric != DT_METRIC_ACCURACY)),                   \
-      "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, loss or "        \
-      "accuracy for multilabel, and loss, rmse, mae or r2 for regress")                            \
+           (!classifies && !regresses && c->eval.metric != DT_METRIC_ACCURACY &&                   \
+            c->eval.metric != DT_METRIC_F1)),                                                      \
+      "eval.metric: expected loss, accuracy, top5, auc, f1, balanced_accuracy, "                   \
+      "average_precision, brier or ece for model.task=classify, loss, accuracy or f1 for "         \
+      "multilabel, and loss, rmse, mae, r2 or mape for regress")                                   \
+    X(c->eval.metric == DT_METRIC_LOG_LOSS && !classifies,                                         \
+      "eval.metric=log_loss: expected model.task=classify, whose loss it is; or loss")             \
+    X(c->eval.metric == DT_METRIC_PINBALL && c->train.loss != DT_LOSS_QUANTILE,                    \
+      "eval.metric=pinball: expected train.loss=quantile, whose loss it is; or loss")              \
     X(!classifies && c->train.class_weight,                                                        \
       "train.class_weight=balanced: only model.task=classify has classes; expected classify, or "  \
       "train.class_weight=none")                                                                   \

@@ -420,6 +420,12 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
       "train.loss. Of several targets with different units, rmse says most about the largest; "    \
       "r2 counts all the same")                                                                    \
+    X(eval, full, BOOL, "no", 0, 0, NULL, FREE, "train eval",                                      \
+      "all metrics: f1, balanced_accuracy, average_precision, brier, ece and mape too, where "     \
+      "the model has them. dtrain eval adds intervals that hold 95 % of bootstrap samples")        \
+    X(eval, weighted, BOOL, "no", 0, 0, NULL, FREE, "train eval",                                  \
+      "weigh held-out rows by data.weight, which their files must have then; no: each row "        \
+      "counts once")                                                                               \
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
@@ -491,16 +497,26 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(test, round_secs, REAL, "20", 0, 1e6, NULL, FREE, "train",                                   \
       "how long a stop waits for the end of a round of local steps")
 
-#define DT_METRIC_WORDS "auto|loss|accuracy|top5|auc|rmse|mae|r2"
+#define DT_METRIC_WORDS                                                                            \
+    "auto|loss|log_loss|pinball|accuracy|top5|auc|f1|balanced_accuracy|average_precision|brier|"   \
+    "ece|rmse|mae|r2|mape"
 enum dt_metric {
     DT_METRIC_AUTO,
     DT_METRIC_LOSS,
+    DT_METRIC_LOG_LOSS, /* the loss, of classes */
+    DT_METRIC_PINBALL,  /* the loss, with train.loss=quantile */
     DT_METRIC_ACCURACY,
     DT_METRIC_TOP5,
     DT_METRIC_AUC,
+    DT_METRIC_F1,
+    DT_METRIC_BALANCED_ACCURACY,
+    DT_METRIC_AVERAGE_PRECISION,
+    DT_METRIC_BRIER,
+    DT_METRIC_ECE,
     DT_METRIC_RMSE,
     DT_METRIC_MAE,
-    DT_METRIC_R2
+    DT_METRIC_R2,
+    DT_METRIC_MAPE
 };
 
 #define DT_SECTIONS(S)                                                                             \

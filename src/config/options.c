@@ -184,6 +184,17 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 
 /* ---- value to text -------------------------------------------------------------------------- */
 
+/* Words of options may be longer than other ones. */
+static const char *word_copy(const char *words, int value, char *buffer, size_t size)
+{
+    for (; value > 0 && *words; value--) {
+        words += strcspn(words, "|");
+        words += *words == '|';
+    }
+    snprintf(buffer, size, "%.*s", (int)strcspn(words, "|"), words);
+    return buffer;
+}
+
 const char *dt__option_text(const struct dt_config *config, const struct dt__option *option,
                             char buffer[DT_REAL_TEXT])
 {
@@ -197,7 +208,7 @@ const char *dt__option_text(const struct dt_config *config, const struct dt__opt
     case DT__BOOL:
         return *(const bool *)field ? "yes" : "no";
     case DT__WORD:
-        return dt__config_word(option->words, *(const int *)field, buffer);
+        return word_copy(option->words, *(const int *)field, buffer, DT_REAL_TEXT);
     case DT__TEXT:
         break;
     }
@@ -206,12 +217,7 @@ const char *dt__option_text(const struct dt_config *config, const struct dt__opt
 
 const char *dt__config_word(const char *words, int value, char buffer[16])
 {
-    for (; value > 0 && *words; value--) {
-        words += strcspn(words, "|");
-        words += *words == '|';
-    }
-    snprintf(buffer, 16, "%.*s", (int)strcspn(words, "|"), words);
-    return buffer;
+    return word_copy(words, value, buffer, 16);
 }
 
 /* ---- a configuration ------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #include "model/task.h"
 
-enum { ROWS, WEIGHT, LOSS, SUMS }; /* of a chunk: rows, their weight, loss, then the task's */
+enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS }; /* of a chunk; then the task's */
 
 struct dt_metrics {
     const struct dt__task *task;
@@ -16,6 +16,9 @@ struct dt_metrics {
     uint64_t *confusion;       /* (classes, classes), true class major; NULL: none is kept */
     struct dt__scored *scored; /* (rows), if the task needs them */
     size_t nscored, capacity;
+    double *of_class; /* (1 + classes, 3) */
+    bool all;         /* also the metrics that are not usual ... */
+    int picked;       /* ... else of these this one */
 };
 
 static size_t added_of(const struct dt__task *task, int nout)
@@ -30,7 +33,8 @@ size_t dt__metrics_sums(const struct dt_model *model)
            (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
-dt_status dt__metrics_create(const struct dt_model *model, struct dt_metrics **out)
+dt_status dt__metrics_create(const struct dt_model *model, const struct dt_config *config,
+                             struct dt_metrics **out)
 {
     dt_status status;
     struct dt_metrics *metrics = NULL;
@@ -40,7 +44,10 @@ dt_status dt__metrics_create(const struct dt_model *model, struct dt_metrics **o
     metrics->nout = model->outputs.count / model->outputs.each;
     metrics->classes = (int)classes;
     metrics->added = added_of(metrics->task, metrics->nout);
+    metrics->all = !config || config->eval.full;
+    metrics->picked = config ? config->eval.metric : DT_METRIC_AUTO;
     DT_GUARD(dt__alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));
+    DT_GUARD(dt__alloc(1 + classes, 3 * sizeof *metrics->of_class, "metrics", &metrics->of_class));
     if (classes && classes <= DT_MAX_CONFUSION)
         DT_GUARD(dt__alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
                            &metrics->confusion));
@@ -57,6 +64,7 @@ void dt__metrics_destroy(struct dt_metrics *metrics)
     dt_free(metrics->sums);
     dt_free(metrics->confusion);
     dt_free(metrics->scored);
+    dt_free(metrics->of_class);
     dt_free(metrics);
 }
 
@@ -69,6 +77,27 @@ void dt__metrics_reset(struct dt_metrics *metrics)
     metrics->nscored = 0;
 }
 
+/* The loss of a chunk's rows. Those of classes that training never saw have none: they are counted.
+ */
+static double loss_of_known(const struct dt_model *model, const float *logits,
+                            const struct dt_batch *batch, double *sums)
+{
+    struct dt_batch known = *batch;
+    float weight[DT_EVAL_CHUNK];
+    int32_t label[DT_EVAL_CHUNK];
+    for (int r = 0; model->classes && r < batch->rows && r < DT_EVAL_CHUNK; r++) {
+        weight[r] = batch->weight ? batch->weight[r] : 1;
+        label[r] = batch->label[r];
+        if (label[r] >= 0) continue;
+        sums[UNKNOWN]++;
+        sums[UNKNOWN_WEIGHT] += (double)weight[r];
+        weight[r] = 0;
+        label[r] = 0;
+    }
+    if (sums[UNKNOWN] > 0) known.label = label, known.weight = weight;
+    return model->loss->sum(&model->outputs, &known, logits, NULL);
+}
+
 void dt__metrics_chunk(const struct dt_model *model, const float *logits,
                        const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -77,21 +106,21 @@ void dt__metrics_chunk(const struct dt_model *model, const float *logits,
     sums[ROWS] = batch->rows;
     for (int r = 0; r < batch->rows; r++)
         sums[WEIGHT] += batch->weight ? (double)batch->weight[r] : 1.0;
-    sums[LOSS] = model->loss->sum(&model->outputs, batch, logits, NULL);
+    sums[LOSS] = loss_of_known(model, logits, batch, sums);
     task->measure(&model->outputs, logits, batch, sums + SUMS, confusion);
 }
 
 dt_status dt__metrics_add(struct dt_metrics *metrics, const double *sums)
 {
     const size_t rows = (size_t)sums[ROWS], all = SUMS + metrics->added;
-    const double *score = sums + all, *positive = score + DT_EVAL_CHUNK,
-                 *weight = positive + DT_EVAL_CHUNK;
+    const double *score = sums + all, *label = score + DT_EVAL_CHUNK,
+                 *weight = label + DT_EVAL_CHUNK;
     if (metrics->task->scores) {
         DT_TRY(dt__grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
                         sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
             metrics->scored[metrics->nscored++] = (struct dt__scored){
-                (float)score[i], (float)(positive[i] > 0.0 ? weight[i] : -weight[i])};
+                (float)score[i], (float)weight[i], (int32_t)label[i]};
     }
     for (size_t i = 0; i < all; i++)
         metrics->sums[i] += sums[i];
@@ -108,24 +137,6 @@ void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confu
 uint64_t *dt__metrics_confusion(struct dt_metrics *metrics)
 {
     return metrics->confusion;
-}
-
-void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
-{
-    const double weight = metrics->sums[WEIGHT];
-    *out = (struct dt_metric_values){.rows = metrics->sums[ROWS],
-                                     .loss = metrics->sums[LOSS] / weight,
-                                     .accuracy = NAN,
-                                     .top5 = NAN,
-                                     .auc = NAN,
-                                     .precision = NAN,
-                                     .recall = NAN,
-                                     .rmse = NAN,
-                                     .mae = NAN,
-                                     .r2 = NAN,
-                                     .guess_rmse = NAN};
-    metrics->task->values(metrics->nout, weight, metrics->sums + SUMS, metrics->scored,
-                          metrics->nscored, out);
 }
 
 bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out)
@@ -159,9 +170,9 @@ dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-#define METRIC(key, field, more)                                                                   \
+#define METRIC(key, field, more, ...)                                                              \
     {                                                                                              \
-        key, #field, offsetof(struct dt_metric_values, field), more                                \
+        key, #field, offsetof(struct dt_metric_values, field), more, __VA_ARGS__                   \
     }
 enum { NO_KEY = -1 }; /* recorded, but not to be picked */
 static const struct {
@@ -169,20 +180,55 @@ static const struct {
     const char *name;
     size_t offset;
     bool more_is_better;
+    bool if_picked; /* not recorded, unless it is eval.metric or eval.full asks for all */
 } METRICS[] = {
-    METRIC(DT_METRIC_LOSS, loss, false), METRIC(DT_METRIC_ACCURACY, accuracy, true),
-    METRIC(DT_METRIC_TOP5, top5, true),  METRIC(DT_METRIC_AUC, auc, true),
-    METRIC(NO_KEY, precision, true),     METRIC(NO_KEY, recall, true),
-    METRIC(DT_METRIC_RMSE, rmse, false), METRIC(DT_METRIC_MAE, mae, false),
-    METRIC(DT_METRIC_R2, r2, true),
+    METRIC(DT_METRIC_LOSS, loss, false, false),
+    METRIC(DT_METRIC_ACCURACY, accuracy, true, false),
+    METRIC(DT_METRIC_TOP5, top5, true, false),
+    METRIC(DT_METRIC_AUC, auc, true, false),
+    METRIC(NO_KEY, precision, true, false),
+    METRIC(NO_KEY, recall, true, false),
+    METRIC(DT_METRIC_RMSE, rmse, false, false),
+    METRIC(DT_METRIC_MAE, mae, false, false),
+    METRIC(DT_METRIC_R2, r2, true, false),
+    METRIC(DT_METRIC_F1, f1, true, true),
+    METRIC(DT_METRIC_BALANCED_ACCURACY, balanced_accuracy, true, true),
+    METRIC(DT_METRIC_AVERAGE_PRECISION, average_precision, true, true),
+    METRIC(DT_METRIC_BRIER, brier, false, true),
+    METRIC(DT_METRIC_ECE, ece, false, true),
+    METRIC(DT_METRIC_MAPE, mape, false, true),
 };
 enum { METRIC_COUNT = sizeof METRICS / sizeof *METRICS };
+
+static double *value_at(int index, struct dt_metric_values *values)
+{
+    return (double *)(void *)((char *)values + METRICS[index].offset);
+}
 
 static double value_of(int index, const struct dt_metric_values *values)
 {
     double value;
     memcpy(&value, (const char *)values + METRICS[index].offset, sizeof value);
     return value;
+}
+
+void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
+{
+    const double *sums = metrics->sums;
+    const struct dt__summed of = {.nout = metrics->nout,
+                                  .weight = sums[WEIGHT],
+                                  .sums = sums + SUMS,
+                                  .scored = metrics->scored,
+                                  .n = metrics->nscored,
+                                  .of_class = metrics->of_class};
+    *out = (struct dt_metric_values){.rows = sums[ROWS], .unknown = sums[UNKNOWN]};
+    out->guess_rmse = NAN;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        *value_at(i, out) = NAN;
+    out->loss = sums[LOSS] / (sums[WEIGHT] - sums[UNKNOWN_WEIGHT]);
+    metrics->task->values(&of, out);
+    for (int i = 0; i < METRIC_COUNT && !metrics->all; i++)
+        if (METRICS[i].if_picked && METRICS[i].key != metrics->picked) *value_at(i, out) = NAN;
 }
 
 bool dt__metric_at(int index, const struct dt_metric_values *values, const char **out_name,
@@ -201,6 +247,7 @@ dt_status dt__metric_pick(const struct dt_model *model, int metric,
     const int nout = model->desc.nout;
     int index = 0;
     if (metric == DT_METRIC_AUTO) metric = model->loss->usual;
+    if (metric == DT_METRIC_LOG_LOSS || metric == DT_METRIC_PINBALL) metric = DT_METRIC_LOSS;
     while (METRICS[index].key != metric)
         index++;
     const bool has = task->metrics >> metric & 1 && (metric != DT_METRIC_TOP5 || nout > DT__TOP);

@@ -427,7 +427,9 @@ double dt__schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 size_t dt__metrics_sums(const struct dt_model *model);
 
 struct dt_metrics; /* merged sums, confusion matrix, scores; the model must outlive it */
-dt_status dt__metrics_create(const struct dt_model *model, struct dt_metrics **out);
+/* config says which values are made of metrics that are not usual; NULL: all. */
+dt_status dt__metrics_create(const struct dt_model *model, const struct dt_config *config,
+                             struct dt_metrics **out);
 void dt__metrics_destroy(struct dt_metrics *metrics);
 void dt__metrics_reset(struct dt_metrics *metrics);
 
@@ -441,12 +443,16 @@ void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confu
 
 /* What the sums come to. Fields that do not apply are NaN. */
 struct dt_metric_values {
-    double rows, loss;
-    /* precision, recall, auc: two classes, of class 1; multilabel: all labels of all rows count */
-    double accuracy, top5, auc, precision, recall;
-    double rmse, mae,
-        r2;            /* over all elements; r2: the mean of the targets', as scikit-learn has it */
-    double guess_rmse; /* of a guess that says the targets' means */
+    double rows, unknown; /* unknown: of classes that training never saw, which are wrong */
+    double loss;          /* of the others */
+    /* precision, recall, auc, average_precision, f1: two classes, of class 1; multilabel: all
+     * labels of all rows count. f1 of more classes: the mean of theirs */
+    double accuracy, top5, auc, precision, recall, f1, average_precision;
+    double balanced_accuracy; /* the mean recall */
+    double brier, ece;        /* of probabilities */
+    double rmse, mae, r2;     /* over all elements; r2: the mean of the targets' */
+    double mape;              /* as a fraction, not in percent */
+    double guess_rmse;        /* of a guess that says the targets' means */
 };
 void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
 /* Of target number `target`, from 0; false: there are no more, or the task predicts classes. */

@@ -5,6 +5,7 @@
 #include "base/elementary.h"
 #include "model/task.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,31 +243,123 @@ static int softmax_choose(int n, const float *logits)
     return best;
 }
 
-/* sums: right, right among the first five. The rank of a label is the number of classes before it
- * when they are sorted by falling logit, ties by class number; NaN counts as before. */
+/* ---- what classes have in common -------------------------------------------------------------
+ * Sums of probabilities begin with the Brier score's, then, of each bin of probabilities, what
+ * these are above the frequency of what they foretell. */
+enum { BRIER, BINS_FROM, BINS = 15, PROBABILITY_SUMS = BINS_FROM + BINS };
+
+/* Bins are (0, 1/15], (1/15, 2/15], ...; 0 is in the first.
+ * Source: Guo et al., "On calibration of modern neural networks", ICML 2017, section 2. */
+static void foretold_add(double *sums, double probability, bool happened, double weight)
+{
+    const double bin = ceil(probability * BINS) - 1;
+    sums[BINS_FROM + (bin > 0 ? (int)bin : 0)] += weight * (probability - happened);
+}
+
+static void probability_values(const struct dt__summed *of, const double *sums,
+                               struct dt_metric_values *out)
+{
+    double apart = 0;
+    for (int b = 0; b < BINS; b++)
+        apart += fabs(sums[BINS_FROM + b]);
+    out->brier = sums[BRIER] / of->weight;
+    out->ece = apart / of->weight;
+}
+
+/* Of each class, and behind them of all those that training never saw: the weights of its rows, of
+ * those predicted as it, and of those that are both. */
+enum { OF_CLASS, AS_CLASS, BOTH, CLASS_SUMS };
+
+static void classes_sum(const struct dt__summed *of, int classes)
+{
+    memset(of->of_class, 0, ((size_t)classes + 1) * CLASS_SUMS * sizeof *of->of_class);
+    for (size_t i = 0; i < of->n; i++) {
+        const struct dt__scored *row = &of->scored[i];
+        const int chosen = of->nout == 1 ? row->score > 0 : (int)row->score;
+        const int label = row->label < 0 ? classes : row->label;
+        of->of_class[label * CLASS_SUMS + OF_CLASS] += (double)row->weight;
+        of->of_class[chosen * CLASS_SUMS + AS_CLASS] += (double)row->weight;
+        if (label == chosen) of->of_class[label * CLASS_SUMS + BOTH] += (double)row->weight;
+    }
+}
+
+/* Twice what is both over the sum; nothing there and nothing predicted: 0, as scikit-learn has
+ * it. */
+static double f1_of(double is, double predicted, double both)
+{
+    return is + predicted > 0 ? 2 * both / (is + predicted) : 0;
+}
+
+/* The mean recall of the classes that have rows. f1: of those that have rows or are predicted. */
+static void class_values(const struct dt__summed *of, int classes, struct dt_metric_values *out)
+{
+    double recall = 0, there = 0, f1 = 0, seen = 0;
+    classes_sum(of, classes);
+    for (int c = 0; c <= classes; c++) {
+        const double *sums = of->of_class + c * CLASS_SUMS;
+        if (sums[OF_CLASS] > 0) recall += sums[BOTH] / sums[OF_CLASS], there++;
+        if (!(sums[OF_CLASS] + sums[AS_CLASS] > 0)) continue;
+        f1 += f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
+        seen++;
+    }
+    out->balanced_accuracy = recall / there;
+    out->f1 = f1 / seen;
+}
+
+static void row_score(double *scores, const struct dt_batch *batch, int row, double score)
+{
+    scores[row] = score;
+    scores[DT_EVAL_CHUNK + row] = batch->label[row];
+    scores[2 * DT_EVAL_CHUNK + row] = (double)weight_of(batch, row);
+}
+
+/* Adds a row's probabilities to the sums: its Brier score is the sum over classes of
+ * (p - is the class)^2; its confidence is that of the chosen class. */
+static void softmax_foretell(int n, const float *logits, const struct dt__scored *row, double *sums)
+{
+    const int chosen = (int)row->score, label = row->label;
+    const double weight = (double)row->weight;
+    double total = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        const double part = (double)dt__expf(logits[i] - logits[chosen]);
+        total += part;
+        squares += part * part;
+    }
+    const double own =
+        label < 0 ? 0 : (double)dt__expf(logits[label] - logits[chosen]) / total;
+    sums[BRIER] += weight * (squares / (total * total) - 2 * own + 1);
+    foretold_add(sums, 1 / total, label == chosen, weight);
+}
+
+/* sums: right, right among the first five, and of probabilities. The rank of a label is the number
+ * of classes before it when they are sorted by falling logit, ties by class number; NaN counts as
+ * before. */
 static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int n = outputs->count;
     for (int r = 0; r < batch->rows; r++, logits += n) {
-        const int label = batch->label[r];
-        const float own = logits[label];
+        const int label = batch->label[r], chosen = softmax_choose(n, logits);
+        const float own = label < 0 ? NAN : logits[label];
         int rank = 0;
         for (int i = 0; i < n; i++)
             rank += !(logits[i] < own || (logits[i] == own && i >= label));
         const double weight = (double)weight_of(batch, r);
         sums[0] += weight * (rank == 0);
         sums[1] += weight * (rank < DT__TOP);
-        if (confusion) confusion[(size_t)label * (size_t)n + (size_t)softmax_choose(n, logits)]++;
+        softmax_foretell(n, logits, &(struct dt__scored){(float)chosen, (float)weight, label},
+                         sums + 2);
+        row_score(sums + 2 + PROBABILITY_SUMS, batch, r, chosen);
+        if (confusion && label >= 0) confusion[(size_t)label * (size_t)n + (size_t)chosen]++;
     }
 }
 
-static void softmax_values(int nout, double weight, const double *sums, struct dt__scored *scored,
-                           size_t n, struct dt_metric_values *out)
+static void softmax_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
-    (void)scored, (void)n;
-    out->accuracy = sums[0] / weight;
-    if (nout > DT__TOP) out->top5 = sums[1] / weight;
+    out->accuracy = of->sums[0] / of->weight;
+    if (of->nout > DT__TOP) out->top5 = of->sums[1] / of->weight;
+    probability_values(of, of->sums + 2, out);
+    class_values(of, of->nout, out);
 }
 
 /* ---- two classes: one logit ----------------------------------------------------------------- */
@@ -319,19 +412,22 @@ static int two_choose(int nout, const float *logits)
     return logits[0] > 0.0f;
 }
 
-/* sums: right; then scores, labels and weights (DT_EVAL_CHUNK each). */
+/* sums: right, of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each). The Brier
+ * score is that of class 1 alone, half of what both classes come to; the probability that is held
+ * against the frequency is that of class 1. */
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
                         const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
-    double *score = sums + 1, *positive = score + DT_EVAL_CHUNK, *weight = positive + DT_EVAL_CHUNK;
     (void)outputs;
     for (int r = 0; r < batch->rows; r++) {
-        int label = batch->label[r], predicted = logits[r] > 0.0f;
-        weight[r] = (double)weight_of(batch, r);
-        sums[0] += weight[r] * (predicted == label && !isnan(logits[r]));
-        score[r] = (double)logits[r];
-        positive[r] = label;
-        if (confusion) confusion[2 * label + predicted]++;
+        const int label = batch->label[r], predicted = logits[r] > 0.0f;
+        const double weight = (double)weight_of(batch, r), p = (double)dt__sigmoidf(logits[r]);
+        const double off = p - label, either = (p * p + (1 - p) * (1 - p) + 1) / 2;
+        sums[0] += weight * (predicted == label && !isnan(logits[r]));
+        sums[1 + BRIER] += weight * (label < 0 ? either : off * off);
+        foretold_add(sums + 1, p, label == 1, weight);
+        row_score(sums + 1 + PROBABILITY_SUMS, batch, r, (double)logits[r]);
+        if (confusion && label >= 0) confusion[2 * label + predicted]++;
     }
 }
 
@@ -341,43 +437,47 @@ static int by_score(const void *a, const void *b)
     return (left->score > right->score) - (left->score < right->score);
 }
 
-/* Pairs (positive, negative) that the scores put in order, ties a half, over all pairs.
- * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic). */
-static double area_under_curve(struct dt__scored *scored, size_t n)
+/* auc: pairs (positive, negative) that the scores put in order, ties a half, over all pairs.
+ * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic).
+ * average_precision: the precision down to each score, over the positives, those of one score
+ * together, from the lowest score up: what is above is the rest.
+ * A row of a class that training never saw is negative. */
+static void order_values(const struct dt__summed *of, double positive, struct dt_metric_values *out)
 {
-    double positives = 0.0, negatives = 0.0, ordered = 0.0;
-    for (size_t i = 0; i < n; i++)
-        if (isnan(scored[i].score)) return NAN;
+    struct dt__scored *scored = of->scored;
+    const size_t n = of->n;
+    double positives = 0.0, negatives = 0.0, ordered = 0.0, all = 0.0, precision = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(scored[i].score)) return;
+        all += (double)scored[i].weight;
+    }
     if (n) qsort(scored, n, sizeof *scored, by_score);
     for (size_t i = 0; i < n;) {
         double tied[2] = {0.0, 0.0};
         const float score = scored[i].score;
+        const double above = positive - positives, down_to = all - positives - negatives;
         for (; i < n && scored[i].score == score; i++)
-            tied[!signbit(scored[i].weight)] += fabs((double)scored[i].weight);
+            tied[scored[i].label == 1] += (double)scored[i].weight;
+        if (tied[1] > 0) precision += tied[1] * (above / down_to);
         ordered += tied[1] * (negatives + 0.5 * tied[0]);
         negatives += tied[0];
         positives += tied[1];
     }
-    return ordered / (positives * negatives);
+    out->auc = ordered / (positives * negatives);
+    out->average_precision = precision / positives;
 }
 
-/* Precision and recall of class 1, predicted where the score is above 0. */
-static void two_values(int nout, double total, const double *sums, struct dt__scored *scored,
-                       size_t n, struct dt_metric_values *out)
+/* Precision, recall and f1 of class 1, predicted where the score is above 0. */
+static void two_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
-    double predicted = 0.0, positive = 0.0, both = 0.0;
-    (void)nout;
-    for (size_t i = 0; i < n; i++) {
-        const double weight = fabs((double)scored[i].weight);
-        const bool is_positive = !signbit(scored[i].weight);
-        predicted += weight * (scored[i].score > 0.0f);
-        positive += weight * is_positive;
-        both += weight * (scored[i].score > 0.0f && is_positive);
-    }
-    out->accuracy = sums[0] / total;
-    out->precision = both / predicted;
-    out->recall = both / positive;
-    out->auc = area_under_curve(scored, n);
+    const double *sums = of->of_class + CLASS_SUMS; /* of class 1 */
+    probability_values(of, of->sums + 1, out);
+    class_values(of, 2, out);
+    out->accuracy = of->sums[0] / of->weight;
+    out->precision = sums[BOTH] / sums[AS_CLASS];
+    out->recall = sums[BOTH] / sums[OF_CLASS];
+    out->f1 = f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
+    order_values(of, sums[OF_CLASS], out);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -632,7 +732,8 @@ static void numbers_predict(int rows, const struct dt_outputs *outputs, const fl
             out[i] = output_value(outputs, i, logits);
 }
 
-/* sums: absolute errors; of each target squared errors, targets, squared targets. */
+/* sums: absolute errors; of each target squared errors, targets, squared targets; absolute errors
+ * by the targets' size, as scikit-learn's mean_absolute_percentage_error has them. */
 static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -647,6 +748,7 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
             double error =
                 (double)output_value(outputs, i * each + outputs->middle, logits) - wanted;
             sums[0] += weight * fabs(error);
+            sums[1 + 3 * n] += weight * fabs(error) / fmax(fabs(wanted), DBL_EPSILON);
             error2[i] += weight * error * error;
             sum[i] += weight * wanted;
             sum2[i] += weight * wanted * wanted;
@@ -670,12 +772,11 @@ static struct dt_target_score numbers_score(int nout, double weight, const doubl
     };
 }
 
-static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
-                           size_t n, struct dt_metric_values *out)
+static void numbers_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
-    const double count = weight * nout;
+    const int nout = of->nout;
+    const double weight = of->weight, *sums = of->sums, count = weight * nout;
     double all = 0.0, guess = 0.0, r2 = 0.0;
-    (void)scored, (void)n;
     for (int i = 0; i < nout; i++) {
         const struct dt_target_score score = numbers_score(nout, weight, sums, i);
         all += sums[1 + i];
@@ -684,6 +785,7 @@ static void numbers_values(int nout, double weight, const double *sums, struct d
     }
     out->rmse = sqrt(all / count);
     out->mae = sums[0] / count;
+    out->mape = sums[1 + 3 * nout] / count;
     out->r2 = r2 / nout;
     out->guess_rmse = sqrt(guess / nout);
 }
@@ -733,18 +835,19 @@ static void labels_measure(const struct dt_outputs *outputs, const float *logits
     }
 }
 
-static void labels_values(int nout, double weight, const double *sums, struct dt__scored *scored,
-                          size_t n, struct dt_metric_values *out)
+static void labels_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
-    (void)scored, (void)n;
-    out->accuracy = sums[0] / (weight * nout);
+    const double *sums = of->sums;
+    out->accuracy = sums[0] / (of->weight * of->nout);
     out->precision = sums[3] / sums[1];
     out->recall = sums[3] / sums[2];
+    out->f1 = f1_of(sums[2], sums[1], sums[3]);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define BIT(metric) (1u << DT_METRIC_##metric)
+#define OF_CLASSES (BIT(F1) | BIT(BALANCED_ACCURACY) | BIT(BRIER) | BIT(ECE))
 enum { TWO, MANY, NUMBERED, LABELS };
 /* The first row that fits counts. */
 static const struct dt__task TASKS[] = {
@@ -756,11 +859,11 @@ static const struct dt__task TASKS[] = {
              .predict = two_predict,
              .choose = two_choose,
              .emit = dt__emit_two,
-             .added = {1, 0},
+             .added = {1 + PROBABILITY_SUMS, 0},
              .scores = true,
              .measure = two_measure,
              .values = two_values,
-             .metrics = BIT(ACCURACY) | BIT(AUC)},
+             .metrics = BIT(ACCURACY) | BIT(AUC) | BIT(AVERAGE_PRECISION) | OF_CLASSES},
     [MANY] = {.task = DT_TASK_CLASSIFY,
               .name = "classification",
               .answer = "probabilities",
@@ -768,20 +871,21 @@ static const struct dt__task TASKS[] = {
               .predict = softmax_predict,
               .choose = softmax_choose,
               .emit = dt__emit_softmax,
-              .added = {2, 0},
+              .added = {2 + PROBABILITY_SUMS, 0},
+              .scores = true,
               .measure = softmax_measure,
               .values = softmax_values,
-              .metrics = BIT(ACCURACY) | BIT(TOP5)},
+              .metrics = BIT(ACCURACY) | BIT(TOP5) | OF_CLASSES},
     [NUMBERED] = {.task = DT_TASK_REGRESS,
                   .name = "regression",
                   .answer = "values",
                   .predict = numbers_predict,
                   .emit = dt__emit_numbers,
-                  .added = {1, 3},
+                  .added = {2, 3},
                   .measure = numbers_measure,
                   .values = numbers_values,
                   .score = numbers_score,
-                  .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2)},
+                  .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2) | BIT(MAPE)},
     [LABELS] = {.task = DT_TASK_MULTILABEL,
                 .name = "multi-label classification",
                 .answer = "probabilities",
@@ -790,7 +894,7 @@ static const struct dt__task TASKS[] = {
                 .added = {4, 0},
                 .measure = labels_measure,
                 .values = labels_values,
-                .metrics = BIT(ACCURACY)},
+                .metrics = BIT(ACCURACY) | BIT(F1)},
 };
 
 #define CLASSES                                                                                    \

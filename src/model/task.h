@@ -5,10 +5,21 @@
 
 #include "model/emitter.h"
 
-/* Of rows of two classes, for what needs their order: the bank has them all, so that each is
- * small. */
+/* A row of classes, for what sums over chunks do not say: the bank has them all, so that each is
+ * small. score: the logit of two classes; of more, the class that was chosen. */
 struct dt__scored {
-    float score, weight; /* of a row of class 0 the weight has a minus sign, 0 too */
+    float score, weight;
+    int32_t label; /* -1: a class that training never saw */
+};
+
+/* What all chunks come to. */
+struct dt__summed {
+    int nout;      /* targets, or outputs */
+    double weight; /* of the rows */
+    const double *sums;
+    struct dt__scored *scored; /* (n) which may be sorted */
+    size_t n;
+    double *of_class; /* (1 + classes, 3) to work with */
 };
 
 enum { DT__OUTPUTS = -1, DT__TOP = 5 /* top5 is of networks with more classes */ };
@@ -25,7 +36,8 @@ struct dt__task {
 
     /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are
      * added up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK
-     * rows. */
+     * rows. A label that is no class is of a class that training never saw: such a row is wrong
+     * whatever is predicted, and has no loss. */
     struct {
         size_t fixed, each;
     } added;
@@ -33,9 +45,7 @@ struct dt__task {
     /* Zeroed before. confusion may be NULL. */
     void (*measure)(const struct dt_outputs *outputs, const float *logits,
                     const struct dt_batch *batch, double *sums, uint64_t *confusion);
-    /* From the rows' weight and sums over all chunks, and `n` scored rows, which it may sort. */
-    void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,
-                   struct dt_metric_values *out);
+    void (*values)(const struct dt__summed *of, struct dt_metric_values *out);
     /* Of one target, from weight and sums. NULL: targets have no scores of their own. */
     struct dt_target_score (*score)(int nout, double weight, const double *sums, int target);
     unsigned metrics; /* bits of enum dt_metric: those that exist beside the loss */

@@ -161,6 +161,7 @@ void dt__json_metrics(struct dt_json *json, const struct dt_metric_values *value
     const char *name;
     double value;
     dt__json_int(json, "rows", (int64_t)values->rows);
+    if (values->unknown > 0) dt__json_int(json, "unknown", (int64_t)values->unknown);
     for (int i = 0; dt__metric_at(i, values, &name, &value); i++) {
         if (!isnan(value) || i == 0)
             dt__json_real(json, name, value); /* the loss, whatever its value */

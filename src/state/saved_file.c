@@ -15,7 +15,7 @@
 
 _Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");
 
-enum { MAX_REPLICAS = 65536, NAME_SIZE = 16 };
+enum { MAX_REPLICAS = 65536, NAME_SIZE = 24 };
 
 /* ---- the user block ------------------------------------------------------------------------- */
 

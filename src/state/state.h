@@ -15,7 +15,7 @@ struct dt_best {
     bool known;
     double value; /* value of `metric` */
     double loss;  /* loss of the best */
-    char metric[16];
+    char metric[24];
     uint64_t step;   /* step of the best */
     int64_t since;   /* evaluations since the best */
     uint64_t seen;   /* 1 + the step of the last evaluation; 0: none yet */

@@ -98,7 +98,7 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
     struct measure measure = {.job = job};
     float *logits = NULL;
     dt_status status;
-    DT_GUARD(dt__metrics_create(job->model, &measure.metrics));
+    DT_GUARD(dt__metrics_create(job->model, job->config, &measure.metrics));
     DT_GUARD(dt__alloc((size_t)step, nout * sizeof *logits, "the baseline", &logits));
     DT_GUARD(
         dt__alloc(dt__metrics_sums(job->model), sizeof(double), "the baseline", &measure.sums));
@@ -110,7 +110,8 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
         DT_GUARD(measure_rows(&measure, begin, rows - begin < step ? rows - begin : step));
     }
     dt__metrics_values(measure.metrics, &baseline->values);
-    accuracy_set(measure.metrics, (size_t)job->model->classes, &baseline->values);
+    if (!job->config->eval.weighted)
+        accuracy_set(measure.metrics, (size_t)job->model->classes, &baseline->values);
     baseline->values.precision = baseline->values.recall = NAN; /* a constant has none */
     baseline->measured = true;
     baseline->sampled = chunks < all;

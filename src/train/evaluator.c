@@ -130,7 +130,7 @@ dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
     *out = evaluator;
     evaluator->job = job;
     evaluator->step = UINT64_MAX;
-    DT_TRY(dt__metrics_create(job->model, &evaluator->metrics));
+    DT_TRY(dt__metrics_create(job->model, job->config, &evaluator->metrics));
     if (!job->eval) return DT_OK;
     evaluator->chunks = dt__measure_chunks(job->config, job->eval);
     return dt__measure_create(job->config, job->eval, job->model, 0, evaluator->chunks,

@@ -230,7 +230,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     if (config->report.tensorboard) DT_TRY(dt__report_tensorboard(bank->report, dir));
     if (*prometheus) DT_TRY(dt__report_prometheus(bank->report, prometheus, dir));
     dt__report_listen(bank->report, bank->options->record, bank->options->arg);
-    DT_TRY(dt__metrics_create(job->model, &bank->metrics));
+    DT_TRY(dt__metrics_create(job->model, job->config, &bank->metrics));
     DT_TRY(dt__keep(&job->kept, (size_t)job->world->size, sizeof *bank->ranks, "status",
                     &bank->ranks));
     DT_TRY(dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),

@@ -32,7 +32,7 @@ static struct dt_metrics *measure(struct dt_metric_values *values)
 {
     struct dt_metrics *metrics;
     uint64_t confusion[MOST_CLASSES * MOST_CLASSES];
-    EXPECT_OK(dt__metrics_create(model, &metrics));
+    EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
     const int nout = model->desc.nout;
     const bool classify = model->classes > 0;
     ck_assert_uint_le(dt__metrics_sums(model), sizeof sums / sizeof *sums);
@@ -462,7 +462,7 @@ START_TEST(quantiles_rise)
             ck_assert_float_eq_tol(z[i], units ? value[i] * 4 + 10 : value[i], 1e-5f);
         struct dt_metrics *metrics;
         memset(sums, 0, sizeof sums);
-        EXPECT_OK(dt__metrics_create(model, &metrics));
+        EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
         dt__metrics_chunk(model, out, &batch, sums, NULL);
         EXPECT_OK(dt__metrics_add(metrics, sums));
         dt__metrics_values(metrics, &values);
@@ -531,7 +531,7 @@ START_TEST(labels_are_counted)
     struct dt_metrics *metrics;
     memset(sums, 0, sizeof sums);
     set_model(DT_TASK_MULTILABEL, 3);
-    EXPECT_OK(dt__metrics_create(model, &metrics));
+    EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
     dt__metrics_chunk(model, z, &rows, sums, NULL);
     EXPECT_OK(dt__metrics_add(metrics, sums));
     dt__metrics_values(metrics, &values);
@@ -593,7 +593,7 @@ START_TEST(weights_count_as_repetitions)
         struct dt_metric_values values[2];
         for (int i = 0; i < 2; i++) {
             struct dt_metrics *metrics;
-            EXPECT_OK(dt__metrics_create(model, &metrics));
+            EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
             dt__metrics_chunk(model, i ? again : logits, &batches[i], sums, NULL);
             EXPECT_OK(dt__metrics_add(metrics, sums));
             dt__metrics_values(metrics, &values[i]);
@@ -632,7 +632,7 @@ END_TEST
 START_TEST(metric_is_picked_by_the_task)
 {
     const struct dt_metric_values values = {
-        .loss = 1, .accuracy = 2, .top5 = 3, .auc = 4, .rmse = 5, .mae = 6, .r2 = 7};
+        .loss = 1, .accuracy = 2, .top5 = 3, .auc = 4, .rmse = 5, .mae = 6, .r2 = 7, .brier = 8, .f1 = 9};
     static const struct {
         int task, nout, metric;
         const char *name; /* NULL: refused */
@@ -650,7 +650,11 @@ START_TEST(metric_is_picked_by_the_task)
                 {DT_TASK_CLASSIFY, 1, DT_METRIC_R2, NULL, 0, false},
                 {DT_TASK_MULTILABEL, 3, DT_METRIC_AUTO, "accuracy", 2, true},
                 {DT_TASK_MULTILABEL, 1, DT_METRIC_AUC, NULL, 0, false},
-                {DT_TASK_REGRESS, 1, DT_METRIC_ACCURACY, NULL, 0, false}};
+                {DT_TASK_REGRESS, 1, DT_METRIC_ACCURACY, NULL, 0, false},
+                {DT_TASK_CLASSIFY, 3, DT_METRIC_LOG_LOSS, "loss", 1, false},
+                {DT_TASK_CLASSIFY, 3, DT_METRIC_BRIER, "brier", 8, false},
+                {DT_TASK_CLASSIFY, 3, DT_METRIC_AVERAGE_PRECISION, NULL, 0, false},
+                {DT_TASK_MULTILABEL, 3, DT_METRIC_F1, "f1", 9, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_model(rows[i].task, rows[i].nout);
         struct dt_metric_score metric;
@@ -660,6 +664,171 @@ START_TEST(metric_is_picked_by_the_task)
         ck_assert_str_eq(metric.name, rows[i].name);
         ck_assert_double_eq(metric.value, rows[i].value);
         ck_assert(metric.more_is_better == rows[i].more);
+    }
+}
+END_TEST
+
+/* The rows of tests/data/make_metrics.py, which made the values below. */
+static unsigned scattered(unsigned k, unsigned i)
+{
+    unsigned x = i * 2654435761u + k * 2246822519u;
+    x = (x ^ x >> 15) * 2246822519u;
+    return (x ^ x >> 13) >> 16;
+}
+
+static const struct golden_kind {
+    int task, nout, there; /* classes that have rows */
+    bool weighted;
+} GOLDEN_KINDS[] = {{DT_TASK_CLASSIFY, 1, 2, false}, {DT_TASK_CLASSIFY, 1, 2, true},
+                    {DT_TASK_CLASSIFY, 1, 1, true},  {DT_TASK_CLASSIFY, 4, 3, false},
+                    {DT_TASK_CLASSIFY, 7, 7, true},  {DT_TASK_REGRESS, 2, 0, false},
+                    {DT_TASK_REGRESS, 2, 0, true},   {DT_TASK_MULTILABEL, 3, 0, true}};
+static const struct {
+    size_t kind;
+    const char *name;
+    double value;
+} GOLDEN[] = {
+    {0, "loss", 0.502353327},
+    {0, "accuracy", 0.746666667},
+    {0, "balanced_accuracy", 0.748880373},
+    {0, "ece", 0.090376171},
+    {0, "f1", 0.707692308},
+    {0, "brier", 0.165350964},
+    {0, "recall", 0.760330579},
+    {0, "precision", 0.661870504},
+    {0, "auc", 0.842721271},
+    {0, "average_precision", 0.769580888},
+    {1, "loss", 0.515515880},
+    {1, "accuracy", 0.748792271},
+    {1, "balanced_accuracy", 0.749605687},
+    {1, "ece", 0.098394302},
+    {1, "f1", 0.697674419},
+    {1, "brier", 0.170225875},
+    {1, "recall", 0.753138075},
+    {1, "precision", 0.649819495},
+    {1, "auc", 0.829716971},
+    {1, "average_precision", 0.738411997},
+    {2, "loss", 0.781820228},
+    {2, "accuracy", 0.553945250},
+    {2, "balanced_accuracy", 0.553945250},
+    {2, "ece", 0.468896534},
+    {2, "f1", 0.000000000},
+    {2, "brier", 0.282628114},
+    {3, "loss", 1.171379040},
+    {3, "accuracy", 0.480000000},
+    {3, "balanced_accuracy", 0.478945035},
+    {3, "ece", 0.098365501},
+    {3, "f1", 0.409793351},
+    {3, "brier", 0.651910611},
+    {4, "loss", 1.306690537},
+    {4, "accuracy", 0.473429952},
+    {4, "balanced_accuracy", 0.474656218},
+    {4, "ece", 0.080919291},
+    {4, "f1", 0.469711844},
+    {4, "brier", 0.649545922},
+    {5, "rmse", 1.204029692},
+    {5, "mae", 1.046250000},
+    {5, "r2", 0.476358981},
+    {5, "mape", 312437224148829.000000000},
+    {6, "rmse", 1.175374037},
+    {6, "mae", 1.014392110},
+    {6, "r2", 0.500137729},
+    {6, "mape", 288727150023652.937500000},
+    {7, "accuracy", 0.757917338},
+    {7, "precision", 0.712918660},
+    {7, "recall", 0.738537794},
+    {7, "f1", 0.725502130},
+};
+
+static int golden_label(const struct golden_kind *kind, const float *z, const float *noise)
+{
+    int best = 0;
+    if (kind->nout == 1) return kind->there > 1 && z[0] + noise[0] > 0;
+    for (int c = 1; c < kind->there; c++)
+        if (z[c] + noise[c] > z[best] + noise[best]) best = c;
+    return best;
+}
+
+static void golden_measure(const struct golden_kind *kind, struct dt_metric_values *values)
+{
+    enum { COUNT = 300 };
+    const int n = kind->nout;
+    float weight[COUNT];
+    struct dt_metrics *metrics;
+    set_model(kind->task, n);
+    for (unsigned r = 0; r < COUNT; r++) {
+        float *z = logits + (int)r * n, *goal = target + (int)r * n;
+        for (unsigned c = 0; c < (unsigned)n; c++) {
+            z[c] = (float)(scattered(c, r) % 33) / 8 - 2;
+            goal[c] = (float)(scattered(50 + c, r) % 33) / 8 - 2;
+        }
+        weight[r] = kind->weighted ? (float)(scattered(99, r) % 5) / 2 : 1;
+        label[r] = golden_label(kind, z, goal);
+        for (int c = 0; c < n; c++)
+            goal[c] = kind->task == DT_TASK_MULTILABEL ? goal[c] + z[c] > 0 : goal[c] + z[c];
+    }
+    EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
+    for (int r = 0; r < COUNT; r += DT_EVAL_CHUNK) {
+        const struct dt_batch rows = {.rows = COUNT - r < DT_EVAL_CHUNK ? COUNT - r : DT_EVAL_CHUNK,
+                                      .label = label + r,
+                                      .target = target + r * n,
+                                      .weight = kind->weighted ? weight + r : NULL};
+        dt__metrics_chunk(model, logits + r * n, &rows, sums, NULL);
+        EXPECT_OK(dt__metrics_add(metrics, sums));
+    }
+    dt__metrics_values(metrics, values);
+    dt__metrics_destroy(metrics);
+}
+
+/* With ties, weights, targets of 0 and a class that has no rows. Would catch other definitions: a mean over classes
+ * that are not there, ties taken one by one, bins that are open on the other side. */
+START_TEST(values_are_those_of_scikit_learn)
+{
+    struct dt_metric_values values[sizeof GOLDEN_KINDS / sizeof *GOLDEN_KINDS];
+    for (size_t k = 0; k < sizeof GOLDEN_KINDS / sizeof *GOLDEN_KINDS; k++)
+        golden_measure(&GOLDEN_KINDS[k], &values[k]);
+    for (size_t i = 0; i < sizeof GOLDEN / sizeof *GOLDEN; i++) {
+        const char *name = "";
+        double value = NAN;
+        for (int m = 0; dt__metric_at(m, &values[GOLDEN[i].kind], &name, &value); m++)
+            if (!strcmp(name, GOLDEN[i].name)) break;
+        ck_assert_str_eq(name, GOLDEN[i].name);
+        ck_assert_msg(fabs(value - GOLDEN[i].value) <= 1e-6 * fmax(1, GOLDEN[i].value),
+                      "%s of kind %zu is %.9g, expected %.9g", name, GOLDEN[i].kind, value,
+                      GOLDEN[i].value);
+    }
+    ck_assert(isnan(values[2].average_precision) && isnan(values[2].auc));
+}
+END_TEST
+
+/* A row of a class that training never saw is wrong whatever is predicted, and has no loss. Would catch a loss or a
+ * confusion matrix that takes it for class 0. */
+START_TEST(unknown_classes_are_wrong)
+{
+    const float z[3] = {2, -1, 3}, many[9] = {2, 0, 0, 0, 2, 0, 2, 0, 0};
+    const int32_t known[3] = {1, 0, -1};
+    const struct dt_batch rows = {.rows = 3, .label = known};
+    for (int n = 1; n <= 3; n += 2) {
+        struct dt_metric_values values;
+        struct dt_metrics *metrics;
+        uint64_t confusion[9] = {0}, counted = 0;
+        const double loss = n == 1 ? (log1p(exp(-2)) + log1p(exp(-1))) / 2 : log(exp(2) + 2);
+        set_model(DT_TASK_CLASSIFY, n);
+        EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
+        dt__metrics_chunk(model, n == 1 ? z : many, &rows, sums, confusion);
+        EXPECT_OK(dt__metrics_add(metrics, sums));
+        dt__metrics_values(metrics, &values);
+        for (int i = 0; i < 9; i++)
+            counted += confusion[i];
+        ck_assert_uint_eq(counted, 2);
+        ck_assert_double_eq(values.unknown, 1);
+        ck_assert_double_eq_tol(values.loss, loss, 1e-6);
+        ck_assert_double_eq_tol(values.accuracy, n == 1 ? 2.0 / 3 : 0, 1e-12);
+        ck_assert_double_eq_tol(values.balanced_accuracy, n == 1 ? 2.0 / 3 : 0, 1e-12);
+        ck_assert(n == 3 || fabs(values.precision - 0.5) < 1e-12);
+        ck_assert(n == 3 || fabs(values.auc - 0.5) < 1e-12);
+        ck_assert(values.brier > (n == 1 ? 0.3 : 1));
+        dt__metrics_destroy(metrics);
     }
 }
 END_TEST
@@ -688,4 +857,4 @@ SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measure
       losses_of_numbers_are_those_of_pytorch, losses_have_units,
       constants_have_the_least_loss, constants_of_classes_are_frequencies, the_bias_of_the_output_is_found,
       quantiles_rise, a_loss_may_be_ones_own, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
-      metric_is_picked_by_the_task, softmax_is_stable)
+      metric_is_picked_by_the_task, values_are_those_of_scikit_learn, unknown_classes_are_wrong, softmax_is_stable)

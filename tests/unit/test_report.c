@@ -193,7 +193,13 @@ START_TEST(metrics_show_what_applies)
                                       .recall = NAN,
                                       .rmse = NAN,
                                       .mae = NAN,
-                                      .r2 = NAN};
+                                      .r2 = NAN,
+                                      .f1 = NAN,
+                                      .balanced_accuracy = NAN,
+                                      .average_precision = NAN,
+                                      .brier = NAN,
+                                      .ece = NAN,
+                                      .mape = NAN};
     const uint64_t confusion[] = {1, 2, 3, 4};
     const double reals[] = {0.5, NAN};
     char *texts[] = {"a\"b", "c"};
@@ -218,7 +224,13 @@ START_TEST(metrics_show_what_applies)
                                        .recall = NAN,
                                        .rmse = 1,
                                        .mae = 2,
-                                       .r2 = -3};
+                                       .r2 = -3,
+                                       .f1 = NAN,
+                                       .balanced_accuracy = NAN,
+                                       .average_precision = NAN,
+                                       .brier = NAN,
+                                       .ece = NAN,
+                                       .mape = NAN};
     dt__json_start(&json);
     dt__json_metrics(&json, &values);
     EXPECT_OK(dt__json_end(&json));
