@@ -23,7 +23,7 @@ struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, h
  * bytewise), opens every file, counts rows, checks shapes, for text formats parses every row once.
  * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
  * evaluation label never seen in training is an error. Rows of data.train have weights either way,
- * those of evaluation data none.
+ * those of evaluation data with eval.weighted.
  * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ...";
@@ -72,6 +72,8 @@ dt_status dt__source_copy_in(struct dt_source *source, const void *bytes, size_t
 
 uint64_t dt__source_rows(const struct dt_source *source); /* without held-out rows (train) */
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
+/* Whether its rows have weights that evaluations may count. */
+bool dt__source_weighs(const struct dt_source *source);
 /* Sparse entries of so many rows, at most. */
 uint64_t dt__source_most_entries(const struct dt_source *source, uint64_t rows);
 /* CRC-32C over file base names, row counts and schema: does a resume see the same data? */

@@ -92,7 +92,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
             DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
     }
     if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
-        if (survey->training)
+        if (survey->weighs)
             DT_TRY(dt__header_want(header, "data.weight", config->data.weight,
                                    survey->weight_column, false, DT__ROLE_WEIGHT));
         DT_TRY(dt__header_want(header, "data.label", config->data.label, schema->label_column,

@@ -230,7 +230,7 @@ static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_fi
 {
     const struct dt__h5_item *weight;
     const bool has = dt__h5_has_array(file, DT__SHARD_WEIGHT);
-    if (!survey->training) return DT_OK;
+    if (!survey->weighs) return DT_OK;
     if (has != survey->weights && of != survey->source->files && !*survey->config->data.weight)
         return dt_fail(DT_EMISMATCH, "has %s, unlike the files before",
                        has ? "weights" : "no weights");

@@ -9,6 +9,7 @@ struct dt__survey {
     const struct dt_config *config;
     bool known; /* the source's schema is that of a model; else it is learned, member by member */
     bool training;            /* also if `known`, on a resume: rows are weighted */
+    bool weighs;              /* rows may have weights: of training, and with eval.weighted */
     bool predicting;          /* labels may be missing */
     struct dt_source *source; /* in the making */
     struct dt__lines lines;   /* of the file at hand, if its format is text */

@@ -330,6 +330,7 @@ struct dt_table {
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
     struct dt__block rows;     /* all of them, or those of one call */
     uint64_t slots[DT_EVAL_CHUNK];
+    float *weight; /* (DT_EVAL_CHUNK) eval.weighted; NULL: each row counts once */
 };
 
 dt_status dt__table_create(const struct dt_config *config, const struct dt_source *source,
@@ -347,6 +348,8 @@ dt_status dt__table_create(const struct dt_config *config, const struct dt_sourc
     DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
     DT_GUARD(
         dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
+    if (config->eval.weighted && source->layout.weights)
+        DT_GUARD(dt__alloc(DT_EVAL_CHUNK, sizeof *table->weight, "weights", &table->weight));
     DT_GUARD(dt__cursor_open(source, held, &table->cursor));
     if (held) {
         DT_GUARD(dt__cursor_read(table->cursor, begin, rows, &table->rows));
@@ -366,6 +369,7 @@ void dt__table_destroy(struct dt_table *table)
     dt__cursor_close(table->cursor);
     dt__block_free(&table->rows);
     dt__assembly_free(&table->assembly);
+    dt_free(table->weight);
     dt_free(table);
 }
 
@@ -383,6 +387,8 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
         table->slots[i] = first + (uint64_t)i;
     DT_TRY(dt__assembly_rows(&table->assembly, &table->rows, table->slots, 0, (size_t)count));
     dt__assembly_batch(&table->assembly, count, out);
-    out->weight = NULL; /* evaluation counts every row once */
+    for (int i = 0; table->weight && i < count; i++)
+        table->weight[i] = table->rows.weight[first + (uint64_t)i];
+    out->weight = table->weight; /* without those of classes */
     return DT_OK;
 }

@@ -64,6 +64,11 @@ size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_
     return low;
 }
 
+bool dt__source_weighs(const struct dt_source *source)
+{
+    return source->layout.weights;
+}
+
 uint64_t dt__source_rows(const struct dt_source *source)
 {
     return source->rows;

@@ -396,6 +396,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
                                   .known = known,
                                   .training = training,
                                   .of = dt__targets_of(config->model.task, config->train.loss),
+                                  .weighs = training,
                                   .weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
@@ -430,6 +431,10 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;
+    if (part == DT_PART_EVAL && config->eval.weighted) {
+        survey.weighs = true;
+        survey.weights = *config->data.weight;
+    }
     if (!status) survey.source->held_out = !training && !files;
     if (!status) status = files_list(config, files, survey.source);
     if (!status) status = files_measure(&survey, files ? "data.eval" : "data.train");
@@ -451,7 +456,7 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
         source->nfiles = 1;
         source->files[0].format = DT__FORMAT_MEMORY;
         source->files[0].arrays = *arrays;
-        survey.weights = arrays->weight && !known;
+        survey.weights = arrays->weight && (!known || config->eval.weighted);
         status = dt__strdup("rows in memory", &source->files[0].path);
     }
     if (!status) status = survey_run(&survey, known != NULL);
