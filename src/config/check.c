@@ -120,6 +120,9 @@
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
       "data.normalize_target=yes: only targets of model.task=regress have units; expected "        \
       "regress, or data.normalize_target=auto")                                                    \
+    X(!regresses && c->data.clamp_target,                                                          \
+      "data.clamp_target=yes: only targets of model.task=regress have a range; expected regress, " \
+      "or data.clamp_target=no")                                                                   \
     X(c->eval.patience > 0 && (!evaluates || c->eval.steps < 0),                                   \
       "eval.patience: expected data.eval or data.eval_fraction to measure on, and eval.steps of "  \
       "0 and more")                                                                                \

@@ -124,7 +124,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
       "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
-          DT_PRESET_PAIR) "data.normalize_target=yes (regress), "                                  \
+          DT_PRESET_PAIR) "data.normalize_target=yes, data.clamp_target=yes (regress), "           \
+                          "eval.metric=loss (classes), "                                           \
                           "model.output_bias=baseline, and, by rows and columns, "                 \
                           "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
                           "model.embedding and train.batch; the start prints them. With another "  \
@@ -251,6 +252,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions stay "      \
       "in the units of the targets; auto: yes if a target's mean is above 10 or below -10, "       \
       "or its deviation is below 0.1 or above 10")                                                 \
+    X(data, clamp_target, BOOL, "no", 0, 0, NULL, FIXED, "train",                                  \
+      "regress: predictions stay within the range of the training targets, so that a strange row " \
+      "gets no strange value. A trend that goes on beyond that range needs no")                    \
     X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED, "train eval predict shard",               \
       "MiB per rank for data; larger data is streamed")                                            \
     X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "train",                               \
@@ -431,6 +435,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
       "early stop after so many evaluations in which eval.metric is not better; 0: off. An "       \
       "equal one is not better, though with less loss it becomes the best model. With "            \
+      "train.schedule=linear or cosine, counting starts after 60 % of the steps. With "            \
       "eval.dedicated the step depends on timing")                                                 \
     X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
       "the last rank is no worker, but evaluates the newest checkpoint "                           \

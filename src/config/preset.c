@@ -102,6 +102,12 @@ dt_status dt__config_settle(struct dt_config *config, bool table)
     /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
     if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
         DT_TRY(preset_set(config, "data.normalize_target", "yes"));
+    /* A written configuration without the key is of a run that was older than it. */
+    if (config->model.task == DT_TASK_REGRESS && !config_is_written(config))
+        DT_TRY(preset_set(config, "data.clamp_target", "yes"));
+    /* The loss is least where probabilities are right; balanced classes shift them on purpose. */
+    if (config->model.task != DT_TASK_REGRESS && !config->train.class_weight)
+        DT_TRY(preset_set(config, "eval.metric", "loss"));
     for (size_t i = 0; i < PRESET_COUNT; i++) { /* the rule comes before its rates */
         const char *key = PRESET[i][0];
         const bool own = linear && (!strcmp(key, "train.lr") || !strcmp(key, "train.weight_decay"));
@@ -149,8 +155,9 @@ dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int
 dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
     static const char *const by_data[] = {
-        "train.epochs",  "train.batch",           "eval.steps",  "run.checkpoint_steps",
-        "eval.patience", "data.normalize_target", "model.layers"};
+        "train.epochs",  "train.batch",           "eval.steps",        "run.checkpoint_steps",
+        "eval.patience", "data.normalize_target", "data.clamp_target", "eval.metric",
+        "model.layers"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);

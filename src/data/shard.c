@@ -360,6 +360,7 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
+    plain.data.clamp_target = false;
     DT_TRY(dt__dir_make(out_dir));
     DT_TRY(dir_hold(out_dir, &held));
     dt_status status = dir_check(out_dir, 0); /* before the survey, which may take long */

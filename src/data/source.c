@@ -155,6 +155,8 @@ static uint32_t schema_crc(const struct dt_schema *schema)
     floats = (size_t)schema->targets * sizeof(float);
     if (schema->target_mean) crc = dt__crc32c(crc, schema->target_mean, floats);
     if (schema->target_std) crc = dt__crc32c(crc, schema->target_std, floats);
+    if (schema->target_least) crc = dt__crc32c(crc, schema->target_least, floats);
+    if (schema->target_greatest) crc = dt__crc32c(crc, schema->target_greatest, floats);
     for (int i = 0; schema->feature_names && i < schema->features; i++)
         crc = text_crc(crc, schema->feature_names[i]);
     for (int i = 0; schema->label_names && i < schema->classes; i++)

@@ -340,6 +340,28 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
+/* The range of the training targets: data.clamp_target. The points of a field are alike, as above. */
+static dt_status range_keep(const struct statistics *statistics, const struct dt_config *config,
+                            struct dt_schema *schema)
+{
+    const size_t targets = (size_t)schema->targets;
+    const bool alike = strstr(config->model.layers, "output ");
+    const struct moments *y = statistics->y;
+    double least = INFINITY, greatest = -INFINITY;
+    for (size_t i = 0; i < targets; i++) {
+        least = fmin(least, y[i].least);
+        greatest = fmax(greatest, y[i].greatest);
+    }
+    if (!(least <= greatest)) return DT_OK; /* no rows */
+    DT_TRY(dt__alloc(targets, sizeof(float), "range of targets", &schema->target_least));
+    DT_TRY(dt__alloc(targets, sizeof(float), "range of targets", &schema->target_greatest));
+    for (size_t i = 0; i < targets; i++) {
+        schema->target_least[i] = (float)(alike ? least : y[i].least);
+        schema->target_greatest[i] = (float)(alike ? greatest : y[i].greatest);
+    }
+    return DT_OK;
+}
+
 /* Whether targets are still to be held to what the loss takes: of text each has been. */
 static bool targets_are_unchecked(const struct dt__survey *survey)
 {
@@ -381,11 +403,12 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     const bool units =
         !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     const bool bounds = targets_are_unchecked(survey);
+    const bool clamps = !known && targets && config->data.clamp_target;
     struct statistics statistics = {.source = source};
     struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
     dt_status status;
-    const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
+    const bool all = gaps || normalize || balanced || bounds || clamps || source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
     const bool values = gaps || normalize;
@@ -397,7 +420,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
         moments[i] = (struct moments){
             .least = INFINITY, .greatest = -INFINITY, .low = -INFINITY, .high = INFINITY};
     if (values) statistics.x = moments;
-    if (units || bounds) statistics.y = moments + statistics.numbers;
+    if (units || bounds || clamps) statistics.y = moments + statistics.numbers;
     source->gaps = gaps;
     if (balanced)
         DT_GUARD(dt__alloc((size_t)schema->classes, sizeof *statistics.class_count, "classes",
@@ -414,6 +437,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     }
     DT_GUARD(weights_keep(&statistics, source));
     if (bounds) DT_GUARD(targets_check(survey, statistics.y, targets));
+    if (clamps) DT_GUARD(range_keep(&statistics, config, schema));
     if (units) DT_GUARD(units_keep(&statistics, config, schema));
     if (normalize) DT_GUARD(normalisation_keep(&statistics, schema));
 done:

@@ -128,7 +128,7 @@ static const char *emit_rising(struct dt__emitter *e, const char *x, int64_t tar
     return DT__NODE(e, "MatMul", DT__NODE(e, "Add", x, steps), e->floats(e, NULL, 2, square, sums));
 }
 
-/* value = link(output * std + mean). */
+/* value = link(output * std + mean), within the range of the targets. */
 void dt__emit_numbers(struct dt__emitter *e, const char *x)
 {
     static const char *const links[] = {[DT_LINK_IDENTITY] = "Identity",
@@ -144,6 +144,13 @@ void dt__emit_numbers(struct dt__emitter *e, const char *x)
         x = DT__NODE(e, "Mul", x, e->floats(e, "target_std", dims, n, outputs->std));
         x = DT__NODE(e, "Add", x, e->floats(e, "target_mean", dims, n, outputs->mean));
     }
+    const char *link = links[outputs->link];
+    if (outputs->least) {
+        if (outputs->link == DT_LINK_EXP) x = DT__NODE(e, link, x);
+        x = DT__NODE(e, "Max", x, e->floats(e, "target_least", dims, n, outputs->least));
+        x = DT__NODE(e, "Min", x, e->floats(e, "target_greatest", dims, n, outputs->greatest));
+        link = "Identity";
+    }
     if (rises) x = dt__emit_reshape(e, x, 2, flat);
-    DT__NAMED(e, e->model->loss->task->answer, links[outputs->link], x);
+    DT__NAMED(e, e->model->loss->task->answer, link, x);
 }

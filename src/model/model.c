@@ -222,6 +222,18 @@ dt_status dt__model_set_units(struct dt_model *model, const float *mean, const f
     return DT_OK;
 }
 
+dt_status dt__model_set_range(struct dt_model *model, const float *least, const float *greatest)
+{
+    struct dt_outputs *outputs = &model->outputs;
+    const size_t n = (size_t)(outputs->count / outputs->each);
+    if (!least || model->desc.task != DT_TASK_REGRESS) return DT_OK;
+    DT_TRY(dt__alloc(n, sizeof *least, "range of targets", &outputs->least));
+    DT_TRY(dt__alloc(n, sizeof *greatest, "range of targets", &outputs->greatest));
+    memcpy(outputs->least, least, n * sizeof *least);
+    memcpy(outputs->greatest, greatest, n * sizeof *greatest);
+    return DT_OK;
+}
+
 void dt__layers_free(struct dt_model *model)
 {
     for (size_t i = 0; i < model->layers; i++)
@@ -244,6 +256,8 @@ void dt__model_destroy(struct dt_model *model)
     dt_free(model->bucket_end);
     dt_free(model->outputs.mean);
     dt_free(model->outputs.std);
+    dt_free(model->outputs.least);
+    dt_free(model->outputs.greatest);
     dt__model_desc_free(&model->desc);
     dt_free(model);
 }

@@ -118,6 +118,7 @@ struct dt_outputs {
     float delta;                      /* of the loss */
     const struct dt_own_loss *own;    /* NULL: the loss is one of the table */
     float *mean, *std; /* (count / each), or NULL: a value is the output as it stands */
+    float *least, *greatest; /* (count / each) of values, or NULL: they may be any */
 };
 
 /* Immutable once made; shared by any number of networks. To be read alone. */
@@ -157,6 +158,9 @@ void dt__model_destroy(struct dt_model *model);
  * are in the targets' own units. NULL: the outputs are the values. Right after the model was
  * made. DT_EMEMORY. */
 dt_status dt__model_set_units(struct dt_model *model, const float *mean, const float *std);
+/* Regression: no value is predicted outside least to greatest (one each a target; copied). Gradients
+ * are those of the unlimited values. NULL: any value. Right after the model was made. DT_EMEMORY. */
+dt_status dt__model_set_range(struct dt_model *model, const float *least, const float *greatest);
 /* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
  * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress, or row is
  * NULL. */

@@ -487,8 +487,8 @@ static inline float softplus(float z)
     return (z > 0.0f ? z : 0.0f) + dt__log1pf(dt__expf(-fabsf(z)));
 }
 
-/* What is predicted by output i of a row. */
-static inline float output_value(const struct dt_outputs *outputs, int i, const float *row)
+/* The value of output i of a row, which may be outside the range. */
+static inline float output_unlimited(const struct dt_outputs *outputs, int i, const float *row)
 {
     int target = i;
     float z = row[i];
@@ -501,6 +501,17 @@ static inline float output_value(const struct dt_outputs *outputs, int i, const 
             z += softplus(row[at]);
     }
     return outputs->mean ? z * outputs->std[target] + outputs->mean[target] : z;
+}
+
+/* What is predicted by output i of a row. NaN stays. */
+static inline float output_value(const struct dt_outputs *outputs, int i, const float *row)
+{
+    const float value = output_unlimited(outputs, i, row);
+    const int target = i / outputs->each;
+    if (!outputs->least) return value;
+    return value < outputs->least[target]      ? outputs->least[target]
+           : value > outputs->greatest[target] ? outputs->greatest[target]
+                                               : value;
 }
 
 /* A loss of numbers is two functions of one output z, its target and what they are apart, the

@@ -34,9 +34,10 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
     dt__floats_begin(&before);
     DT_GUARD(dt__export_load(path, true, &p->file, &p->path));
     DT_GUARD(dt__model_create(&p->file.desc, &p->model));
-    DT_GUARD(dt__model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
-    if (opens) DT_GUARD(network_need(p));
     const struct dt_schema *schema = &p->file.schema;
+    DT_GUARD(dt__model_set_units(p->model, schema->target_mean, schema->target_std));
+    DT_GUARD(dt__model_set_range(p->model, schema->target_least, schema->target_greatest));
+    if (opens) DT_GUARD(network_need(p));
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
     p->answer = dt__model_answer(p->model);

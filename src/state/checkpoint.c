@@ -29,6 +29,8 @@ static const struct dt__record SCHEMA[] = {
     ROW("/schema/inv_std", F32, schema.inv_std, OPTIONAL, OF(schema.features)),
     ROW("/schema/target_mean", F32, schema.target_mean, OPTIONAL, OF(schema.targets)),
     ROW("/schema/target_std", F32, schema.target_std, OPTIONAL, OF(schema.targets)),
+    ROW("/schema/target_least", F32, schema.target_least, OPTIONAL, OF(schema.targets)),
+    ROW("/schema/target_greatest", F32, schema.target_greatest, OPTIONAL, OF(schema.targets)),
     ROW("/schema/feature_names", TEXT, schema.feature_names, OPTIONAL, OF(schema.features)),
     ROW("/schema/label_names", TEXT, schema.label_names, OPTIONAL, OF(schema.classes)),
     ROW("/schema/label_numbers", I64, schema.label_numbers, OPTIONAL, OF(schema.classes)),

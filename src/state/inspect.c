@@ -23,6 +23,9 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
         dt__text_print(out, ", standardised for training: mean %g, deviation %g%s",
                        (double)schema->target_mean[0], (double)schema->target_std[0],
                        schema->targets > 1 ? " of the first" : "");
+    if (schema->target_least)
+        dt__text_print(out, ", predictions %s%g to %g", schema->targets > 1 ? "of the first " : "",
+                       (double)schema->target_least[0], (double)schema->target_greatest[0]);
     for (int i = 0; schema->label_names && i < schema->classes && i < MOST; i++)
         dt__text_print(out, "%s%s", i ? ", " : " (", schema->label_names[i]);
     if (schema->label_names) dt__text_print(out, "%s)", schema->classes > MOST ? ", ..." : "");

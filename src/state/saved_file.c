@@ -432,7 +432,8 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
 
 static dt_status arrays_check(const struct dt_schema *schema)
 {
-    if (!schema->mean != !schema->inv_std || !schema->target_mean != !schema->target_std)
+    if (!schema->mean != !schema->inv_std || !schema->target_mean != !schema->target_std ||
+        !schema->target_least != !schema->target_greatest)
         return dt_fail(DT_EFORMAT, "/schema: a mean, or what goes with it, is missing");
     for (int i = 0; schema->mean && i < schema->features; i++)
         if (!isfinite(schema->mean[i]) || !isfinite(schema->inv_std[i]))
@@ -441,6 +442,9 @@ static dt_status arrays_check(const struct dt_schema *schema)
         if (!isfinite(schema->target_mean[i]) || !isfinite(schema->target_std[i]) ||
             !(schema->target_std[i] > 0))
             return dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected");
+    for (int i = 0; schema->target_least && i < schema->targets; i++)
+        if (!(schema->target_least[i] <= schema->target_greatest[i]))
+            return dt_fail(DT_EFORMAT, "/schema/target_least is above target_greatest");
     return DT_OK;
 }
 

@@ -13,6 +13,8 @@ dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void 
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->inv_std, features));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_mean, targets));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_std, targets));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_least, targets));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_greatest, targets));
     DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->feature_names, features));
     DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->label_names, (size_t)schema->classes));
     DT_TRY(visit(arg, DT__MEMBER_NUMBERS, &schema->label_numbers, (size_t)schema->classes));

@@ -42,6 +42,8 @@ struct dt_schema {
     float *inv_std; /* (features), 1 where a feature is constant */
     float *target_mean;        /* (targets) learned is (y - mean) / std; NULL: y as it stands */
     float *target_std;         /* (targets), 1 where a target is constant */
+    float *target_least;       /* (targets) predictions stay from here, NULL: they are not held */
+    float *target_greatest;    /* (targets) to here: the range of the training targets */
     char **feature_names;      /* (features), NULL if the data has none */
     char **label_names;        /* (classes), NULL if labels are plain numbers */
     int64_t *label_numbers;    /* (classes) what files have for them; NULL: positions, or names */

@@ -49,6 +49,17 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     return metric.more_is_better ? a->value > b->value : a->value < b->value;
 }
 
+/* Whether the rate still falls so much that evaluations without a better one mean little: before
+ * PATIENT of a linear or cosine schedule. Most of what such a run gains comes after. */
+static bool patience_waits(const struct dt_job *job, uint64_t step)
+{
+    static const double PATIENT = 0.6;
+    const struct dt_schedule *schedule = &job->rules->schedule;
+    const bool falls = schedule->kind == DT_SCHED_LINEAR || schedule->kind == DT_SCHED_COSINE;
+    return falls && (double)step < (double)schedule->warmup_steps +
+                                       PATIENT * (double)schedule->decay_steps;
+}
+
 /* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's
  * place, but still counts towards an early stop. Not counted are evaluations that are made again,
  * as after a resume, and the one at the end of a run, which may be continued. */
@@ -75,7 +86,7 @@ dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *e
         *best = now;
     }
     if ((!*out_better || tie) && !evaluation->extra && !again) {
-        best->since++;
+        best->since += !patience_waits(job, evaluation->step);
         best->plateau++;
     }
     if (job->config->train.schedule == DT_SCHED_PLATEAU &&

@@ -61,6 +61,7 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
     else if (options->train && !strcmp(config->data.eval, ARRAYS))
         DT_TRY(dt_config_set(config, "data.eval="));
     if (options->loss) DT_TRY(dt_config_set(config, "data.normalize_target=no"));
+    if (options->loss) DT_TRY(dt_config_set(config, "data.clamp_target=no"));
     if (options->loss && config->model.output_bias == DT_OUTPUT_BIAS_BASELINE)
         return dt_fail(DT_EUSAGE, "model.output_bias=baseline: the constant of least loss is not "
                                   "known of a program's own loss; expected zero or auto");
@@ -328,6 +329,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     DT_TRY(dt__model_create(&desc, &job->model));
     if (loss) DT_TRY(dt__model_set_loss(job->model, loss));
     DT_TRY(dt__model_set_units(job->model, schema->target_mean, schema->target_std));
+    DT_TRY(dt__model_set_range(job->model, schema->target_least, schema->target_greatest));
     /* Whether the model has such a metric, before anything is written. */
     DT_TRY(dt__metric_pick(job->model, config->eval.metric, NULL, &metric));
     DT_TRY(dt__plan_create(job->train, (uint64_t)config->run.seed, job->replicas,

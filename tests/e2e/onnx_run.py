@@ -54,6 +54,8 @@ OPS = {
     "Neg": lambda a: -a,
     "Sqrt": np.sqrt,
     "Erf": erf,
+    "Max": np.maximum,
+    "Min": np.minimum,
     "Relu": lambda x: np.maximum(x, 0),
     "LeakyRelu": lambda x, alpha=0.01: np.where(x < 0, np.float32(alpha) * x, x),
     "Softplus": lambda x: np.logaddexp(0, x),

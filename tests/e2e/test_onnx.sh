@@ -38,9 +38,9 @@ model two two data.ignore=value,six model.hidden=5 model.activation=gelu data.sc
 model value value data.ignore=two,six model.task=regress model.hidden=9 model.activation=sigmoid train.lr=0.05
 awk -F, 'BEGIN { OFS = "," } { print $1, $2, (NR == 1 ? "p" : ($1 > 1) + 0), (NR == 1 ? "q" : ($2 < 5) + 0), $3 }' "$tmp/rows.csv" >"$tmp/more.csv"
 model labels p,q data.train="$tmp/more.csv" data.ignore=value model.task=multilabel model.hidden=5
-model values value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes
+model values value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes data.clamp_target=yes
 model rising value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes \
-    train.loss=quantile train.quantiles=0.1,0.4,0.95
+    train.loss=quantile train.quantiles=0.1,0.4,0.95 data.clamp_target=yes
 # Quantiles of each target rise; the targets are two.
 "$dtrain" predict "$tmp/rising" predict.held_out=yes predict.target=yes >"$tmp/held" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'rows held out' "$(wc -l <"$tmp/held")" 50
@@ -62,7 +62,7 @@ awk 'BEGIN { srand(2); print "shop,weight,size,day,age,price"; for (i = 0; i < 3
     printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"day\":%s,\"age\":%s}\n", shop, w == "" ? "null" : w, s,
         d == "" ? "null" : "\"" d "\"", a == "" ? "null" : a \
         >"'"$tmp"'/rows.jsonl" } }' >"$tmp/rows.csv"
-model flag -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
+model flag -1 model.task=regress data.clamp_target=yes model.hidden=7 model.embedding=3 model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
 model mean -1 model.task=regress model.hidden=5 data.missing=mean data.scale=0.125 data.normalize=robust data.clip=1
 errors 2 'OUT.onnx' "$tmp/six"
 errors 2 'ends in .onnx' "$tmp/six" "$tmp/six.pb"

@@ -51,6 +51,25 @@ check_eq 'rmse of a new start, rounded' "$(printf '%.1f' "$(rmse "$tmp/fresh")")
 train 1 plain run.init="$tmp/one" data.normalize_target=no train.max_steps=0
 check_eq 'rmse of a start without units' "$(printf '%.1f' "$(rmse "$tmp/plain")")" "$(printf '%.1f' "$newest")"
 
+# Predictions stay within the range of the training targets, in the units of these, in predict and eval, after a resume and
+# in a model that is made of it; without the key, and with counts, a trend goes on.
+awk 'BEGIN {print "a,y"; for (i = 0; i < 200; i++) print i % 40 "," 20 + i % 40}' >"$tmp/trend.csv"
+printf 'a,y\n-100,0\n10,30\n400,0\n' >"$tmp/far.csv"
+values() { "$dtrain" -q predict "$1" <"$tmp/far.csv" 2>/dev/null | sed 's/.*"value":\([^}]*\)}/\1/' | paste -s -d ' '; }
+trend() { train 1 "$@" data.train="$tmp/trend.csv" data.label=y data.ignore= model.kind=linear model.hidden=9; }
+trend held data.clamp_target=yes train.max_steps=20
+trend held data.clamp_target=yes train.max_steps=-1
+check_eq 'the range of the targets' "$(values "$tmp/held" | cut -d ' ' -f 1,3)" '20 59'
+check_ge 'within it' "$(values "$tmp/held" | cut -d ' ' -f 2)" 20.5
+check_eq 'rmse of held predictions' "$(printf 'a,y\n-100,20\n400,59\n' >"$tmp/ends.csv"
+    "$dtrain" eval "$tmp/held" data.eval="$tmp/ends.csv" 2>/dev/null | json rmse)" 0
+trend free
+check_ge 'a trend that goes on' "$(values "$tmp/free" | cut -d ' ' -f 3)" 100
+check_eq 'bits of the weights' "$(crc "$tmp/free")" "$(crc "$tmp/held")"
+trend counted data.clamp_target=yes train.loss=poisson model.output_bias=baseline
+check_eq 'the range of counts' "$(values "$tmp/counted" | cut -d ' ' -f 1,3)" '20 59'
+"$dtrain" inspect "$tmp/held" | grep -q 'predictions 20 to 59' || fail 'inspect does not show the range'
+
 # What the outputs are of is told, where it is another target or another kind of output.
 train 1 other run.init="$tmp/one" data.label=near data.ignore=price train.max_steps=0
 grep -q 'warning: run.init: .* was trained on other targets, price' "$tmp/log" || { cat "$tmp/log"; fail 'another target in silence'; }

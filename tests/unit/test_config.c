@@ -867,7 +867,7 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, model.output_bias=baseline, train.epochs=313, "
                            "train.optimizer=adamw, train.lr=0.006, train.weight_decay=0.1, train.schedule=cosine, "
-                           "eval.steps=84");
+                           "eval.steps=84, eval.metric=loss");
     dt_free(text);
     dt__config_free(&config);
     set_up();

@@ -684,6 +684,30 @@ START_TEST(test_patience)
 }
 END_TEST
 
+/* Under a rate that falls with the steps patience begins after 60 % of them. */
+START_TEST(test_patience_waits_for_the_rate)
+{
+    static const struct {
+        const char *schedule;
+        int64_t since; /* after evaluations at 1 to 10 tenths of the run, the first of them the best */
+    } schedules[] = {{"train.schedule=cosine", 4}, {"train.schedule=linear", 4}, {"train.schedule=constant", 9}};
+    for (size_t i = 0; i < COUNT(schedules); i++) {
+        struct dt_job job = make_job(DT_MODE_SYNC, 1);
+        bool better;
+        job.last_step = 1000;
+        set(schedules[i].schedule);
+        EXPECT_OK(dt__rules_init(&job));
+        for (uint64_t step = 100; step <= 1000; step += 100) {
+            struct dt_evaluation result = {.step = step};
+            result.values.rmse = (double)step;
+            EXPECT_OK(dt__evaluation_judge(&job, &result, &better));
+        }
+        ck_assert_msg(job.best.since == schedules[i].since, "%s: %lld", schedules[i].schedule, (long long)job.best.since);
+        free_job(&job);
+    }
+}
+END_TEST
+
 /* Of evaluations that are as good by the metric the one with the lower loss is the best; patience runs on. */
 START_TEST(test_ties)
 {
@@ -693,6 +717,8 @@ START_TEST(test_ties)
         bool better;
     } ties[] = {{0.5, true}, {0.6, false}, {0.4, true}, {0.4, false}, {NAN, false}};
     const struct dt_best *best = &job.best;
+    set("train.schedule=constant");
+    EXPECT_OK(dt__rules_init(&job));
     for (size_t i = 0; i < COUNT(ties); i++) {
         struct dt_evaluation result = {.step = 10 + i};
         result.values.rmse = 2;
@@ -715,4 +741,5 @@ DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_
            {test_failed_gradient_changes_nothing, 1},
            {test_fraction_of_an_epoch_is_rounded_up, COUNT(ENDS)}, {test_samples, 1},
            {test_time_left, 1}, {test_async_shares, 1}, {test_next_replica, 1},
-           {test_applied_gradients_are_counted, 1}, {test_patience, 1})
+           {test_applied_gradients_are_counted, 1}, {test_patience, 1},
+           {test_patience_waits_for_the_rate, 1})
