@@ -1,5 +1,5 @@
-/* What the arguments of a command say: how much to log; the configuration, or a model and what is
- * set over its own. And cells of tables, as several commands print them. */
+/* Arguments of commands: the log level; the configuration, or a model with settings that override
+ * its own. Also cells of tables, which several commands print. */
 #include <string.h>
 
 #include "base/internal.h"
@@ -29,13 +29,13 @@ void cli_take_log_level(int *argc, char **argv)
 
 /* ---- a configuration ------------------------------------------------------------------------ */
 
-/* "section.key=value"; a path may hold '=' behind a '/'. */
+/* Returns true for "section.key=value"; a path may contain '=' after a '/'. */
 static bool is_assignment(const char *argument)
 {
     return *argument != '-' && argument[strcspn(argument, "=/")] == '=';
 }
 
-/* What may be meant by a word that is no command and no file; "": nothing is near. */
+/* Returns the command or file that is probably meant by an unknown word; "": none is similar. */
 static const char *command_near(const char *word)
 {
     for (size_t i = 0; i < commands_count; i++) {
@@ -45,8 +45,8 @@ static const char *command_near(const char *word)
     return "";
 }
 
-/* A table stands where a configuration belongs: the command that trains on it, with the keys that
- * are given. */
+/* The argument is a table instead of a configuration: the error shows the command that trains on
+ * it, with the given keys. */
 static dt_status table_refuse(const char *path, int count, char **arguments)
 {
     struct dt_text keys = {0};
@@ -103,7 +103,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     DT_GUARD(dt__predictor_load(argv[1], &model->predictor));
     DT_GUARD(dt__config_init(config));
     DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
-    memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
+    memset(config->given, 0, sizeof config->given); /* from here on `given` means given in the
+                                                     * arguments */
     for (int i = 2; i < argc; i++) {
         if (!is_assignment(argv[i]) && dt__path_exists(argv[i]))
             DT_GUARD(
@@ -112,8 +113,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         DT_GUARD(dt__config_set_for(config, argv[0], argv[i]));
     }
     if (dt__config_is_given(config, "data.eval")) {
-        /* Of other files than the run's own neither its labels, its held-out rows nor how many of
-         * them it measured are theirs. */
+        /* Labels, held-out rows and the number of measured rows belong to the run's files, not to
+         * others. */
         if (!*config->data.eval)
             DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
         if (!dt__config_is_given(config, "data.eval_labels"))
@@ -122,8 +123,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         if (!dt__config_is_given(config, "eval.batches"))
             DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }
-    /* The run's own kernel, unless the arguments name one: then it has to be that. What a run in
-     * bf16 settles decides on its convolutions in f32, too. */
+    /* The run's kernel is used unless the arguments name one, which then must be that one. The
+     * kernel of a run in bf16 also decides on its convolutions in f32. */
     if (config->run.precision == DT_PRECISION_BF16)
         (void)dt__bf16_settle(config->run.kernel, &native);
     (void)dt__bf16_settle(NULL, &native);

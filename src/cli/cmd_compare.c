@@ -1,6 +1,6 @@
-/* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its
- * configuration has that others have not. The best run comes first, of several metrics the best of
- * the one that is named first; runs that have no evaluation come last. */
+/* `dtrain compare`: one row a run: its best metric, speed, time and status, and settings in which
+ * runs differ. The best run comes first; if runs have several metrics, the best by the metric of
+ * the first named run. Runs without an evaluation come last. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -20,22 +20,23 @@ enum { MOST_COLUMNS = 256 };
 struct run {
     struct dt_history *history;
     const char *text[COLUMNS]; /* NULL: the column is a number, */
-    double number[COLUMNS];    /* NaN: that is not known */
-    size_t group;              /* the same for runs of one metric, rising as they are named */
+    double number[COLUMNS];    /* NaN: unknown */
+    size_t group;              /* equal for runs with the same metric, ascending in the order of
+                                * naming */
 };
 
 struct comparison {
-    /* better ones first, those without a metric last; equal ones stay as they were named */
+    /* better ones first, without a metric last; equal ones in the order of naming */
     struct run *runs;
     size_t count;
-    const char *key[MOST_COLUMNS]; /* (columns) behind COLUMNS options that differ */
+    const char *key[MOST_COLUMNS]; /* (columns) from COLUMNS on: options that differ */
     size_t columns;
 };
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error, as is
- * a directory that cannot be looked into. */
+/* Returns true for other files that runs/NAME also matches. A path that does not exist is probably
+ * a typing error, and is an error, as is a directory that cannot be read. */
 static bool path_is_stray(const char *path)
 {
     char *records;
@@ -46,8 +47,7 @@ static bool path_is_stray(const char *path)
     return stray;
 }
 
-/* Values of two metrics say nothing beside each other: the metric that is named first stands
- * first. */
+/* Values of different metrics cannot be compared: the metric that was named first comes first. */
 static bool run_is_better(const struct run *run, const struct run *other)
 {
     const double value = run->number[BEST], before = other->number[BEST];
@@ -68,7 +68,7 @@ static void run_place(struct comparison *comparison, struct run *run)
     comparison->runs[at] = *run;
 }
 
-/* Reads a run, and puts it into its place. */
+/* Reads a run, and inserts it in order. */
 static dt_status run_add(struct comparison *comparison, const char *dir)
 {
     struct run run = {0};
@@ -83,7 +83,8 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
-    /* an early stop's last step has no record of training; the end may be an earlier session's */
+    /* an early stop's last step has no train record; the final record may be of an earlier
+     * session */
     number[STEPS] = fmax(dt_history_last(history, DT_RECORD_TRAIN, "step"),
                          dt_history_last(history, DT_RECORD_FINAL, "step"));
     number[SPEED] = dt_history_last(history, last, "samples_per_sec");
@@ -98,8 +99,8 @@ static const char *run_option(const struct run *run, const char *key)
     return value ? value : "";
 }
 
-/* Whether runs have different values of a key of run `r`, which the runs before it do not have. A
- * run without any configuration says nothing. */
+/* Returns true if runs have different values of a key of run `r` that the runs before it lack. A
+ * run without configuration is left out. */
 static bool key_differs(const struct comparison *comparison, size_t r, const char *key)
 {
     bool differs = false;
@@ -131,7 +132,7 @@ static void columns_find(struct comparison *comparison)
 
 /* ---- the three forms ------------------------------------------------------------------------ */
 
-/* A cell as text, in row 0 the column's title: digits enough to compare, or all. */
+/* Returns a cell as text, in row 0 the column's title: with enough digits to compare, or all. */
 static const char *cell_text(const struct comparison *comparison, size_t row, size_t column,
                              bool exact, char buffer[DT_REAL_TEXT])
 {
@@ -150,7 +151,7 @@ static const char *cell_text(const struct comparison *comparison, size_t row, si
     return buffer;
 }
 
-/* Whether a column says the same of all of several runs. */
+/* Returns true if a column has the same value in all of several runs. */
 static bool column_is_common(const struct comparison *comparison, size_t column)
 {
     char first[DT_REAL_TEXT], buffer[DT_REAL_TEXT];
@@ -161,8 +162,8 @@ static bool column_is_common(const struct comparison *comparison, size_t column)
     return common;
 }
 
-/* What is common stands above. Numbers stand on the right; a long text keeps its end, where paths
- * differ. */
+/* Prints common values above the table. Numbers are right-aligned; a long text keeps its end, where
+ * paths differ. */
 static void table_print(const struct comparison *comparison)
 {
     enum { MOST_WIDTH = 20 };
@@ -262,7 +263,7 @@ dt_status cmd_compare(int argc, char **argv)
             dt__warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
             strays = true;
         } else if ((status = run_add(&comparison, argv[i])) && !failed) {
-            /* The others are shown all the same. */
+            /* The other runs are still shown. */
             failed = status;
             snprintf(error, sizeof error, "%s", dt_error_text());
         }

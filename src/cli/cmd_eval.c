@@ -1,5 +1,5 @@
-/* `dtrain eval`: measures a model on held-out data, as evaluation during training does, chunk by
- * chunk. A terminal gets a table, with the scores of each class or target; everything else gets one
+/* `dtrain eval`: measures a model on held-out data as evaluation during training does, chunk by
+ * chunk. On a terminal it prints a table, with the scores of each class or target; elsewhere one
  * JSON line. */
 #include <math.h>
 #include <unistd.h>
@@ -9,21 +9,22 @@
 #include "report/report.h"
 #include "train/train.h"
 
-/* The scores of several numeric targets; of very many, as fields are, none. */
+/* Limit for scores of numeric targets; with more, as in fields, none are shown. */
 enum { MOST_TARGETS = 64 };
 
-/* What was measured. */
+/* The result of a measurement. */
 struct result {
     const struct dt_predictor *predictor;
     struct dt_metric_values values;
-    const uint64_t *confusion; /* (classes, classes); NULL: there are none, and no scores of them */
+    const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
+                                * class */
     struct dt_class_scores scores;
     int ntargets;
     struct dt_target_score target[MOST_TARGETS];
-    struct dt__names names; /* (ntargets), or none */
+    struct dt__names names; /* (ntargets), or empty */
 };
 
-/* "Pullover", or the class's number. */
+/* Returns "Pullover", or the class's number. */
 static const char *class_name(const struct result *result, size_t c, char buffer[24])
 {
     const char *name = dt_predictor_class_name(result->predictor, (int)c);
@@ -86,7 +87,7 @@ static void score_print(double value)
         printf("  %9.4f", value);
 }
 
-/* Over the classes that have rows: one that is never predicted counts as 0. */
+/* Mean over the classes that have rows; one that is never predicted counts as 0. */
 static double scores_mean(const double *values, const struct dt_class_scores *scores)
 {
     double sum = 0, count = 0;
@@ -98,8 +99,8 @@ static double scores_mean(const double *values, const struct dt_class_scores *sc
     return sum / count;
 }
 
-/* Precision, recall and f1 of each class; and of not too many a row a true one, a column a
- * predicted one. */
+/* Prints precision, recall and f1 of each class and, unless there are many, the confusion matrix:
+ * one row a true class, one column a predicted one. */
 static void classes_print(const struct result *result)
 {
     enum { LEAST_WIDTH = 11, MOST_WIDTH = 32, MOST_CONFUSION = 16, CELL = 9 };
@@ -140,7 +141,7 @@ static void classes_print(const struct result *result)
     putchar('\n');
 }
 
-/* Each target's error beside that of its mean. */
+/* Prints each target's error next to that of its mean. */
 static void targets_print(const struct result *result)
 {
     enum { WIDTH = 24 };

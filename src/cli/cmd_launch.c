@@ -1,15 +1,15 @@
-/* dtrain launch: keeps a job alive. It starts mpirun, and again after a failure that is not the
- * user's, from the newest checkpoint, on the hosts that still answer: of a host file, or of an
- * allocation of Slurm's.
+/* dtrain launch: keeps a job alive. It starts mpirun and, after a failure that is not the user's,
+ * starts it again from the newest checkpoint, on the hosts that still answer, of a host file or an
+ * allocation of Slurm.
  *
- * Which failure that is, the job's last error line says: a rank that is gone, a stall, an error of
- * MPI, or no line at all (a host is gone, mpirun was killed). Behind a start that was right it is
- * also a run directory that the job before still holds, and too few ranks on the hosts that are
- * left. All others would come again: they end it. A run's bits do not depend on ranks and hosts, so
- * the end is the same with fewer of them.
+ * The job's last error line says which failure it was. Those that may not recur: a lost rank, a
+ * stall, an MPI error, or no line at all (a host is gone, mpirun was killed); after a successful
+ * start also a run directory that the previous job still holds, and too few ranks on the remaining
+ * hosts. All other failures would recur, so they end the job. A run's bits do not depend on ranks
+ * and hosts, so the result is the same with fewer of them.
  *
  * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job.
- * mpirun has a process group of its own, so that ^C reaches it through here alone. */
+ * mpirun has a separate process group, so ^C reaches it only through this program. */
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -32,40 +32,41 @@
 #include "report/report.h"
 #include "state/state.h"
 
-/* That mpirun may take to end behind the job's error line or its own, and behind the last rank of
- * this host: it waits for ever for a host whose link is cut, and at times for a lock of its own
- * behind a rank that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before
- * it has started any process it may take three times as long. */
+/* Grace period for mpirun to exit after an error line, and after the last rank of this host. It
+ * waits forever for a host whose link is cut, and sometimes for one of its locks after a rank was
+ * killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started any
+ * process it gets three times as long. */
 static const double END_SECS = 20;
-static const double MOST_WAIT_SECS = 60; /* between two tries */
+static const double MOST_WAIT_SECS = 60; /* longest wait between two tries */
 static const char ERROR[] = "dtrain: error: ";
 
 struct launch {
-    char **option; /* mpirun's own */
+    char **option; /* mpirun's options */
     int options;
-    char **argument; /* dtrain's */
+    char **argument; /* dtrain's arguments */
     int arguments;
-    char self[CLI_LINE]; /* this program, as it was called: it may be replaced while the job runs */
+    char self[CLI_LINE]; /* path of this program as called: it may be replaced while the job runs */
     int np, restarts;
     double grow_secs;
     struct dt_config config;
 
     struct cli_hosts hosts;
-    int few;        /* hosts that had fewer slots than np, as mpirun said; 0: none */
+    int few;        /* hosts that had fewer slots than np, as mpirun reported; 0: none */
     int signals;    /* signalfd */
-    int asked;      /* signals that asked for a stop */
-    bool looking;   /* for hosts to take in, of which not all have answered */
-    double look_at; /* clock */
-    bool growing;   /* the job is stopping, to be started with them */
-    bool saved;     /* the job has saved a checkpoint: it goes on from there, wherever it began */
+    int asked;      /* number of signals that asked for a stop */
+    bool looking;   /* new hosts are being checked, and some have not answered yet */
+    double look_at; /* clock of the next check */
+    bool growing;   /* the job is stopping, to be started with more hosts */
+    bool saved;     /* the job has saved a checkpoint: it continues from there, whatever it started
+                     * from */
     int starts;
 };
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* CONFIG.ini, another file that begins with a section, or section.key=value; values of mpirun's
- * options have no dot before a '=', and its files no sections. (A script may begin with a test:
- * "[ -f ...".) */
+/* Returns true for CONFIG.ini, another file that begins with a section, or section.key=value;
+ * values of mpirun's options have no dot before '=', and its files no sections. (A script may begin
+ * with a test: "[ -f ...".) */
 static bool begins_job(const char *argument)
 {
     size_t length = strlen(argument), equals = strcspn(argument, "=");
@@ -73,7 +74,7 @@ static bool begins_job(const char *argument)
     int fd;
     uint64_t size;
     if (argument[0] == '-') return false;
-    if (!strncmp(argument, "/dev/fd/", 8)) return true; /* <(command), which is refused */
+    if (!strncmp(argument, "/dev/fd/", 8)) return true; /* <(command), which is refused later */
     if (argument[equals] == '=') return memchr(argument, '.', equals) != NULL;
     if (length > 4 && !strcmp(argument + length - 4, ".ini")) return true;
     FILE *file = dt__file_open(argument, &fd, &size) ? NULL : fdopen(fd, "r");
@@ -172,19 +173,19 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 
 /* ---- a start -------------------------------------------------------------------------------- */
 
-/* What the job has said. */
+/* The job's last output. */
 struct tail {
-    char line[CLI_LINE], error[CLI_LINE]; /* its last error line, behind ERROR; "": none */
-    char lost[CLI_LINE]; /* the rank or daemon that mpirun says is gone; "": none */
+    char line[CLI_LINE], error[CLI_LINE]; /* its last error line, after ERROR; "": none */
+    char lost[CLI_LINE]; /* the rank or daemon that mpirun reports as gone; "": none */
     size_t length;
-    bool ranks;     /* one of them has said something */
-    bool few_slots; /* mpirun has said so, at length */
-    bool aborted;   /* and that it ends the job, for a rank has failed */
+    bool ranks;     /* a rank has printed something */
+    bool few_slots; /* mpirun has reported this, at length */
+    bool aborted;   /* mpirun has reported that it ends the job because a rank failed */
 };
 
-/* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end with a
- * run that has ended. Hydra may return 0 behind one that was stopped on several hosts. Where they
- * cannot be read, its word is taken. */
+/* mpirun may return 0 after a job that lost a node of Slurm: then the records have no end of the
+ * run. Hydra may return 0 after one that was stopped on several hosts. If the records cannot be
+ * read, mpirun's code counts. */
 static dt_status records_status(const char *run_dir)
 {
     struct dt_history *history;
@@ -196,31 +197,33 @@ static dt_status records_status(const char *run_dir)
     return status;
 }
 
-/* What became of a job: DT_OK, DT_STOPPED, or a failure with its reason. DT_ECOMM: another start
- * may not meet it; DT_EUSAGE and DT_EIO: it would. */
+/* Returns the outcome of a job: DT_OK, DT_STOPPED, or a failure with its reason. DT_ECOMM: it may
+ * not recur; DT_EUSAGE and DT_EIO: it would. */
 static dt_status job_status(const struct launch *launch, int code, const struct tail *tail)
 {
     const bool silent = !tail->error[0], again = launch->starts > 1;
     const enum dt__cause cause = dt__cause_read(tail->error);
-    /* "In use" and too few ranks may pass only after a start that was right: that start's bank may
-     * still hold the run, and the hosts that are left may be too few. */
+    /* 'In use' and 'too few ranks' are transient only after a successful start: its bank may still
+     * hold the run, and the remaining hosts may be too few. */
     const int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
-    bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* --timeout's */
+    bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* exit code of
+                                                                                * --timeout */
     may_pass |= cause == DT__CAUSE_IN_USE ? again : cause != DT__CAUSE_NONE;
     dt_status status = may_pass ? DT_ECOMM : exit_code == 2 ? DT_EUSAGE : DT_EIO;
     if (exit_code == 0) status = records_status(launch->config.run.dir);
     if (exit_code == 75 || (exit_code && launch->asked && silent)) status = DT_STOPPED;
     if (status == DT_OK || status == DT_STOPPED) return status;
     if (!silent) return dt_fail(status, "%s", tail->error);
-    /* The one rank of its host: nobody else can tell before mpirun ends them. */
+    /* The only rank of its host: no other rank can report it before mpirun ends them. */
     if (tail->lost[0]) return dt_fail(status, "%s", tail->lost);
     return dt_fail(status, "the job ended without an error line, and mpirun with %s %d",
                    WIFEXITED(code) ? "exit code" : "signal",
                    WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
 }
 
-/* The first asks for a stop, unless the job is stopping already, the next end the job; so does the
- * first before there are ranks, to which mpirun passes it on, and nothing is lost. */
+/* The first signal asks for a stop, unless the job is already stopping; the next ones end the job.
+ * So does the first one before ranks exist, since mpirun would pass it to none, and nothing is
+ * lost. */
 static void pass_signals(struct launch *launch, pid_t pid, bool has_ranks)
 {
     struct signalfd_siginfo info;
@@ -233,7 +236,7 @@ static void pass_signals(struct launch *launch, pid_t pid, bool has_ranks)
     }
 }
 
-/* Some of the job's stderr, once there is some: how much; 0: it has ended. */
+/* Passes on a part of the job's stderr once there is some. Returns its length; 0: the end. */
 static size_t pass_on(int from, struct tail *tail)
 {
     char bytes[CLI_LINE];
@@ -251,7 +254,7 @@ static size_t pass_on(int from, struct tail *tail)
         tail->line[tail->length] = '\0';
         tail->length = 0;
         tail->ranks |= strstr(tail->line, "dtrain: ") != NULL;
-        const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
+        const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag in front */
         if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
         if (strstr(tail->line, "mpirun noticed that process rank") ||
             strstr(tail->line, "has lost communication with a remote daemon"))
@@ -262,11 +265,11 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
-/* What mpirun has started here: ranks, and ways to other hosts. */
+/* Processes that mpirun has started here: ranks, and connections to other hosts. */
 struct children {
-    char program[16]; /* the ranks' name, as much of it as the kernel keeps */
+    char program[16]; /* the ranks' name, cut as the kernel does */
     bool seen, ranks; /* any so far; ranks among them */
-    bool living;      /* one has not ended, a rank once there are ranks */
+    bool living;      /* one of them has not ended; once there are ranks, a rank */
 };
 
 static void children_look(pid_t pid, struct children *children)
@@ -297,10 +300,10 @@ static void children_look(pid_t pid, struct children *children)
     globfree(&lists);
 }
 
-/* Whether mpirun has something to wait for: ranks that it has started here, which end when all
- * others do, whatever way there still is to a host whose link is cut; without any, a process that
- * it has started here, or ranks of other hosts alone, which are not seen. Open MPI's daemons there
- * may go on without the way to them (plm_rsh_no_tree_spawn). */
+/* Returns true while mpirun has something to wait for: ranks that it has started here, which end
+ * when all others do, even if the link to a host is cut; without any, another process that it has
+ * started here, or ranks on other hosts only, which are not visible. Open MPI's daemons there may
+ * continue without their connection (plm_rsh_no_tree_spawn). */
 static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct tail *tail,
                          struct children *children)
 {
@@ -309,8 +312,8 @@ static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct ta
     return children->living || (!children->ranks && children->seen && !launch->hosts.hydra);
 }
 
-/* Looks for hosts that have come back or are new, now and then, and stops the job at a checkpoint
- * if there are some. */
+/* Looks for new or returned hosts from time to time, and stops the job at a checkpoint if there are
+ * some. */
 static void hosts_look(struct launch *launch, pid_t pid)
 {
     struct cli_hosts *hosts = &launch->hosts;
@@ -328,8 +331,8 @@ static void hosts_look(struct launch *launch, pid_t pid)
     kill(pid, SIGUSR1);
 }
 
-/* Passes the job's stderr on, and signals to it however much it says, until it ends. grows: a start
- * with more hosts would have more ranks. */
+/* Passes on the job's stderr, and signals to the job however much it prints, until it ends. grows:
+ * a start with more hosts would have more ranks. */
 static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct tail *tail)
 {
     struct children children = {0};
@@ -346,13 +349,14 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
         const double now = dt__clock_secs();
         if (mpirun_waits(launch, pid, tail, &children)) waits_at = now;
         if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
-        /* Those of other hosts alone are not seen, nor heard if they are to say nothing (-q). */
+        /* Ranks on other hosts only are not visible, and with -q they print nothing. */
         const bool mute = dt__log_get_level() < DT_LOG_INFO;
         const bool has_ranks = children.ranks || tail->ranks || (children.seen && mute);
         pass_signals(launch, pid, has_ranks);
         if (grows && has_ranks && !launch->growing) hosts_look(launch, pid);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
-        /* What is there behind a job that has ended. No more: what it left behind may write on. */
+        /* Reads what is left after the job has ended, but not more: its remaining processes may go
+         * on writing. */
         int rest = 0;
         if (!open || ioctl(from, FIONREAD, &rest) || rest < 0) return code;
         for (size_t left = (size_t)rest, n; left > 0 && (n = pass_on(from, tail)) > 0;)
@@ -361,8 +365,8 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
     }
 }
 
-/* Runs mpirun until the job ends; slots: of its hosts, 0: not known. *out_told is set: whether the
- * job has printed its error line. Returns job_status. */
+/* Runs mpirun until the job ends. slots: of its hosts, 0: unknown. *out_told: whether the job has
+ * printed its error line. Returns job_status. */
 static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 {
     char ranks[16];
@@ -380,7 +384,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
         dt__warn("-np %d: the hosts that answer have %d slots: %d ranks start", np, slots, slots);
     if (slots && (!np || np > slots)) np = slots;
     if (launch->few && !slots && launch->hosts.answering <= launch->few)
-        np = 0; /* a rank a slot, as mpirun counts them */
+        np = 0; /* one rank a slot, as mpirun counts them */
     snprintf(ranks, sizeof ranks, "%d", np);
     if (np) command[n++] = "-np", command[n++] = ranks;
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
@@ -390,7 +394,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
-    /* Before ranks can tell that a host is cut off, mpirun would hear of it after 8 minutes. */
+    /* Open MPI would notice a cut link only after 8 minutes, before ranks can report it. */
     setenv("OMPI_MCA_oob_tcp_keepalive_time", "20", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "6", 0);
@@ -416,7 +420,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 
 /* ---- from start to start -------------------------------------------------------------------- */
 
-/* Step of the newest checkpoint; -1: none. */
+/* Returns the step of the newest checkpoint; -1: none. */
 static long long saved_step(const struct launch *launch)
 {
     char dir[4096];
@@ -425,7 +429,7 @@ static long long saved_step(const struct launch *launch)
     return dt__checkpoint_newest(dir, &step) ? (long long)step : -1;
 }
 
-/* One line, and one record behind those of the run. */
+/* Prints one line, and appends one record to those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
     char at[32] = "with nothing saved yet";
@@ -447,7 +451,7 @@ static void tell(const struct launch *launch, const char *event, long long step,
     dt__json_free(&json);
 }
 
-/* Whether a stop was asked for, of late or within some milliseconds, in which there is no job. */
+/* Returns true if a stop was requested, before or during `milliseconds` in which no job runs. */
 static bool is_asked(struct launch *launch, int milliseconds)
 {
     struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
@@ -456,7 +460,7 @@ static bool is_asked(struct launch *launch, int milliseconds)
     return launch->asked > 0;
 }
 
-/* A start: its hosts are chosen anew. Returns job_status. */
+/* Starts a job on newly chosen hosts. Returns job_status. */
 static dt_status start_job(struct launch *launch, bool *out_told)
 {
     struct cli_hosts *hosts = &launch->hosts;
@@ -466,11 +470,11 @@ static dt_status start_job(struct launch *launch, bool *out_told)
         if (is_asked(launch, 20)) return DT_STOPPED;
     if (!status && hosts->from) status = cli_hosts_choose(hosts, come, &slots);
     if (!status) return run_job(launch, slots, out_told);
-    const bool listed = launch->starts || hosts->count; /* else there never was a list */
+    const bool listed = launch->starts || hosts->count; /* otherwise there never was a list */
     return listed && status != DT_EUSAGE ? DT_ECOMM : status;
 }
 
-/* A job prints its own error line; if it ended without one, it is printed here. */
+/* A job prints its error line itself; if it ended without one, it is printed here. */
 static dt_status keep_alive(struct launch *launch)
 {
     char reason[DT_ERROR_MAX];
@@ -500,8 +504,8 @@ static dt_status keep_alive(struct launch *launch)
     }
 }
 
-/* Those that ask for a stop; a terminal that is closed is one, unless nohup has said otherwise. A
- * reader of stderr that is gone ends nothing. */
+/* Opens the signals that ask for a stop; a closed terminal is one, unless nohup disabled it. A
+ * closed reader of stderr ends nothing. */
 static dt_status signals_open(int *out)
 {
     static const int asking[] = {SIGUSR1, SIGTERM, SIGINT}, leaving[] = {SIGHUP, SIGQUIT};

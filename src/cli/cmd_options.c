@@ -1,4 +1,4 @@
-/* dtrain options: the table of options, in the form that is asked for. */
+/* dtrain options: prints the table of options in the requested form. */
 #include <string.h>
 
 #include "cli/cli.h"

@@ -1,9 +1,9 @@
-/* `dtrain predict`: a record for each row of standard input, or of files, in their order: JSON or
+/* `dtrain predict`: one record for each row of standard input, or of files, in their order: JSON or
  * a line of CSV.
  *
- * Rows wait until a batch is full or input pauses; then they are predicted together. A row that
- * cannot be read or predicted gives a record of its line and error, behind the rows before it, and
- * the exit code at the end. */
+ * Rows wait until a batch is full or input pauses, and are then predicted together. A row that
+ * cannot be read or predicted gives a record with its line and error, after those of the rows
+ * before it, and exit code 1 at the end. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -15,29 +15,31 @@ enum { BATCH = DT_EVAL_CHUNK };
 
 struct stream {
     struct dt_predictor *predictor;
-    size_t nin, width;       /* numbers in a row and in its answer */
-    struct dt_inputs inputs; /* (count) rows that wait to be predicted */
+    size_t nin, width;       /* numbers of a row and of an answer */
+    struct dt_inputs inputs; /* (count) rows waiting to be predicted */
     size_t count;
-    uint64_t line[BATCH];   /* the line of each of these rows */
-    size_t instance[BATCH]; /* its number among the rows of that line */
-    char **kept[BATCH];     /* (keep.count) what it has in columns to keep; NULL: nothing */
+    uint64_t line[BATCH];   /* line of each of these rows */
+    size_t instance[BATCH]; /* number of the row within that line */
+    char **kept[BATCH];     /* (keep.count) its values of the kept columns; NULL: none */
     struct dt__names keep;  /* the columns of predict.keep */
-    struct dt__names names; /* of several targets, if the training data named them */
+    struct dt__names names; /* names of several targets, if the training data had them */
     float *answers;         /* (BATCH, width) */
     int32_t classes[BATCH];
-    enum { OBJECT, NAMES, VALUES } form; /* of a record: a JSON object, or a line of CSV */
+    enum { OBJECT, NAMES, VALUES } form; /* form of a record: a JSON object, or a line of CSV */
     struct dt_json json;
-    struct dt_text csv;          /* a line, a comma before each cell; empty: no names written yet */
-    const struct dt_batch *rows; /* the rows of the answers, if they come from files */
-    bool target;                 /* predict.target: records have the row's target, too */
-    float *features;             /* (nin) predict.features: and its features; NULL: not */
-    uint64_t good, bad;          /* records written */
+    struct dt_text csv;          /* a line, with a comma before each cell; empty: names are not
+                                  * written yet */
+    const struct dt_batch *rows; /* the rows of the answers if they come from files */
+    bool target;                 /* predict.target: records also have the row's target */
+    float *features;             /* (nin) predict.features: records also have the features; NULL:
+                                  * no */
+    uint64_t good, bad;          /* numbers of records written */
 };
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* A record is described once, member by member; the stream's form says what becomes of one. What a
- * row lacks is NULL: no member of the object, or an empty cell. */
+/* A record is described once, member by member; the stream's form decides how a member is written.
+ * A missing value is NULL: the object lacks the member, or the cell is empty. */
 
 static dt_status cell_add(struct stream *stream, const char *name, const char *value)
 {
@@ -62,8 +64,8 @@ static dt_status int_add(struct stream *stream, const char *name, const int32_t 
     return DT_OK;
 }
 
-/* One number without `name_of` is no list; a list has a column an element, by the name of a class,
- * feature or target, by quantile or by number. */
+/* Without `name_of`, one number is not a list. A list has one column per element, named after a
+ * class, feature or target, a quantile, or a number. */
 typedef const char *name_fn(const struct dt_predictor *predictor, int i);
 static dt_status floats_add(struct stream *stream, const char *name, const float *values, size_t n,
                             name_fn *name_of)
@@ -94,7 +96,7 @@ static dt_status floats_add(struct stream *stream, const char *name, const float
     return DT_OK;
 }
 
-/* What the network reads of a row of files; features that a sparse row lacks are 0. */
+/* Returns the network's inputs of a row of files; missing features of a sparse row are 0. */
 static const float *features_find(const struct stream *stream, size_t row)
 {
     const struct dt_batch *rows = stream->rows;
@@ -107,7 +109,7 @@ static const float *features_find(const struct stream *stream, size_t row)
     return stream->features;
 }
 
-/* What is wrong with a row: in a line of standard input, or in a row of files. */
+/* An error of a row: in a line of standard input, or in a row of files. */
 struct flaw {
     const char *place, *error;
     uint64_t number;
@@ -159,7 +161,7 @@ static dt_status line_write(struct stream *stream, size_t row, char **kept, cons
     return DT_OK;
 }
 
-/* CSV begins with a line of names, which any record has, one without an answer too. */
+/* CSV begins with a line of names, taken from any record, even one without an answer. */
 static dt_status names_write(struct stream *stream)
 {
     static const struct flaw no_answer = {"line", "", 0};
@@ -194,7 +196,7 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     return record_write(stream, row, stream->kept[row], &flaw);
 }
 
-/* At most BATCH rows. */
+/* Writes at most BATCH rows. */
 static dt_status stream_write_rows(struct stream *stream, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -216,8 +218,7 @@ static dt_status stream_flush(struct stream *stream)
 
 /* ---- rows from standard input --------------------------------------------------------------- */
 
-/* Rows that wait are answered as soon as input pauses: no answer waits for rows that have not
- * come. */
+/* Waiting rows are answered as soon as input pauses: no answer waits for later rows. */
 static dt_status stream_input(struct stream *stream, const struct cli_model *model)
 {
     char error[DT_ERROR_MAX];
@@ -256,7 +257,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         stream->kept[0] = NULL;
     }
     if (!status) status = stream_flush(stream);
-    if (!status) status = names_write(stream); /* of no rows */
+    if (!status) status = names_write(stream); /* there were no rows */
 done:
     dt__rows_close(rows);
     return status;
@@ -291,7 +292,7 @@ done:
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* A kept column may not have the name of a part of the answer. */
+/* A kept column must not have the name of a part of the answer. */
 static dt_status keep_check(const struct stream *stream)
 {
     const bool classes = stream->predictor->classes != 0;
@@ -346,7 +347,7 @@ dt_status cmd_predict(int argc, char **argv)
     dt__inputs_free(&stream.inputs);
     dt_free(stream.features);
     dt_free(stream.answers);
-    for (size_t i = 0; i < BATCH; i++) /* of rows that a failure has left */
+    for (size_t i = 0; i < BATCH; i++) /* rows that a failure has left */
         dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
     dt__names_free(stream.names.items, stream.names.count);

@@ -12,7 +12,7 @@ dt_status cmd_report(int argc, char **argv)
     struct dt_page_run *runs = NULL;
     dt_status status;
     if (!count) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
-    /* else a forgotten page would take the place of what is named last */
+    /* otherwise, if the page is forgotten, the last run would be overwritten */
     const char *out = argv[argc - 1], *dot = strrchr(out, '.');
     if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
         return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
@@ -23,7 +23,8 @@ dt_status cmd_report(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
         runs[i].history = histories[i];
-        if (dt__predictor_load(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
+        if (dt__predictor_load(argv[i + 1], &predictors[i])) continue; /* classes are shown as
+                                                                        * numbers */
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;
     }

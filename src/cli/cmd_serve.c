@@ -1,4 +1,4 @@
-/* `dtrain serve`: a model over HTTP, until it is asked to stop. */
+/* `dtrain serve`: serves a model over HTTP until it is asked to stop. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -17,7 +17,7 @@ static dt_status serve(const char *path, const struct dt_config *config)
                                               .timeout_secs = config->serve.timeout_secs};
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));
-    const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons are not that of the port */
+    const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons do not separate the port */
     dt__info("serving %s at http://%s%s%s:%d/v1/models/%s:predict", path, ipv6 ? "[" : "",
              options.host, ipv6 ? "]" : "", dt_server_port(server), options.name);
     while (!dt__stop_requested()) {
@@ -35,7 +35,7 @@ dt_status cmd_serve(int argc, char **argv)
     dt__stop_block(true);
     DT_TRY(dt_stop_install());
     DT_TRY(cli_model_open(&model, argc, argv));
-    dt_predictor_close(model.predictor); /* the server has its own */
+    dt_predictor_close(model.predictor); /* the server has opened its own */
     model.predictor = NULL;
     dt_status status = serve(argv[1], &model.config);
     cli_model_close(&model);

@@ -1,6 +1,6 @@
-/* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes
- * from the run directory (its history, the newest checkpoint's age), so that it works from any host
- * that sees it, and on runs that have ended. */
+/* `dtrain top`: shows a run, redrawn every two seconds until q or ^C. Everything comes from the run
+ * directory (its history, the newest checkpoint's age), so it works from any host that sees it, and
+ * for runs that have ended. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -24,17 +24,17 @@ enum { REFRESH_MS = 2000, CONTROL_C = 3 };
 struct view {
     const char *dir;
     struct dt_history *run;
-    bool live; /* there is a status; else the run has ended, or is younger than two seconds */
-    /* Whose step is the last one that is recorded: an early stop's has no record of training. */
+    bool live; /* there is a status; otherwise the run has ended, or is younger than two seconds */
+    /* Kind of record with the last step: an early stop's last step has no train record. */
     enum dt_record_kind reached;
     int width;    /* columns of the terminal */
-    size_t lines; /* of ranks, that it has room for */
+    size_t lines; /* lines for ranks that fit */
     bool utf8;
 };
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* "2:03", "1:02:03" or "5d 01:02:03"; "?" if it is not known. */
+/* Formats "2:03", "1:02:03" or "5d 01:02:03"; "?" if unknown. */
 static const char *secs_format(double secs, char buffer[32])
 {
     if (!(secs >= 0 && secs < 1e9)) return "?";
@@ -49,7 +49,7 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
-/* The status's value of a key, else that of the last record of a kind. */
+/* Returns the status's value of a key, else that of the last record of a kind. */
 static double status_real(const struct view *view, const char *key, enum dt_record_kind kind)
 {
     const double value = dt_history_last(view->run, DT_RECORD_STATUS, key);
@@ -90,7 +90,7 @@ static void progress_print(const struct view *view)
     printf("%.0f samples/s\n", status_real(view, "samples_per_sec", view->reached));
 }
 
-/* The training loss since the start, a mark for each stretch of steps. */
+/* Prints the training loss since the start, one mark for each range of steps. */
 static void sparkline_print(const struct view *view)
 {
     static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -109,7 +109,7 @@ static void sparkline_print(const struct view *view)
             const double loss = dt_history_real(view->run, DT_RECORD_TRAIN, i, "loss");
             if (isfinite(loss)) sum += loss, count++;
         }
-        sum /= 2 * count; /* the difference of two is finite then */
+        sum /= 2 * count; /* so that the difference of two is finite */
         if (!isfinite(sum)) continue;
         mark[used++] = sum;
         low = fmin(low, sum);
@@ -144,8 +144,8 @@ static void models_print(const struct view *view)
     putchar('\n');
 }
 
-/* What a rank does. NULL: it is at a synchronization point, as all are where the bank of a sync run
- * looks; or nothing is known. */
+/* Returns a rank's phase. NULL: it is at a synchronization point, where all are when the bank of a
+ * sync run writes the status; or unknown. */
 static const char *phase_of(const struct view *view, size_t i)
 {
     const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
@@ -223,8 +223,8 @@ static dt_status view_show(struct view *view)
     return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
 }
 
-/* Above the ranks stand up to 9 lines, and behind them the cursor; what does not fit would push the
- * first lines out. */
+/* Up to 9 lines precede the ranks, and the cursor follows; more lines would push the first ones
+ * out. */
 static void terminal_measure(struct view *view)
 {
     enum { OTHERS = 10 };
@@ -234,8 +234,9 @@ static void terminal_measure(struct view *view)
     view->lines = known ? (size_t)(size.ws_row > OTHERS ? size.ws_row - OTHERS : 1) : SIZE_MAX;
 }
 
-/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and
- * unseen; ^C is a key as well, and signals wait, so that the terminal is always put back. */
+/* Lines are cut at the terminal's edge (mode 7), so that each keeps its place. Keys arrive one by
+ * one without echo; ^C is also a key, and signals are held back, so that the terminal is always
+ * restored. */
 static dt_status view_watch(struct view *view)
 {
     struct termios before, raw;
@@ -262,12 +263,12 @@ static dt_status view_watch(struct view *view)
         printf("\033[?7h");
         fflush(stdout);
         if (status || poll(in, 2, REFRESH_MS) <= 0 || !in[0].revents) continue;
-        /* nobody can press a key */
+        /* no key can be pressed */
         if (read(STDIN_FILENO, &key, 1) <= 0) poll(&in[1], 1, REFRESH_MS);
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     if (in[1].fd >= 0) close(in[1].fd);
-    pthread_sigmask(SIG_UNBLOCK, &ends, NULL); /* one that has come ends the process here */
+    pthread_sigmask(SIG_UNBLOCK, &ends, NULL); /* a pending signal ends the process here */
     return status;
 }
 

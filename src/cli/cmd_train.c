@@ -8,10 +8,10 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     struct dt_config config = {0};
     char text[DT_ERROR_MAX];
     const dt_status installed =
-        dt_stop_install(); /* a failure here is one rank's: it waits for all */
+        dt_stop_install(); /* a failure here is on one rank only: the world reports it */
     (void)snprintf(text, sizeof text, "%s", dt_error_text());
     const bool first =
-        cli_is_first_task(); /* MPI, which may know none but itself, sets this anew */
+        cli_is_first_task(); /* an MPI that sees only this process overwrites this */
     dt_status status = dt_world_create(&world);
     if (status) {
         if (first) dt__error("%s", dt_error_text());
@@ -20,7 +20,7 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     }
     status = dt__ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
-        dt__signals_move_handlers(); /* MPI's, of faults */
+        dt__signals_move_handlers(); /* MPI's handlers of faults */
         status = dt__config_init(&config);
         dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
         if (!status && world->is_bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
@@ -34,7 +34,7 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     return status;
 }
 
-/* Rank 0's configuration is sent on. */
+/* Sends rank 0's configuration to the other ranks. */
 static dt_status train(struct dt_world *world, struct dt_config *config)
 {
     return dt_train(world, config, NULL);

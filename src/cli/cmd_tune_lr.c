@@ -1,5 +1,4 @@
-/* `dtrain tune-lr`: the range test, its curve as a picture of characters, and a rate to start
- * from. */
+/* `dtrain tune-lr`: the range test, its curve drawn in characters, and a suggested rate. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -13,8 +12,8 @@
 
 enum { WIDTH = 64, HEIGHT = 14 };
 
-/* Rows from the greatest loss down to the least, which is an o; the x is what is suggested. What
- * diverged is cut off above the first loss. */
+/* Draws rows from the largest loss to the smallest, marked o; x is the suggestion. Diverged losses
+ * are cut off above the first loss. */
 static void curve_draw(const struct dt_lr_test *test)
 {
     char cell[HEIGHT][WIDTH + 1];
@@ -43,15 +42,16 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate (log)", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
-/* The curve, and what it says. preset: the test took one by itself, which a given rate would turn
- * off. */
+/* Prints the curve and what follows from it. preset: the test used the preset, which a given rate
+ * would turn off. */
 static void test_print(const struct dt_lr_test *test, const struct dt_config *config, bool preset)
 {
     const char *normalise =
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
     struct dt_optimizer linear;
     dt__optimizer_init(&linear, config, true);
-    /* The linear path's rate, as a fraction of the other; a rule with its own rates keeps its. */
+    /* The linear path's rate as a fraction of the main one; a rule with separate rates keeps
+     * them. */
     const double wide = linear.own_rates ? 0 : config->train.wide_lr / config->train.lr;
     curve_draw(test);
     if (test->rises) {
@@ -71,8 +71,8 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
     printf("%s\n", preset ? " run.preset=table" : "");
 }
 
-/* The test's run goes into a directory that is removed again: here, or where temporary ones go if
- * none can be made here. */
+/* The test's run uses a directory that is removed afterwards: here, or in the temporary directory
+ * if none can be made here. */
 static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;
@@ -81,7 +81,7 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     char scratch[PATH_MAX] = "tune-lr.XXXXXX";
     dt_status status = DT_OK;
     if (dt__log_get_level() == DT_LOG_INFO)
-        dt_log_set_level(DT_LOG_WARN); /* the run is not the point */
+        dt_log_set_level(DT_LOG_WARN); /* the run itself is of no interest */
     if (bank && !mkdtemp(scratch)) {
         snprintf(scratch, sizeof scratch, "%.4000s/tune-lr.XXXXXX", temporary);
         if (!mkdtemp(scratch)) {

@@ -1,6 +1,6 @@
-/* The hosts of a job. A list is read anew at each start, so that hosts may come and go; each host
- * is asked to run a command, the way mpirun would have it run, and those that do are written down
- * for mpirun. */
+/* The hosts of a job. The list is read again at each start, so that hosts may come and go. Each
+ * host is asked to run a command in the way mpirun would; those that do are written to a file for
+ * mpirun. */
 #include "cli/hosts.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double ANSWER_SECS = 15; /* a host that takes longer does not answer */
+static const double ANSWER_SECS = 15; /* a slower host counts as not answering */
 
 dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
 {
@@ -49,8 +49,8 @@ dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
     return dt_fail(DT_EIO, "cannot run %s: %s", command[0], strerror(error));
 }
 
-/* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before
- * is still for. */
+/* Returns the next host's tasks from a list in Slurm's form, "8(x2),4"; *left: further hosts with
+ * the current number. */
 static int slurm_tasks(const char **list, int *left)
 {
     char *end;
@@ -63,8 +63,8 @@ static int slurm_tasks(const char **list, int *left)
     return tasks;
 }
 
-/* A host that is named again, as by the list of PBS, has a slot more for each line that says no
- * number: whether it was there. */
+/* A host that is named again, as in the list of PBS, gets one more slot for each line without a
+ * number. Returns true if it was known. */
 static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
 {
     for (int i = 0; i < hosts->count; i++) {
@@ -78,19 +78,19 @@ static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
     return false;
 }
 
-/* What mpirun would refuse at each start, without the name of the file. Words that are not known
- * here are its own. */
+/* Refuses what mpirun would refuse at each start, but names the file. Unknown words are left to
+ * mpirun. */
 static dt_status host_check(const struct cli_hosts *hosts, int at, const struct cli_host *host)
 {
     const char *colon = strchr(host->name, ':');
-    const bool hydras = colon && !strchr(colon + 1, ':'); /* two: an address of IPv6 */
+    const bool hydras = colon && !strchr(colon + 1, ':'); /* two colons: an IPv6 address */
     const bool has_slots = strstr(host->line, " slot") || strstr(host->line, "\tslot");
     if (!hydras && (!has_slots || host->slots > 0)) return DT_OK;
     return dt_fail(DT_EUSAGE, "%s:%d: '%s': expected NAME slots=9", hosts->from, at, host->line);
 }
 
-/* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name
- * alone. */
+/* Reads lines of a host file; for an allocation of Slurm, one node a line: scontrol gives only
+ * names. */
 static dt_status hosts_read(struct cli_hosts *hosts)
 {
     char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};
@@ -139,8 +139,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     return status;
 }
 
-/* By a name that needs no way to it ("node1" and "node1.cluster" are one host), or an address: only
- * its own ones can be bound to. mpirun needs no agent for these either. */
+/* Returns true for a name of this host ("node1" and "node1.cluster" are one host), or an address
+ * that can be bound, which only its own can. mpirun needs no agent for these either. */
 static bool is_this_host(const char *name)
 {
     const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
@@ -159,7 +159,7 @@ static bool is_this_host(const char *name)
     return a == b && !strncmp(name, own, a) && (!name[a] || !own[b]);
 }
 
-/* Those that are still being asked have had their time. */
+/* Hosts that have not answered have timed out. */
 static void hosts_forget(struct cli_hosts *hosts)
 {
     int come;

@@ -2,7 +2,8 @@
  *
  *   dtrain [--log=LEVEL] [COMMAND] ARGUMENTS
  *
- * Errors of a command that all ranks run together are written by it, once; others here. */
+ * A command that all ranks run prints its errors itself, once; the errors of others are printed
+ * here. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool is_any(const char *argument, const char *one, const char *other)
     return !strcmp(argument, one) || !strcmp(argument, other);
 }
 
-/* The rank as launchers tell it, before MPI does; NULL: started alone. */
+/* Returns the rank from the launcher's environment, before MPI starts; NULL: started alone. */
 static const char *launched_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
@@ -45,7 +46,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_version(stdout);
         return DT_OK;
     }
-    /* A command's name may be left out: then it is the first's. */
+    /* The name may be left out: then the first command runs. */
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)
         argc--, argv++;
@@ -57,7 +58,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_command_help(stdout, command);
         return DT_OK;
     }
-    /* MPI and threads come later: the process that reads HDF5 has nothing of them. */
+    /* MPI and threads start later, so the process that reads HDF5 inherits neither. */
     if (command->collective)
         dt__h5_guard_start();
     else
@@ -65,8 +66,8 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
     return command->run(argc, argv);
 }
 
-/* A standard stream that is closed stays so: another file must not get its number. Reading and
- * writing fail. */
+/* Keeps a closed standard stream closed: another file must not get its number. Reading and writing
+ * it fail. */
 static void streams_hold(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -77,9 +78,10 @@ int main(int argc, char **argv)
 {
     const struct command *command = NULL;
     streams_hold();
-    signal(SIGXFSZ, SIG_IGN); /* a file at the limit of its size is an error of the write */
-    signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
-    dt__stop_block(true);     /* while no other thread is there */
+    signal(SIGXFSZ, SIG_IGN); /* beyond the file size limit a write returns an error */
+    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, which would make waiting for children
+                               * impossible */
+    dt__stop_block(true);     /* while there is no other thread */
     dt__denormals_flush();
     dt_status status = program_run(argc, argv, &command);
     bool reported = command && command->collective;
