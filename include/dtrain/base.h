@@ -65,7 +65,7 @@ dt_status dt_stop_install(void);
 
 /* Stops the training in progress, on all its ranks: it saves a checkpoint and returns DT_STOPPED.
  * If none is in progress, the next one stops. Safe in signal handlers: a program that does not use
- * dt_stop_install calls it from handlers of its own. Matrix kernels move the stack pointer: block
+ * dt_stop_install calls it from its signal handlers. Matrix kernels move the stack pointer: block
  * the handled signals on threads that compute, or run handlers on alternate stacks (SA_ONSTACK). */
 void dt_stop_request(void);
 

@@ -22,8 +22,8 @@ void dt_config_destroy(struct dt_config *config); /* NULL is fine */
  * DT_EUSAGE: the file cannot be read; unknown section or key (the text names the nearest), wrong
  * type, out of range, a key given twice. The error text begins "FILE:LINE: ". */
 dt_status dt_config_read_file(struct dt_config *config, const char *path);
-/* Likewise from a text: "train.lr=0.1\nmodel.hidden=64". `name` stands for the file in error texts.
- * DT_EUSAGE. */
+/* Sets the keys in a text: "train.lr=0.1\nmodel.hidden=64". `name` takes the file's place in error
+ * texts. DT_EUSAGE. */
 dt_status dt_config_read_text(struct dt_config *config, const char *name, const char *text);
 /* Sets one key from "section.key=value". DT_EUSAGE. */
 dt_status dt_config_set(struct dt_config *config, const char *assignment);

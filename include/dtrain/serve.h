@@ -31,7 +31,7 @@ struct dt_server_options {
 
 struct dt_server;
 
-/* Loads the model at a path (see dt_predictor_open) and answers requests on threads of its own.
+/* Loads the model at a path (see dt_predictor_open) and answers requests on separate threads.
  * options: NULL: the defaults; its texts must outlive the server. *out is NULL on failure.
  * DT_EUSAGE: an option is missing or out of range. DT_EIO: the address is wrong or in use. Other
  * errors as dt_predictor_open. */

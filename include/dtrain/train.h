@@ -1,5 +1,5 @@
-/* train: a training run, from a configuration to a finished run directory; a loss of the
- * program's own. */
+/* train: a training run, from a configuration to a finished run directory; a custom
+ * loss. */
 #ifndef DTRAIN_TRAIN_H
 #define DTRAIN_TRAIN_H
 
@@ -19,7 +19,7 @@ extern "C" {
 typedef double dt_loss_fn(void *arg, int n, const float *outputs, const float *targets,
                           float *gradient);
 
-/* What a program adds to a run. */
+/* A program's additions to a run. */
 struct dt_train_options {
     size_t size; /* sizeof(struct dt_train_options) */
     /* Every rank: rows to train and to evaluate on, instead of files. They are the same on every

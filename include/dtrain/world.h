@@ -26,7 +26,7 @@ dt_status dt_world_create(struct dt_world **out);
  * DT_EUSAGE: MPI has not started, or has ended. Errors of MPI, and the watchdog, end the whole
  * program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
-/* Likewise from a communicator of Fortran, comm%MPI_VAL with mpi_f08. */
+/* Like dt_world_attach, from a communicator of Fortran, comm%MPI_VAL with mpi_f08. */
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
 
 /* Ends the world, and MPI if dt_world_create has started it. A world of dt_world_attach ends before

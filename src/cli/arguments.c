@@ -56,7 +56,7 @@ static dt_status table_refuse(const char *path, int count, char **arguments)
     if (!status)
         status =
             dt_fail(DT_EUSAGE,
-                    "%s: a table, not a configuration: `dtrain inspect %s` tells what it "
+                    "%s: a table, not a configuration: `dtrain inspect %s` shows what it "
                     "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first%s` "
                     "trains on it",
                     path, path, path, keys.length ? keys.data : "");

@@ -151,7 +151,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     if (i == argc)
         return dt_fail(
             DT_EUSAGE,
-            "launch: expected CONFIG.ini or section.key=value behind mpirun's options%s%s",
+            "launch: expected CONFIG.ini or section.key=value after mpirun's options%s%s",
             launch->options ? "; this is no such file: " : "",
             launch->options ? launch->option[launch->options - 1] : "");
     launch->argument = argv + i;

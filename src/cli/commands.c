@@ -27,7 +27,7 @@ const struct command commands[] = {
     {"export", cmd_export, false, "MODEL OUT.onnx",
      "writes a model with its normalisation as ONNX, for other programs"},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
-     "one HTML page of a run, or of several beside each other"},
+     "one HTML page of a run, or of several side by side"},
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from, by trying some steps at a rising rate"},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
