@@ -1,6 +1,6 @@
-/* The batcher: of the threads that bring rows, one computes for all that wait at that moment; when
- * it is done, the first of those that came meanwhile is the next. Nobody waits for a batch to fill:
- * the next batch gathers while one is computed, so that batches grow with the load. */
+/* The batcher: one of the threads with rows computes for all that wait at that moment; when it is
+ * done, the first of the threads that came in the meantime is next. No thread waits for a batch to
+ * fill: the next batch collects while one is computed, so batches grow with the load. */
 #include <string.h>
 
 #include "predict/serve.h"
@@ -9,11 +9,11 @@ struct job {
     struct job *next;
     const struct dt__version *version;
     const struct dt__request *request;
-    size_t first, count; /* rows of it */
+    size_t first, count; /* rows of the request */
     float *out;
     int32_t *out_class;
     pthread_cond_t wake;
-    bool leads; /* its thread is to compute */
+    bool leads; /* its thread computes next */
     bool done;
     dt_status status;
     char error[DT_ERROR_MAX];
@@ -25,14 +25,14 @@ struct dt__batcher {
     int threads; /* of matrix products */
     struct job *first, *last;
     uint64_t batches, rows;
-    /* of the batch under way; made for the widest version so far */
+    /* inputs of the current batch; sized for the widest version so far */
     struct dt_inputs inputs;
     float *out;
     size_t out_capacity;
     int32_t classes[DT_EVAL_CHUNK];
 };
 
-/* Takes the first job, and those behind it of the same version that fit a batch with it. */
+/* Takes the first job, and following jobs of the same version that fit into a batch with it. */
 static struct job *jobs_take(struct dt__batcher *batcher, size_t *out_rows)
 {
     struct job *first = batcher->first, *last = first;
@@ -51,13 +51,13 @@ static struct job *jobs_take(struct dt__batcher *batcher, size_t *out_rows)
     return first;
 }
 
-/* The jobs' rows are laid side by side, as the network takes them. */
+/* Predicts the jobs' rows as one batch. */
 static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs, size_t rows)
 {
     struct dt_predictor *predictor = jobs->version->predictor;
     const size_t width = predictor->width;
     size_t at = 0;
-    dt__blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
+    dt__blas_set_threads(batcher->threads); /* OpenMP keeps this number per thread */
     DT_TRY(dt__inputs_reserve(&batcher->inputs, predictor, rows));
     DT_TRY(dt__grow(&batcher->out, &batcher->out_capacity, width * rows, sizeof(float), "batch"));
     for (const struct job *job = jobs; job; at += job->count, job = job->next)
@@ -107,7 +107,7 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
         batcher->last->next = &job;
     else
         batcher->first = &job; /* cppcheck-suppress autoVariables ; done before this returns */
-    batcher->last = &job;      /* cppcheck-suppress autoVariables ; likewise */
+    batcher->last = &job;      /* cppcheck-suppress autoVariables ; done before this returns */
     while (batcher->busy && !job.done && !job.leads)
         pthread_cond_wait(&job.wake, &batcher->lock);
     if (!job.done) {
@@ -117,7 +117,8 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
         pthread_mutex_unlock(&batcher->lock);
         const dt_status status = jobs_answer(batcher, jobs, rows);
         pthread_mutex_lock(&batcher->lock);
-        for (struct job *each = jobs; each; each = each->next) { /* they go on once it is free */
+        for (struct job *each = jobs; each; each = each->next) { /* their threads continue once it
+                                                                  * is free */
             each->status = status;
             if (status) snprintf(each->error, sizeof each->error, "%s", dt_error_text());
             each->done = true;

@@ -1,9 +1,10 @@
 /* Requests and answers of the server, as JSON.
  *
  * A request is a list of rows, a tensor of them, or a list for each column. Its body is read from
- * left to right, straight into a table of words, one a value; nothing is computed before all of it
- * is there and right. What stands in it in another order than it is needed (the inputs of v2, of
- * which a name may come behind the data) is passed first and read then.
+ * left to right into a table of words, one a value; nothing is computed before the whole body is
+ * known to be valid. Parts whose order is not the needed one (the inputs of v2, whose name may
+ * follow the data) are skipped first and read later.
+ *
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "table/normalize.h"
 #include "table/values.h"
 
-/* What is said of a row; in v2 an output each. */
+/* Parts of a row's answer; in v2 each is an output. */
 enum part { NUMBERS, CLASS, LABEL, PARTS };
 
 static bool has_part(const struct dt_predictor *predictor, enum part part)
@@ -66,13 +67,13 @@ static bool are_numbers(const struct dt__columns *columns)
     return numbers == columns->count;
 }
 
-/* Number columns, and columns without names, may come as one input. */
+/* Returns true if all columns may come as one input: columns of numbers, or without names. */
 static bool takes_tensor(const struct dt__columns *columns)
 {
     return !columns->names.count || are_numbers(columns);
 }
 
-/* A list of a column's values, as many as all others have. */
+/* Reads a list of a column's values; all columns must have the same number. */
 static dt_status request_read_column(struct dt__request *request, struct dt__json *json,
                                      uint32_t column)
 {
@@ -101,7 +102,7 @@ static dt_status request_read_column(struct dt__request *request, struct dt__jso
     return DT_OK;
 }
 
-/* Of lists by the columns' names none is missing; others stand aside. */
+/* Every column must have its list; unknown names are ignored. */
 static dt_status columns_check(const struct dt__request *request)
 {
     const struct dt__columns *columns = request->reader.columns;
@@ -116,7 +117,7 @@ static dt_status columns_check(const struct dt__request *request)
     return DT_OK;
 }
 
-/* The "inputs" of TensorFlow Serving: {"input": [rows]}, or lists by the columns' names. */
+/* Reads the "inputs" of TensorFlow Serving: {"input": [rows]}, or lists by the columns' names. */
 static dt_status request_read_named(struct dt__request *request, struct dt__json *json)
 {
     const struct dt__dict *names = &request->reader.columns->names;
@@ -144,15 +145,15 @@ static dt_status request_read_named(struct dt__request *request, struct dt__json
 
 /* One of a request's inputs. */
 struct input {
-    struct dt__json shape, data; /* at NULL: not given */
+    struct dt__json shape, data; /* at NULL: missing */
     size_t values;
-    size_t dims, rows; /* of the shape, once it was checked, */
-    double width;      /* and values in a row */
-    uint32_t column;   /* of which it is; as many as there are: of none */
+    size_t dims, rows; /* dimensions and rows of the checked shape, */
+    double width;      /* and values per row */
+    uint32_t column;   /* its column; the number of columns: unknown */
 };
 
-/* The values of a tensor: its shape's first dimension is the rows, the product of the others is
- * what a row has, and the data have as many. */
+/* Checks the values of a tensor: its shape's first dimension is the number of rows, the product of
+ * the others the values per row, and the data must have as many. */
 static dt_status shape_check(struct input *input)
 {
     struct dt__json shape = input->shape;
@@ -179,7 +180,7 @@ static dt_status shape_check(struct input *input)
     return DT_OK;
 }
 
-/* Finds the column that an input is of by its name; all columns may come as one 'input'. */
+/* Finds the column of an input by its name; one input named 'input' may have all columns. */
 static dt_status input_find(const struct dt__request *request, struct dt__json *name,
                             struct input *out)
 {
@@ -194,7 +195,7 @@ static dt_status input_find(const struct dt__request *request, struct dt__json *
                    tensor ? ": expected 'input'" : "");
 }
 
-/* Passes an input over, and finds the column that it is of. BYTES are texts. */
+/* Skips an input, and finds its column. BYTES are texts. */
 static dt_status input_open(const struct dt__request *request, struct dt__json *json, char token,
                             struct input *out)
 {
@@ -222,7 +223,7 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
     return dt_fail(DT_EFORMAT, "'%s' appears twice", columns->items[out->column].name);
 }
 
-/* All columns as one input: their values one behind the other, whatever lists they stand in. */
+/* Reads all columns as one input: their values in order, however lists are nested. */
 static dt_status request_read_tensor(struct dt__request *request, struct input *input)
 {
     const size_t features = request->reader.columns->count;
@@ -266,7 +267,7 @@ static dt_status request_read_inputs(struct dt__request *request, struct dt__jso
     return columns_check(request);
 }
 
-/* The outputs that are asked for, by their names; without a list all are. */
+/* Reads the names of the requested outputs; without a list, all are. */
 static dt_status request_read_outputs(struct dt__request *request, struct dt__json *json,
                                       const struct dt_predictor *predictor)
 {
@@ -291,7 +292,7 @@ static dt_status request_read_outputs(struct dt__request *request, struct dt__js
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* The members that a request may have: of v1 one of the first two, of v2 all but the first. */
+/* Finds the members of a request: in v1 one of the first two, in v2 all but the first. */
 static dt_status request_read_members(struct dt__request *request, struct dt__json *json,
                                       const struct dt_predictor *predictor)
 {
@@ -329,7 +330,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
                                                    : request_read_list(request, json, token);
             if (status) return dt_fail_prefix(status, "%s: ", request->key);
         } else {
-            request->key = NULL; /* both */
+            request->key = NULL; /* both are there */
             break;
         }
     }
@@ -338,7 +339,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
                    v2 ? "expected \"inputs\", a list" : "expected \"instances\" or \"inputs\"");
 }
 
-/* A value takes two bytes at least, so that what is allocated is in proportion to the body. */
+/* A value takes at least two bytes, so the allocation is proportional to the body. */
 dt_status dt__request_read(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows, struct dt__request *out)
 {
@@ -357,7 +358,7 @@ dt_status dt__request_read(const char *body, size_t length, bool v2,
         DT_GUARD(dt__alloc(columns->count, sizeof *out->lists, "columns", &out->lists));
     dt__json_begin(&json, body, length, &out->reader.scratch);
     status = request_read_members(out, &json, predictor);
-    /* Whatever is wrong with its values, it may be no JSON at all. */
+    /* Besides wrong values, it may not be JSON at all. */
     if (status != DT_EMEMORY && dt__json_finish(&json)) status = DT_EFORMAT;
 done:
     return status;
@@ -402,7 +403,7 @@ done:
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* An output of v2, up to its data, in a list that has begun. */
+/* Adds an output of v2 up to its data, in a list that has begun. */
 static void output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
                          struct dt_text *text)
 {
@@ -414,7 +415,8 @@ static void output_begin(const struct dt_predictor *predictor, enum part part, l
     dt__text_append(text, "]", 1);
 }
 
-/* What is said of `rows` rows: of a row of numbers a list, a single one stands alone. */
+/* Adds a part of the answers to `rows` rows: for a row with several numbers a list, else the number
+ * itself. */
 static void part_add(const struct dt_predictor *predictor, enum part part, const float *values,
                      const int32_t *classes, size_t rows, bool list, struct dt_text *text)
 {
@@ -433,8 +435,8 @@ static void part_add(const struct dt_predictor *predictor, enum part part, const
     if (list) dt__text_append(text, "]", 1);
 }
 
-/* How a protocol answers: for each row, or for all of them at once, the parts in some order, each
- * by its name; numbers that are all there is to say stand alone in v1. */
+/* How a protocol answers: the parts in their order, for each row or for all rows at once, each with
+ * its name; in v1 a single part is written without a name. */
 static const struct form {
     const char *begin, *end;
     bool each;
@@ -456,7 +458,7 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
                      (unsigned long long)version->number);
     if (request->id) dt__text_add(text, ",\"id\":");
     if (request->id) dt__json_add_string(text, request->id);
-    DT_TRY(dt__text_add(text, "%s", form->begin)); /* from here on its first failure stays */
+    DT_TRY(dt__text_add(text, "%s", form->begin)); /* from here on a text keeps its first failure */
     for (size_t r = 0; r < request->rows; r += step) {
         const char *before = "{\"";
         const float *values = answers + r * width;

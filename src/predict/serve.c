@@ -1,14 +1,13 @@
 /* The server: connections, routes, versions of the model, counts for Prometheus.
  *
- * libmicrohttpd gives each connection a thread of its own, which reads the body, parses it, brings
- * its rows to the batcher and waits. A request holds the version of the model that it began with; a
- * newer one takes its place for those that come later, and the old one goes when the last has let
- * go.
+ * libmicrohttpd runs each connection in a separate thread, which reads the body, parses it, passes
+ * its rows to the batcher and waits. A request keeps the version of the model with which it began;
+ * later requests use a newer one, and the old version is freed when its last user releases it.
  *
- * Everything has a bound: connections, bytes of a body, bytes of all bodies together and of all
- * answers, rows, and the time from the first byte to the last of a request and of its answer, which
- * dt_server_poll looks after, since a client that sends or takes a byte now and then would never be
- * idle. */
+ * Everything has a limit: connections, bytes of a body, bytes of all bodies together and of all
+ * answers, rows, and the time from the first byte to the last of a request and of its answer.
+ * dt_server_poll enforces these times, since a client that sends or takes a byte now and then is
+ * never idle. */
 #include "dtrain/serve.h"
 
 #include <ctype.h>
@@ -46,8 +45,8 @@ static struct {
 static const char *const symbols[] = {SYMBOLS(DT__NAME)};
 static struct dt__library library = DT__LIBRARY("microhttpd", symbols, &MHD);
 
-/* BODIES: the greatest that are there at once; of smaller ones there are more. NUMBER_BYTES: of a
- * number of an answer, and its text, which grows by doubling. */
+/* BODIES: number of largest bodies in memory at once; there may be more smaller ones. NUMBER_BYTES:
+ * of a number of an answer, and its text, which grows by doubling. */
 enum {
     TOO_LARGE = 413,
     PACKED = 415,
@@ -59,28 +58,28 @@ enum {
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
-/* A connection, for as long as it is open. */
+/* A connection, as long as it is open. */
 struct connection {
-    int fd; /* -1: the place is free */
-    /* clock since when something of the client's is awaited; 0: a request is worked on */
+    int fd; /* -1: the entry is free */
+    /* clock since when the client is waited for; 0: a request is being answered */
     _Atomic double waits_since;
-    bool closed; /* it was too slow */
+    bool closed; /* closed because it was too slow */
 };
 
 /* One request, from its headers to its answer. */
 struct exchange {
     struct dt_server *server;
     struct connection *connection;
-    const struct route *route; /* NULL: not known yet, or none */
+    const struct route *route; /* NULL: unknown yet, or none */
     double began;
     struct dt_text body; /* bodies_bytes counts its capacity */
-    size_t announced;    /* its length by Content-Length; 0: not known */
-    size_t answer_bytes; /* of the answer under way; answers_bytes counts them */
-    unsigned refusal;    /* a status that is settled before the body is there; 0: none */
+    size_t announced;    /* its length by Content-Length; 0: unknown */
+    size_t answer_bytes; /* bytes of the pending answer; answers_bytes counts them */
+    unsigned refusal;    /* a status decided before the body has arrived; 0: none */
     unsigned code;
 };
 
-/* Adds the answer of a path to text, as the version says it. DT_EFORMAT: the request is wrong. */
+/* Adds the answer of a path to text. DT_EFORMAT: the request is wrong. */
 typedef dt_status answer_fn(struct exchange *exchange, const struct dt__version *version,
                             struct dt_text *text);
 
@@ -88,35 +87,35 @@ typedef dt_status answer_fn(struct exchange *exchange, const struct dt__version 
 struct route {
     const char *path;
     answer_fn *answer;
-    const char *constant; /* without answer */
-    bool posts;           /* predicts what is posted; else GET and HEAD */
-    bool v2;              /* the Open Inference Protocol's */
+    const char *constant; /* fixed answer, no function */
+    bool posts;           /* predicts the posted rows; else GET and HEAD */
+    bool v2;              /* path of the Open Inference Protocol */
 };
 
-/* For /metrics. */
+/* Counts for /metrics. */
 struct counts {
-    uint64_t codes[600]; /* answers by their status */
+    uint64_t codes[600]; /* answers by status */
     uint64_t bucket[BUCKETS + 1];
-    double secs; /* of predictions together */
+    double secs; /* of all predictions */
 };
 
 struct dt_server {
     struct dt_server_options options;
-    char *model;         /* path */
-    struct dt_text name; /* the model's in paths, as JSON */
+    char *model;         /* path of the model */
+    struct dt_text name; /* the model's name in paths, as JSON */
     struct MHD_Daemon *daemon;
     struct dt__batcher *batcher;
     atomic_bool stopping;
     atomic_int active; /* requests between headers and answer */
 
-    /* polling alone: the newest version, if it could not be loaded, why, and when it is tried again
-     * (clock) behind so long a pause */
+    /* Used only by polling: the newest version if it could not be loaded, the reason, and the time
+     * (clock) and pause of the next try. */
     struct dt__file_id refused;
     char reason[DT_ERROR_MAX];
     double retry_at, pause_secs;
 
-    pthread_mutex_t lock;           /* of all below */
-    struct dt__version *version;    /* that answers now; it changes while polling alone */
+    pthread_mutex_t lock;           /* protects everything below */
+    struct dt__version *version;    /* the current version; only polling changes it */
     struct connection *connections; /* (options.connections) */
     size_t bodies_bytes;            /* of all requests */
     size_t answers_bytes;           /* of all answers until they are sent */
@@ -125,7 +124,7 @@ struct dt_server {
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/* Zeros: there is no file. */
+/* Identifies a file; zeros: there is none. */
 static struct dt__file_id file_identify(const char *path)
 {
     struct stat info;
@@ -151,7 +150,8 @@ static dt_status version_load(const char *path, struct dt__version **out)
     struct dt__version *version;
     char *found = NULL;
     DT_TRY(dt__alloc(1, sizeof *version, "version", &version));
-    /* Before it is read: what takes its place meanwhile is another one, which polling takes up. */
+    /* Identified before it is read: a file that replaces it meanwhile is a different one, which
+     * polling loads. */
     dt_status status = dt__model_find(path, true, &found, NULL);
     if (!status) version->file = file_identify(found);
     dt_free(found);
@@ -164,14 +164,13 @@ static dt_status version_load(const char *path, struct dt__version **out)
     const char *file = version->predictor->path, *slash = strrchr(file, '/'),
                *name = slash ? slash : file;
     char *end;
-    /* A version's number is the name of its directory; a model that stands elsewhere has its
-     * step. */
+    /* A version's number is the name of its directory; elsewhere it is the model's step. */
     while (name > file && name[-1] != '/')
         name--;
     version->number = strtoull(name, &end, 10);
     if (end != slash || name == slash || !isdigit((unsigned char)*name))
         version->number = version->predictor->file.step;
-    version->users = 1; /* the server */
+    version->users = 1; /* the server is a user */
     *out = version;
     return DT_OK;
 }
@@ -193,8 +192,8 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     if (last) version_free(version);
 }
 
-/* Memory and descriptors come back, and rights change, while the file stays the same: it is tried
- * again, less and less often. One that is damaged is not. */
+/* Memory and descriptors may become free, and permissions change, while the file stays the same: it
+ * is tried again, with longer and longer pauses. A damaged file is not. */
 static void version_refuse(struct dt_server *server, struct dt__file_id file, dt_status status)
 {
     const double MOST_SECS = 60;
@@ -305,8 +304,8 @@ static void exchange_free_body(struct exchange *exchange)
     dt__text_free(&exchange->body);
 }
 
-/* Counts so many bytes as the answer's. All together have as much room as bodies have; beyond it
- * there are those that are no more than a connection's share, and one that is alone. */
+/* Reserves bytes for the answer. Over the total limit, which equals that of bodies, only small
+ * answers (a connection's share) or a single large one are admitted. */
 static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
 {
     struct dt_server *server = exchange->server;
@@ -323,8 +322,7 @@ static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
     return fits ? DT_OK : dt_fail(DT_EMEMORY, "too much at once; try again");
 }
 
-/* All of a request is read, then its rows go through the network, and what comes of them is told.
- * */
+/* Parses the whole request, predicts its rows, formats the answer. */
 static dt_status answer_rows(struct exchange *exchange, const struct dt__version *version,
                              struct dt_text *text)
 {
@@ -350,7 +348,7 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
             if (dt__predictor_check(predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
-    dt_free(request.words); /* the text may be large, too */
+    dt_free(request.words); /* the text may also be large */
     request.words = NULL;
     DT_GUARD(dt__answer_format(&request, version, server->name.data, out, classes, text));
     status = answer_reserve(exchange, text->capacity);
@@ -380,14 +378,14 @@ static const struct route ROUTES[] = {
     {"/v2/models/*/infer", answer_rows, NULL, true, true},
 };
 
-/* What a path says of the model. */
+/* The model and version that a path names. */
 struct target {
-    bool other; /* it names another model */
+    bool other; /* another model is named */
     bool has_version;
     uint64_t version;
 };
 
-/* *out is set as soon as the path's beginning fits, also if its end does not: the last such route
+/* *out is set as soon as the path's start matches, even if its end does not: the last such route
  * says whether another model is meant. */
 static bool path_matches(const char *path, const char *url, const char *name, struct target *out)
 {
@@ -409,7 +407,7 @@ static bool path_matches(const char *path, const char *url, const char *name, st
     return !strcmp(rest, path + before + 1);
 }
 
-/* Sets exchange->code. Returns what is wrong with the request; NULL: the answer is in `text`. */
+/* Sets exchange->code. Returns the error of the request; NULL: the answer is in `text`. */
 static const char *exchange_work(struct exchange *exchange, const struct dt__version *version,
                                  const char *url, const char *method, struct dt_text *text)
 {
@@ -443,7 +441,7 @@ static const char *exchange_work(struct exchange *exchange, const struct dt__ver
     return status ? dt_error_text() : NULL;
 }
 
-/* Gives libmicrohttpd the answer, or what is wrong. */
+/* Passes the answer, or the error, to libmicrohttpd. */
 static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Connection *connection,
                                        const char *url, const char *method)
 {
@@ -454,7 +452,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     const char *error = exchange_work(exchange, version, url, method, &text), *type;
     const struct route *route = exchange->route;
     if (error) {
-        dt__text_free(&text); /* which may be large */
+        dt__text_free(&text); /* the text may be large */
         dt__text_add(&text, "{\"error\":");
         dt__json_add_string(&text, error);
         dt__text_add(&text, "}\n");
@@ -462,7 +460,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     if (!text.status)
         response = MHD.create_response_from_buffer(text.length, text.data, MHD_RESPMEM_MUST_FREE);
     if (!response) goto done;
-    text = (struct dt_text){0}; /* it is libmicrohttpd's */
+    text = (struct dt_text){0}; /* libmicrohttpd owns it now */
     if (exchange->connection) exchange->connection->waits_since = dt__clock_secs();
     type = !error && route->answer == answer_metrics ? "text/plain; version=0.0.4"
                                                      : "application/json";
@@ -482,8 +480,8 @@ done:
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Room for `length` bytes of a body and a NUL. It doubles up to the length that was announced, so
- * that a client has sent half of what it holds. False: there is none. */
+/* Reserves `length` bytes of a body and a NUL. The capacity doubles up to the announced length, so
+ * a client has sent at least half of what it occupies. Returns false if there is no memory. */
 static bool exchange_grow_body(struct exchange *exchange, size_t length)
 {
     struct dt_server *server = exchange->server;
@@ -504,7 +502,7 @@ static bool exchange_grow_body(struct exchange *exchange, size_t length)
     return !status;
 }
 
-/* Bodies are bounded one by one and together; what is refused is read and forgotten. */
+/* Bodies are limited one by one and together; a refused one is read and dropped. */
 static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
     const size_t length = exchange->body.length + size;
@@ -514,7 +512,7 @@ static void exchange_take_body(struct exchange *exchange, const char *bytes, siz
     else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
         exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
     else
-        (void)dt__text_append(&exchange->body, bytes, size); /* there is room */
+        (void)dt__text_append(&exchange->body, bytes, size); /* capacity is reserved */
     if (exchange->refusal) exchange_free_body(exchange);
 }
 
@@ -525,7 +523,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     struct exchange *exchange = *context;
     struct dt_server *server = cls;
     (void)version;
-    if (!exchange) { /* its headers */
+    if (!exchange) { /* the first call has only the headers */
         const char *length = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);
         const char *packing = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -537,7 +535,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         exchange->server = server;
         exchange->began = dt__clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
-        /* How long the connection was idle before is no time of this request's. */
+        /* The time that the connection was idle before does not count for this request. */
         if (exchange->connection) exchange->connection->waits_since = exchange->began;
         exchange->announced = length ? strtoull(length, NULL, 10) : 0;
         if (packing && strcasecmp(packing, "identity") != 0) exchange->refusal = PACKED;
@@ -630,7 +628,7 @@ void dt_server_poll(struct dt_server *server)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* libmicrohttpd's own words go the way of all others. */
+/* libmicrohttpd's messages go to the log. */
 static void on_log(void *cls, const char *format, va_list args)
 {
     char line[DT_ERROR_MAX];
@@ -721,7 +719,8 @@ void dt_server_stop(struct dt_server *server)
     if (server->daemon) {
         server->stopping = true;
         int fd = MHD.quiesce_daemon(server->daemon);
-        if (fd >= 0) shutdown(fd, SHUT_RDWR); /* else new clients wait in its queue to the end */
+        if (fd >= 0) shutdown(fd, SHUT_RDWR); /* otherwise new clients would wait in its queue until
+                                               * the end */
         double until = dt__clock_secs() + server->options.timeout_secs;
         while (server->active && dt__clock_secs() < until) {
             connections_close_slow(server);

@@ -1,4 +1,4 @@
-/* What the files of the server share: versions of the model, the batcher, requests and answers as
+/* Shared by the server's files: versions of the model, the batcher, requests and answers as
  * JSON. */
 #ifndef PREDICT_SERVE_H
 #define PREDICT_SERVE_H
@@ -9,9 +9,9 @@
 #include "data/json_rows.h"
 #include "predict/predict.h"
 
-/* Which file a model was loaded from: another one in its place, or one that was written again, is
- * another. The size tells half a file from the whole one, which may be written within one tick of
- * the clock of files. */
+/* Identifies the file from which a model was loaded: a file that replaces it, or was written again,
+ * is a different one. The size distinguishes a half-written file from the whole one, which may be
+ * written within one tick of the file clock. */
 struct dt__file_id {
     dev_t device;
     ino_t inode;
@@ -19,14 +19,14 @@ struct dt__file_id {
     struct timespec written;
 };
 
-/* A model that is answered from until the last who uses it lets go. */
+/* A model in use; it lives until its last user releases it. */
 struct dt__version {
     struct dt_predictor *predictor;
-    /* that rows are read by; without items: numbers that have no names */
+    /* columns by which rows are read; without items: numbers without names */
     struct dt__columns columns;
     struct dt__file_id file;
     uint64_t number;
-    int users; /* under the server's lock */
+    int users; /* protected by the server's lock */
 };
 
 /* ---- batcher.c: rows of many requests through the network at once --------------------------- */
@@ -34,48 +34,49 @@ struct dt__version {
 struct dt__batcher;
 /* threads: of matrix products. */
 dt_status dt__batcher_create(int threads, struct dt__batcher **out);
-void dt__batcher_destroy(struct dt__batcher *batcher); /* nobody waits any more */
+void dt__batcher_destroy(struct dt__batcher *batcher); /* no thread may be waiting */
 struct dt__request;
-/* Answers `count` rows of a request from `first` on, at most a chunk of the predictor's, together
- * with those that others bring meanwhile. Any thread; waits. The caller holds the version. */
+/* Predicts `count` rows of a request from `first` on, at most the predictor's chunk, together with
+ * rows of other threads. Any thread may call it; it waits. The caller holds the version. */
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, size_t first, size_t count,
                              float *out, int32_t *out_class);
-/* Batches and rows so far. */
+/* Returns the batches and rows so far. */
 void dt__batcher_counts(struct dt__batcher *batcher, uint64_t *out_batches, uint64_t *out_rows);
 
 /* ---- protocol.c: requests and answers -------------------------------------------------------- */
 
 enum dt__protocol { DT__INSTANCES, DT__INPUTS, DT__INFER };
 
-/* A request, read. */
+/* A parsed request. */
 struct dt__request {
     enum dt__protocol protocol; /* how to answer */
-    const char *key;            /* under which its rows stand */
-    char *id;                   /* v2: the request's own; NULL: none */
-    unsigned outputs;           /* v2: bits of those that are asked for; 0: all */
+    const char *key;            /* member that holds its rows */
+    char *id;                   /* v2: the request's id; NULL: none */
+    unsigned outputs;           /* v2: bits of the requested outputs; 0: all */
     int max_rows;
     size_t rows;
     struct dt__json_rows reader;
-    uint32_t *words;    /* what the values say, row by row (rows, columns); */
-    uint32_t **lists;   /* or, of lists by name, a column's here (rows) ... */
-    uint32_t *list_end; /* ... of which the last ends here; `words`: there are none */
-    uint32_t *row;      /* (columns) one of them, put together */
+    uint32_t *words;    /* the values, row by row (rows, columns), as words; */
+    uint32_t **lists;   /* or, for lists by name, those of a column start here (rows) ... */
+    uint32_t *list_end; /* ... and of the last one end here; `words`: there are none */
+    uint32_t *row;      /* (columns) one row, assembled */
 };
-/* Reads the body of ":predict" (v2 false) or "/infer", which is needed no more then. The request is
- * to be freed in any case. DT_EFORMAT: says what is wrong with it. */
+/* Parses the body of ":predict" (v2 false) or "/infer"; the body is not needed afterwards. The
+ * caller frees the request in any case. DT_EFORMAT: the text says what is wrong. */
 dt_status dt__request_read(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows,
                            struct dt__request *out);
 void dt__request_free(struct dt__request *request);
-/* Rows [first, first + count) as the network takes them, as those from `at` on. DT_EMEMORY. */
+/* Converts rows [first, first + count) to the network's inputs, as rows `at` and following.
+ * DT_EMEMORY. */
 dt_status dt__request_inputs(const struct dt__request *request, size_t first, size_t count,
                              const struct dt_predictor *predictor, struct dt_inputs *to, size_t at);
-/* The answer as JSON, added to text; name: the model's in paths, as JSON. */
+/* Adds the answer as JSON to text; name: the model's name in paths, as JSON. */
 dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
                             const char *name, const float *answers, const int32_t *classes,
                             struct dt_text *text);
-/* GET of a model in v2: its inputs and outputs. */
+/* Adds the answer to GET of a model in v2: its inputs and outputs. */
 dt_status dt__metadata_format(const struct dt__version *version, const char *name,
                               struct dt_text *text);
 
