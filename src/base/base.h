@@ -183,6 +183,7 @@ enum dt_stream {
     DT_STREAM_HOLDOUT = 5, /* held-out rows */
     DT_STREAM_SHARD = 6,   /* the shard command's shuffle */
     DT_STREAM_AUGMENT = 7, /* pictures: a = replica, b = epoch */
+    DT_STREAM_ENCODE = 8,  /* frequencies of a number: a = feature */
     DT_STREAM_TEST = 99
 };
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct dt__fractions; /* model/encoding.h */
+
 /* A row has dense inputs, followed by sparse ones (CSR); sparse inputs that are not listed are 0.
  * All pointers are borrowed. */
 struct dt_batch {
@@ -13,7 +15,9 @@ struct dt_batch {
     uint64_t first_row; /* number of the first row in its draw, for dropout when a batch is computed
                          * in slices */
     int ndense;
-    const float *x; /* (rows, ndense); a row's shape is the model's */
+    const float *x; /* (rows, ndense); a row's shape is the model's; last z (model/encoding.h) */
+    /* Inside a network: inputs between the dense and the sparse ones; NULL: none. */
+    const struct dt__fractions *fractions;
 
     const uint64_t
         *offsets; /* (rows + 1) row r has entries [offsets[r], offsets[r + 1]); NULL: none */

@@ -52,7 +52,7 @@ static dt_status lines_try(const char *lines, FILE *out)
     DT_GUARD(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
     const struct dt_schema *schema = dt__source_schema(source);
     DT_GUARD(dt__config_settle_by_data(&config, dt__source_rows(source), schema->features,
-                                       schema->dense < schema->features, true));
+                                       schema->encoded, schema->dense < schema->features, true));
     DT_GUARD(dt__config_preset_text(&config, &keys));
     fprintf(out, "; run.preset=table sets %s (see `dtrain options run.preset`)\n", keys);
     run_print(&config, source, out);

@@ -101,8 +101,9 @@ static const float *features_find(const struct stream *stream, size_t row)
 {
     const struct dt_batch *rows = stream->rows;
     const size_t ndense = (size_t)rows->ndense;
+    const size_t dense = ndense - (size_t)stream->predictor->file.schema.encoded;
     for (size_t i = 0; i < stream->nin; i++)
-        stream->features[i] = i < ndense ? rows->x[row * ndense + i] : 0;
+        stream->features[i] = i < dense ? rows->x[row * ndense + i] : 0;
     for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
          rows->offsets && e < rows->offsets[row + 1]; e++)
         stream->features[rows->index[e]] = rows->value ? rows->value[e] : 1;

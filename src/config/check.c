@@ -24,6 +24,12 @@
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
     X(*c->data.shape && c->model.embedding > 0,                                                    \
       "data.shape and model.embedding: expected one of them: pictures have no categories")         \
+    X(encodes && *c->data.shape,                                                                   \
+      "data.encode and data.shape: pictures have no columns of numbers to encode; expected one "   \
+      "of them")                                                                                   \
+    X(encodes && *c->data.augment,                                                                 \
+      "data.encode and data.augment: a changed picture has other values than its encodings; "      \
+      "expected one of them")                                                                      \
     X(c->data.decimal == DT_DECIMAL_COMMA && !strcmp(c->data.separator, ","),                      \
       "data.decimal=, and data.separator=,: expected another separator")                           \
     X(c->data.clip > 0 && c->data.clip < 1, "data.clip: expected 0, or at least 1: a smaller "     \
@@ -155,6 +161,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     bool lamb = c->train.optimizer == DT_OPT_LAMB;
     bool wide_lamb = c->train.wide_optimizer == DT_WIDE(LAMB);
     bool wire = c->train.wire != DT_WIRE_F32;
+    bool encodes = c->data.encode != DT_ENCODE_NONE && c->data.encode != DT_ENCODE_AUTO;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
     const bool split =
         c->model.split > 0 || dt__word_index(c->model.layers, " \t\n\v\f\r,()", "split") >= 0;

@@ -20,6 +20,14 @@ enum dt_format {
 enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
 #define DT_NORMALIZE_WORDS "none|standard|robust"
 enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD, DT_NORMALIZE_ROBUST };
+#define DT_ENCODE_WORDS "none|normal|ple|cosine|auto"
+enum dt_encode {
+    DT_ENCODE_NONE,
+    DT_ENCODE_NORMAL,
+    DT_ENCODE_PLE,
+    DT_ENCODE_COSINE,
+    DT_ENCODE_AUTO
+};
 #define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
 enum dt_normalize_target {
     DT_NORMALIZE_TARGET_AUTO,
@@ -248,6 +256,17 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "limits features to this value and its negative, after scaling and normalisation, so "       \
       "that outliers do not decide a prediction (5 is usual for tables); 0: off, or 5 with "       \
       "data.normalize=robust")                                                                     \
+    X(data, encode, WORD, "auto", 0, 0, DT_ENCODE_WORDS, FIXED, "train",                           \
+      "further inputs from each number of a table (not from texts, flags or columns of two "       \
+      "values): normal: z, the normal quantile of its rank; ple: z and piecewise linear "          \
+      "fractions of it; cosine: z and cosines of it at fixed random frequencies; auto: with "      \
+      "run.preset=table as rows and columns suggest, else none")                                   \
+    X(data, encode_bins, INT, "16", 2, 256, NULL, FIXED, "train",                                  \
+      "data.encode=ple: bins of a number, each of as many rows where values differ")               \
+    X(data, encode_scale, REAL, "0.2", 0.001, 100, NULL, FIXED, "train",                           \
+      "data.encode=cosine: deviation of the frequencies")                                          \
+    X(data, encode_width, INT, "24", 1, 256, NULL, FIXED, "train",                                 \
+      "data.encode=cosine: frequencies of a number")                                               \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
       "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions stay "      \
       "in the units of the targets; auto: yes if a target's mean is above 10 or below -10, "       \
@@ -581,10 +600,10 @@ bool dt__config_is_changed(const struct dt_config *config, const char *name);
 /* Decides run.preset=auto (`table`: the training data is a table), and sets what the preset stands
  * for, but for keys that are given. To be called before dt__config_check, which dt_train does. */
 dt_status dt__config_settle(struct dt_config *config, bool table);
-/* Sets what follows from the training data: its rows, the features that they come to, and `sparse`:
- * some are texts of categories. `evaluates`: there are held-out rows. Behind dt__config_settle. */
+/* Sets what follows from the training data: its rows, the features that they come to, `numbers`:
+ * those that data.encode may encode, and `sparse`: some are texts of categories. `evaluates`: there are held-out rows. Behind dt__config_settle. */
 dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                    bool sparse, bool evaluates);
+                                    int numbers, bool sparse, bool evaluates);
 /* Whether model.layers is not known before that: the widths follow from the data. */
 bool dt__config_widths_wait(const struct dt_config *config);
 /* A resume never changes its mind: keys of a preset, of the run before or of now, that are not

@@ -195,6 +195,8 @@ static const char *const COMBINED[][2] = {
     {"model.task=regress"},
     {"model.task=multilabel"},
     {"train.class_weight=balanced"},
+    {"data.encode=ple"},
+    {"data.augment=flip", "data.shape=8x8x1"},
 };
 enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };
 

@@ -89,6 +89,30 @@ static dt_status output_bias_settle(struct dt_config *config)
     return DT_OK;
 }
 
+/* Decides data.encode=auto, but for tables that the preset is for. Runs older than the key encode
+ * nothing. */
+static dt_status encode_settle(struct dt_config *config)
+{
+    const struct dt__option *option = NULL;
+    DT_TRY(dt__option_find("data.encode", &option));
+    unsigned char *given = &config->given[option - dt__options];
+    if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
+    const bool older = !*given && config_is_written(config);
+    *given = DT_GIVEN_NOT;
+    if (config->run.preset != DT_PRESET_TABLE || older) config->data.encode = DT_ENCODE_NONE;
+    return DT_OK;
+}
+
+/* data.encode=auto of a table with `numbers` columns to encode. */
+static dt_status encode_settle_by_data(struct dt_config *config, uint64_t rows, int numbers)
+{
+    const char *encoding = "none";
+    (void)rows, (void)numbers;
+    if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
+    config->data.encode = DT_ENCODE_NONE;
+    return strcmp(encoding, "none") ? preset_set(config, "data.encode", encoding) : DT_OK;
+}
+
 dt_status dt__config_settle(struct dt_config *config, bool table)
 {
     const bool given =
@@ -98,6 +122,7 @@ dt_status dt__config_settle(struct dt_config *config, bool table)
     if (config->run.preset == DT_PRESET_AUTO)
         config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
     DT_TRY(output_bias_settle(config));
+    DT_TRY(encode_settle(config));
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
     if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
@@ -117,11 +142,12 @@ dt_status dt__config_settle(struct dt_config *config, bool table)
 }
 
 dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                    bool sparse, bool evaluates)
+                                    int numbers, bool sparse, bool evaluates)
 {
     char text[32];
     int tier = 0;
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
+    DT_TRY(encode_settle_by_data(config, rows, numbers));
     while (rows >= WIDTHS[tier].rows)
         tier++;
     const int wide = WIDTHS[tier].width << (features >= MANY_COLUMNS && tier < 2);
@@ -157,7 +183,8 @@ dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_con
     static const char *const by_data[] = {
         "train.epochs",  "train.batch",           "eval.steps",        "run.checkpoint_steps",
         "eval.patience", "data.normalize_target", "data.clamp_target", "eval.metric",
-        "model.layers"};
+        "model.layers",
+        "data.encode",   "data.encode_bins",      "data.encode_scale", "data.encode_width"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);

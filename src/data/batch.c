@@ -10,7 +10,8 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
 {
     static const uint64_t modest = UINT64_C(1) << 30;
     const struct dt__row_layout *layout = &source->layout;
-    const size_t width = (size_t)layout->dense * sizeof(float);
+    const int encoded = source->schema.encoded;
+    const size_t width = (size_t)(layout->dense + encoded) * sizeof(float);
     size_t bytes;
     *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
     if (!dt__size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
@@ -18,6 +19,8 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
                        "%zu rows of %d features take %.0f MiB in memory, more than data.memory_mb",
                        rows, layout->dense, (double)rows * (double)width / 1048576);
     assembly->layout.bytes = false;
+    assembly->layout.dense += encoded;
+    assembly->layout.features += encoded;
     assembly->layout.weights |= source->class_weight != NULL;
     return dt__block_alloc(&assembly->layout, rows, dt__source_most_entries(source, rows),
                            &assembly->rows);

@@ -12,7 +12,7 @@ struct dt__assembly {
     const struct dt_source
         *source; /* says what rows are like, what normalises and weighs them; lent */
     struct dt__row_layout layout; /* of the rows: all in floats */
-    struct dt__block rows;        /* x (rows, dense), y; weight NULL: all 1 */
+    struct dt__block rows;        /* x (rows, dense and z), y; weight NULL: all 1 */
 };
 
 /* For batches of `rows` rows. DT_EMEMORY: also where they take more than 1 GiB and more than

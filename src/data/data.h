@@ -71,6 +71,8 @@ dt_status dt__source_copy_out(const struct dt_source *source, uint64_t offset, v
 dt_status dt__source_copy_in(struct dt_source *source, const void *bytes, size_t length);
 
 uint64_t dt__source_rows(const struct dt_source *source); /* without held-out rows (train) */
+/* Rows have no z any more (data.encode). NULL is fine. */
+void dt__source_forget_quantiles(struct dt_source *source);
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
 /* Whether its rows have weights that evaluations may count. */
 bool dt__source_weighs(const struct dt_source *source);

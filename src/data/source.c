@@ -80,6 +80,11 @@ uint64_t dt__source_most_entries(const struct dt_source *source, uint64_t rows)
     return most < source->entries ? most : source->entries;
 }
 
+void dt__source_forget_quantiles(struct dt_source *source)
+{
+    if (source) dt__schema_forget_quantiles(&source->schema);
+}
+
 const struct dt_schema *dt__source_schema(const struct dt_source *source)
 {
     return &source->schema;
@@ -152,6 +157,8 @@ static uint32_t schema_crc(const struct dt_schema *schema)
     if (schema->clip > 0) crc = dt__crc32c(crc, &schema->clip, sizeof schema->clip);
     if (schema->mean) crc = dt__crc32c(crc, schema->mean, floats);
     if (schema->inv_std) crc = dt__crc32c(crc, schema->inv_std, floats);
+    if (schema->quantile)
+        crc = dt__crc32c(crc, schema->quantile, (size_t)schema->quantiles * sizeof(float));
     floats = (size_t)schema->targets * sizeof(float);
     if (schema->target_mean) crc = dt__crc32c(crc, schema->target_mean, floats);
     if (schema->target_std) crc = dt__crc32c(crc, schema->target_std, floats);

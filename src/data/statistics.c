@@ -32,6 +32,7 @@ struct statistics {
     struct moments *x, *y; /* (numbers), (targets) weighted; NULL: nobody asks */
     double weight;         /* sum over the rows */
     uint64_t *class_count; /* (classes), or NULL */
+    double scale; /* of the sample */
     struct sample *samples;
     size_t nsamples, samples_room;
 };
@@ -154,7 +155,7 @@ static dt_status sample_add(struct statistics *statistics, size_t feature, doubl
     DT_TRY(dt__grow(&statistics->samples, &statistics->samples_room, statistics->nsamples + 1,
                     sizeof *statistics->samples, "normalisation"));
     statistics->samples[statistics->nsamples++] =
-        (struct sample){(uint32_t)feature, (float)(value * statistics->source->schema.scale)};
+        (struct sample){(uint32_t)feature, (float)(value * statistics->scale)};
     return DT_OK;
 }
 
@@ -187,24 +188,93 @@ static void fence_set(const struct sample *values, size_t count, bool sparse,
     }
 }
 
-static dt_status fences_learn(struct statistics *statistics)
+/* Sorts a sample of the values, times `scale`. */
+static dt_status sample_take(struct statistics *statistics, double scale)
 {
     const struct dt_source *source = statistics->source;
     const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
     uint64_t most = SAMPLE_VALUES / width;
     most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
     const uint64_t stride = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
+    statistics->nsamples = 0;
+    statistics->scale = scale;
     DT_TRY(dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, statistics));
-    const size_t count = statistics->nsamples;
     struct sample *const samples = statistics->samples;
-    if (count) qsort(samples, count, sizeof *samples, sample_compare);
-    for (size_t at = 0, end; at < count; at = end) {
+    if (statistics->nsamples)
+        qsort(samples, statistics->nsamples, sizeof *samples, sample_compare);
+    return DT_OK;
+}
+
+/* Where the values of the feature of samples[at] end. */
+static size_t sample_end(const struct statistics *statistics, size_t at)
+{
+    const struct sample *samples = statistics->samples;
+    size_t end = at;
+    while (end < statistics->nsamples && samples[end].feature == samples[at].feature)
+        end++;
+    return end;
+}
+
+static dt_status fences_learn(struct statistics *statistics)
+{
+    DT_TRY(sample_take(statistics, statistics->source->schema.scale));
+    const struct sample *samples = statistics->samples;
+    for (size_t at = 0, end; at < statistics->nsamples; at = end) {
         const size_t feature = samples[at].feature;
-        for (end = at; end < count && samples[end].feature == feature; end++) {
-        }
-        fence_set(samples + at, end - at, feature >= (size_t)source->layout.dense,
-                  &statistics->x[feature]);
+        end = sample_end(statistics, at);
+        fence_set(samples + at, end - at,
+                  feature >= (size_t)statistics->source->layout.dense, &statistics->x[feature]);
     }
+    return DT_OK;
+}
+
+/* ---- quantiles ------------------------------------------------------------------------------- */
+
+/* One for this many rows, but so many. */
+enum { QUANTILE_ROWS = 30, LEAST_QUANTILES = 10, MOST_QUANTILES = 1000 };
+
+/* Whether sorted values are more than two different ones. */
+static bool has_many_values(const struct sample *values, size_t count)
+{
+    const float least = count ? values[0].value : 0, most = count ? values[count - 1].value : 0;
+    for (size_t i = 0; i < count; i++)
+        if (values[i].value != least && values[i].value != most) return true;
+    return false;
+}
+
+/* At equal steps of the rank, between values linearly. */
+static void quantiles_put(const struct sample *values, size_t count, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double rank = (double)i * (double)(count - 1) / (double)(n - 1);
+        const size_t below = (size_t)rank, above = below + (below + 1 < count);
+        const double low = (double)values[below].value, high = (double)values[above].value;
+        out[i] = (float)(low + (rank - (double)below) * (high - low));
+    }
+}
+
+/* Learns the quantiles of dense numbers of more than two values, as they stand in the data. */
+static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema *schema)
+{
+    const size_t wanted = (size_t)(statistics->source->rows / QUANTILE_ROWS);
+    const size_t n = wanted < LEAST_QUANTILES  ? LEAST_QUANTILES
+                     : wanted > MOST_QUANTILES ? MOST_QUANTILES
+                                               : wanted;
+    size_t columns = 0;
+    if (!statistics->nsamples || statistics->scale != 1) DT_TRY(sample_take(statistics, 1));
+    const struct sample *samples = statistics->samples;
+    DT_TRY(dt__alloc(statistics->numbers, sizeof(int64_t), "quantiles", &schema->encoded_feature));
+    DT_TRY(dt__alloc(statistics->numbers, n * sizeof(float), "quantiles", &schema->quantile));
+    for (size_t at = 0, end; at < statistics->nsamples; at = end) {
+        end = sample_end(statistics, at);
+        if (samples[at].feature >= (uint32_t)schema->dense) break;
+        if (!has_many_values(samples + at, end - at)) continue;
+        schema->encoded_feature[columns] = samples[at].feature;
+        quantiles_put(samples + at, end - at, n, schema->quantile + columns++ * n);
+    }
+    schema->encoded = (int)columns;
+    schema->quantiles = (int)(columns * n);
+    if (!columns) dt__schema_forget_quantiles(schema);
     return DT_OK;
 }
 
@@ -398,6 +468,10 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     const size_t targets = (size_t)schema->targets;
     const bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     const bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
+    const int encoding = config->data.encode; /* auto: decided when the data is known */
+    const bool encodes = encoding == DT_ENCODE_AUTO ? config->run.preset == DT_PRESET_TABLE
+                                                    : encoding != DT_ENCODE_NONE;
+    const bool encode = !known && encodes && !schema->shape[0];
     const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED &&
                           schema->classes && survey->training;
     const bool units =
@@ -408,10 +482,11 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
     dt_status status;
-    const bool all = gaps || normalize || balanced || bounds || clamps || source->layout.weights;
+    const bool all = gaps || normalize || encode || balanced || bounds || clamps ||
+                     source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
-    const bool values = gaps || normalize;
+    const bool values = gaps || normalize || encode;
     statistics.numbers = schema->columns || !values ? 0 : (size_t)schema->features;
     for (int c = 0; schema->columns && values && c < schema->ncolumns; c++)
         statistics.numbers += (size_t)dt__column_numbers(&schema->columns[c], NULL);
@@ -427,6 +502,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
                            &statistics.class_count));
     if (normalize && config->data.normalize == DT_NORMALIZE_ROBUST)
         DT_GUARD(fences_learn(&statistics));
+    if (encode) DT_GUARD(quantiles_learn(&statistics, schema));
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));
     for (int c = 0; gaps && c < schema->ncolumns; c++) {
         struct dt_column *column = &schema->columns[c];

@@ -9,6 +9,7 @@
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/blas.h"
+#include "model/encoding.h"
 
 dt_status dt__entries_reserve(struct dt__entries *entries, size_t count)
 {
@@ -211,6 +212,9 @@ dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, 
                         y));
     else if (!add)
         memset(y, 0, floats * sizeof *y);
+    if (batch->fractions)
+        dt__fractions_forward(batch->fractions, batch->rows, weight + (size_t)batch->ndense * width,
+                              width, y);
     if (batch->offsets) entries_forward(batch, weight, width, y);
     return DT_OK;
 }
@@ -222,10 +226,13 @@ dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, 
                                         .by_row = width,
                                         .width = width,
                                         .rows = inputs,
-                                        .dense = (size_t)batch->ndense};
+                                        .dense = dt__batch_dense(batch)};
     if (batch->ndense)
         DT_TRY(dt__gemm(true, false, batch->ndense, (int)width, batch->rows, batch->x, call->dy,
                         call->accumulate, call->grad));
+    if (batch->fractions)
+        dt__fractions_backward(batch->fractions, batch->rows, call->dy, width, call->accumulate,
+                               call->grad + (size_t)batch->ndense * width);
     if (call->entries)
         dt__entries_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
     return DT_OK;

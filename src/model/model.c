@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/encoding.h"
 #include "model/layer.h"
 #include "model/task.h"
 
@@ -113,7 +114,8 @@ static dt_status model_place_last(struct dt_model *model)
 static dt_status model_infer_shapes(struct dt_model *model)
 {
     const int *shape = model->desc.shape;
-    struct dt__shape in = {shape[0], shape[1], shape[2]};
+    const int encoded = (int)dt__encoding_inputs(&model->desc);
+    struct dt__shape in = {shape[0], shape[1], shape[2] + encoded};
     int behind = -2, ordinal = 0;
     for (size_t i = 0; i < model->layers; i++) {
         struct dt__layer *layer = &model->layer[i];
@@ -170,6 +172,11 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
             return dt_fail(DT_EUSAGE, "model: a row of %d x %d x %d, expected 1 to 2^31 - 1 values",
                            desc->shape[0], desc->shape[1], desc->shape[2]);
     }
+    if (desc->encode) DT_TRY(dt__encoding_check(desc, false));
+    features += (int64_t)dt__encoding_inputs(desc);
+    if (desc->encode && (desc->shape[0] != 1 || desc->shape[1] != 1 || features > INT_MAX))
+        return dt_fail(DT_EUSAGE, "data.encode goes with rows of plain features, not with rows of "
+                                  "%d x %d x %d", desc->shape[0], desc->shape[1], desc->shape[2]);
     if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
     const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, desc->nout);
@@ -182,15 +189,22 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
     if (!loss)
         return dt_fail(DT_EUSAGE, "model: there is no loss %d of task %d", desc->loss, desc->task);
     DT_TRY(dt__alloc(1, sizeof *model, "model", &model));
-    model->features = (size_t)features;
+    model->inputs = (size_t)features;
+    model->features = model->inputs - dt__encoding_inputs(desc);
     model->loss = loss;
     model->classes = loss->task->classes == DT__OUTPUTS ? desc->nout : loss->task->classes;
     model->outputs = outputs;
     model->outputs.link = loss->link;
     model->desc = *desc;
     model->desc.layers = model->desc.quantiles = NULL;
+    model->desc.encode_table = NULL;
     dt_status status = dt__strdup(desc->layers, &model->desc.layers);
     if (!status && desc->quantiles) status = dt__strdup(desc->quantiles, &model->desc.quantiles);
+    if (!status && desc->encode_table) {
+        const size_t count = (size_t)desc->encode_count;
+        status = dt__alloc(count, sizeof(float), "encoding", &model->desc.encode_table);
+        if (!status) memcpy(model->desc.encode_table, desc->encode_table, count * sizeof(float));
+    }
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
     if (!status && !model->tensors)
@@ -245,6 +259,7 @@ void dt__model_desc_free(struct dt_model_desc *desc)
 {
     dt_free(desc->layers);
     dt_free(desc->quantiles);
+    dt_free(desc->encode_table);
     *desc = (struct dt_model_desc){0};
 }
 

@@ -48,8 +48,14 @@ struct dt_model_desc {
     int loss;     /* enum dt_loss; auto: the task's usual one */
     double huber_delta; /* of DT_LOSS_HUBER; in deviations, where targets have units */
     char *quantiles;    /* of DT_LOSS_QUANTILE: "0.1,0.9"; else NULL is fine */
-    int dense;          /* of an embedding: inputs that are numbers, the first ones; else 0 */
+    /* with an embedding or an encoding: features that are numbers, the first ones; else 0 */
+    int dense;
     int categories;     /* likewise: entries of each row among the others, one a column; else 0 */
+    int encode;           /* enum dt_encode, of numbers; none: the others are 0 */
+    int encode_columns;   /* numbers that are encoded: a batch has a z of each */
+    int encode_width;     /* inputs of each, besides z */
+    int encode_count;     /* floats in the table */
+    float *encode_table;  /* of a column one behind the other: frequencies, or edges of bins */
     /* Dense layers of so many weights become split ones, an output layer if it has many classes; 0:
      * none do. A model says 0, and has them in its text. */
     int64_t split;
@@ -124,7 +130,8 @@ struct dt_outputs {
 /* Immutable once made; shared by any number of networks. To be read alone. */
 struct dt_model {
     struct dt_model_desc desc;
-    size_t features; /* floats of a row */
+    size_t features; /* of a row */
+    size_t inputs;   /* of the first layer: features and what encodes them */
     int classes;     /* 2 for one logit; 0: values are predicted */
     struct dt_outputs outputs;
     size_t params; /* floats in the flat vector, P */

@@ -6,6 +6,7 @@
 
 #include "model/activation.h"
 #include "model/blas.h"
+#include "model/encoding.h"
 #include "model/entries.h"
 #include "model/layer.h"
 #include "model/task.h"
@@ -46,6 +47,9 @@ struct dt_network {
     float *delta[2];  /* (max_rows, widest output but the last) */
     float *work;      /* (max_rows, most work) */
     float *zeros;     /* (widest split output): a bias that is added already */
+    float *x;         /* (max_rows, dense inputs) with encodings; unless these are fractions */
+    bool folded;      /* they are, and no matrix holds them */
+    struct dt__fractions fractions;
     struct pass pass; /* under way */
     struct place place;
     struct dt_batch batch;           /* of the pass, of one with a sparse part as weights stand */
@@ -78,6 +82,29 @@ static bool splits_output(const struct dt__layer *layer)
     return layer->split && layer->last;
 }
 
+/* Room for what encodes numbers. A first layer that is dense multiplies fractions out of bins, but
+ * for its products in bf16 and with other ranks. */
+static dt_status network_place_encoded(struct dt_network *network, size_t rows, size_t *total)
+{
+    const struct dt_model_desc *desc = &network->model->desc;
+    const struct dt__layer *first = network->node[0].layer;
+    struct dt__fractions *fractions = &network->fractions;
+    const size_t columns = (size_t)desc->encode_columns, width = (size_t)desc->encode_width;
+    const size_t dense = (size_t)desc->dense + columns * (1 + width);
+    const size_t nout = dt__shape_size(first->out), last = (size_t)desc->nout;
+    void *bins;
+    if (!desc->encode || (desc->encode != DT_ENCODE_PLE || !network->folded))
+        return slab_reserve(network->memory, rows, desc->encode ? dense : 0, total, &network->x);
+    fractions->columns = columns;
+    fractions->width = width;
+    DT_TRY(slab_reserve(network->memory, rows, columns, total, &fractions->part));
+    DT_TRY(slab_reserve(network->memory, columns * width, nout > last ? nout : last, total,
+                        &fractions->sums));
+    DT_TRY(slab_reserve(network->memory, rows, columns, total, (float **)&bins));
+    fractions->bin = bins;
+    return DT_OK;
+}
+
 /* Called twice: for the size of the slab, and with it for the places. */
 static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
@@ -94,6 +121,7 @@ static dt_status network_place(struct dt_network *network, size_t rows, size_t *
         if (node->layer->split && width > zeros) zeros = width;
     }
     DT_TRY(slab_reserve(network->memory, 1, zeros, total, &network->zeros));
+    DT_TRY(network_place_encoded(network, rows, total));
     for (int i = 0; i < 2; i++)
         DT_TRY(slab_reserve(network->memory, rows, widest, total, &network->delta[i]));
     return slab_reserve(network->memory, rows, work, total, &network->work);
@@ -151,6 +179,8 @@ dt_status dt__network_create(const struct dt_model *model, int max_rows, int pre
         network->node[i].layer = &model->layer[i];
     while (network->node[network->first].layer->index < 0)
         network->first++;
+    network->folded = model->desc.encode == DT_ENCODE_PLE && precision == DT_PRECISION_F32 &&
+                      model->layer[0].kind == &dt__dense_layer && !model->layer[0].split;
     DT_GUARD(network_place(network, (size_t)max_rows, &floats));
     DT_GUARD(dt__alloc(floats, sizeof *network->memory, "activations", &network->memory));
     DT_GUARD(network_place(network, (size_t)max_rows, &floats));
@@ -192,12 +222,45 @@ void dt__network_set_inputs(struct dt_network *network, const struct dt_touched 
     network->inputs = inputs;
 }
 
+/* *out: the batch with what encodes its numbers behind its dense inputs, and later inputs' numbers
+ * as the weights have them. */
+static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
+                                struct dt_batch *out)
+{
+    const struct dt_model_desc *desc = &network->model->desc;
+    const size_t features = (size_t)desc->dense, columns = (size_t)desc->encode_columns;
+    const size_t in = features + columns, width = in + columns * (size_t)desc->encode_width;
+    const uint32_t added = (uint32_t)(network->model->inputs - network->model->features);
+    *out = *batch;
+    if (!desc->encode) return DT_OK;
+    if ((size_t)batch->ndense != in)
+        return dt_fail(DT_EBUG, "rows of %d dense inputs, expected %zu", batch->ndense, in);
+    if (network->folded) {
+        dt__fractions_make(desc, batch->rows, batch->x + features, in, &network->fractions);
+        out->fractions = &network->fractions;
+    } else {
+        for (size_t r = 0; r < (size_t)batch->rows; r++)
+            memcpy(network->x + r * width, batch->x + r * in, in * sizeof *network->x);
+        dt__encoding_expand(desc, batch->rows, batch->x + features, in, network->x + in, width);
+        out->x = network->x;
+        out->ndense = (int)width;
+    }
+    if (!batch->offsets) return DT_OK;
+    DT_TRY(reserve_index(network, (size_t)batch->offsets[batch->rows]));
+    for (uint64_t e = batch->offsets[0]; e < batch->offsets[batch->rows]; e++)
+        network->index[e] = batch->index[e] + added;
+    out->index = network->index;
+    return DT_OK;
+}
+
 dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
                                   const struct dt_touched *inout)
 {
+    struct dt_batch here;
     if (!batch->rows || !batch->offsets) return DT_OK;
-    DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
-    dt__entries_list(&network->entries, (uint32_t)batch->ndense, inout);
+    DT_TRY(network_encode(network, batch, &here));
+    DT_TRY(dt__entries_sort(&network->entries, &here, network->model->inputs));
+    dt__entries_list(&network->entries, (uint32_t)dt__batch_dense(&here), inout);
     return DT_OK;
 }
 
@@ -207,7 +270,7 @@ static dt_status network_sort(struct dt_network *network, const struct dt_batch 
                               struct dt_batch *out)
 {
     *out = *batch;
-    DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
+    DT_TRY(dt__entries_sort(&network->entries, batch, network->model->inputs));
     if (!network->inputs) return DT_OK;
     DT_TRY(reserve_index(network, (size_t)batch->offsets[batch->rows]));
     out->index = network->index;
@@ -414,8 +477,10 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
     struct pass here = *pass;
     here.batch = &network->batch;
-    network->batch = *batch;
-    if (batch->offsets) DT_TRY(network_sort(network, batch, &network->batch));
+    struct dt_batch encoded;
+    DT_TRY(network_encode(network, batch, &encoded));
+    network->batch = encoded;
+    if (batch->offsets) DT_TRY(network_sort(network, &encoded, &network->batch));
     return pass_begin(network, &here);
 }
 
@@ -490,10 +555,12 @@ dt_status dt__network_continue(struct dt_network *network, double *out_loss,
 dt_status dt__network_forward(struct dt_network *network, const float *params,
                               const struct dt_batch *batch, float *out)
 {
-    struct dt_batch here = *batch;
+    struct dt_batch encoded, here;
     const struct pass pass = {.params = params, .batch = &here};
     bool stops;
-    if (batch->offsets && network->inputs) DT_TRY(network_sort(network, batch, &here));
+    DT_TRY(network_encode(network, batch, &encoded));
+    here = encoded;
+    if (batch->offsets && network->inputs) DT_TRY(network_sort(network, &encoded, &here));
     DT_TRY(pass_begin(network, &pass));
     return network_forward(network, out, &stops);
 }

@@ -10,6 +10,7 @@
 
 #include "model/activation.h"
 #include "model/emitter.h"
+#include "model/encoding.h"
 #include "model/task.h"
 #include "report/internal.h"
 #include "table/columns.h"
@@ -177,7 +178,7 @@ static void find_category(const struct dt__emitter *e, int index, int *out_first
     const struct dt_column *column = ((const struct graph *)e)->schema->columns;
     for (;; column++)
         if (column->kind == DT_COLUMN_CATEGORY && !index--) break;
-    *out_first = column->first;
+    *out_first = column->first + (int)dt__encoding_inputs(&e->model->desc);
     *out_count = column->ncategories + 1;
 }
 
@@ -235,6 +236,25 @@ static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schem
     return x;
 }
 
+/* z and encodings of numbers x, behind the dense of the inputs. */
+static const char *add_encoding(struct dt__emitter *e, const struct dt_schema *schema,
+                                const char *inputs, const char *x)
+{
+    const struct dt_quantiles quantiles = dt__schema_quantiles(schema);
+    x = DT__NODE(e, "Gather", x, add_list(e, quantiles.columns, schema->encoded_feature));
+    add_int(e, "axis", 1);
+    const char *z = dt__emit_quantile_normal(e, &quantiles, x);
+    const char *encoding = dt__emit_encoding(e, z);
+    const char *parts[] = {inputs, z, encoding, NULL, NULL};
+    if (schema->dense < schema->features) {
+        parts[0] = dt__emit_slice(e, inputs, 0, schema->dense);
+        parts[encoding ? 3 : 2] = dt__emit_slice(e, inputs, schema->dense, schema->features);
+    }
+    x = add_node(e, NULL, "Concat", parts);
+    add_int(e, "axis", 1);
+    return x;
+}
+
 /* Rows as the network gets them. */
 static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *schema)
 {
@@ -242,6 +262,7 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     const char *x = "input";
     /* with data.missing=error each column's fill is NaN, else none is */
     if (schema->columns && !isnan(schema->columns->fill)) x = add_gaps(e, schema, x);
+    const char *raw = x;
     /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
     if (schema->scale != 1) x = DT__NODE(e, "Mul", x, dt__emit_scalar(e, schema->scale));
     if (schema->mean) {
@@ -251,7 +272,7 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     if (schema->clip > 0)
         x = DT__NODE(e, "Clip", x, dt__emit_scalar(e, -schema->clip),
                      dt__emit_scalar(e, schema->clip));
-    return x;
+    return schema->encoded ? add_encoding(e, schema, x, raw) : x;
 }
 
 /* Says what "input" or an output is: (rows, width), or (rows) for width 0. */

@@ -29,12 +29,12 @@ struct dt_predictor {
                              * value a target (train.loss=quantile: and quantile) */
     size_t entries; /* of a row's sparse part, one a column of categories; 0: the network reads all
                      * features as they are */
-    size_t numbers; /* of a row before those entries; the features, if there are none */
+    size_t numbers; /* of a row before those entries, or all features; and z of encoded ones */
     size_t chunk;   /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what 64 MiB hold */
 
     /* The room's own: memory of the chunk of rows under way. */
     struct dt_network *network; /* NULL: nothing was answered so far */
-    float *x;                   /* (chunk, features) normalised rows */
+    float *x;                   /* (chunk, features and z) normalised rows */
     float *dense, *value;       /* a batch of dense rows, of a model of sparse ones */
     uint64_t *offsets;
     uint32_t *index;

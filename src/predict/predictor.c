@@ -41,10 +41,11 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
     p->answer = dt__model_answer(p->model);
-    p->features = p->model->features;
+    p->features = (size_t)schema->features;
     p->width = p->classes ? (size_t)p->classes : nout;
     p->entries = schema->dense < schema->features ? (size_t)dt__schema_categories(schema) : 0;
-    p->numbers = p->entries ? (size_t)schema->dense : p->features;
+    p->numbers =
+        (p->entries ? (size_t)schema->dense : p->features) + (size_t)schema->encoded;
     p->chunk = rows_that_fit(p->numbers + 2 * p->entries);
     DT_GUARD(dt__alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
@@ -117,23 +118,25 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
  * then. */
 static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
 {
-    const size_t nin = p->features, dense = (size_t)p->file.schema.dense,
-                 rows = (size_t)batch->rows;
+    const size_t nin = p->features, rows = (size_t)batch->rows;
+    const size_t dense = (size_t)p->file.schema.dense, encoded = (size_t)p->file.schema.encoded;
+    const size_t stride = nin + encoded, numbers = dense + encoded;
     size_t entries = 0;
     if (p->file.desc.categories && p->file.schema.hash_bits)
         return dt_fail(DT_EMISMATCH,
                        "a model that embeds hashed categories takes rows of texts, which "
                        "`dtrain predict` and `dtrain eval` read");
-    for (size_t i = 0; i < rows * nin; i++)
-        entries += i % nin >= dense && batch->x[i] != 0;
-    DT_TRY(dt__grow(&p->dense, &p->dense_room, rows * dense + 1, sizeof(float), "rows"));
+    for (size_t i = 0; i < rows * stride; i++)
+        entries += i % stride >= dense && i % stride < nin && batch->x[i] != 0;
+    DT_TRY(dt__grow(&p->dense, &p->dense_room, rows * numbers + 1, sizeof(float), "rows"));
     DT_TRY(dt__grow(&p->value, &p->value_room, entries + 1, sizeof(float), "rows"));
     DT_TRY(dt__grow(&p->index, &p->index_room, entries + 1, sizeof(uint32_t), "rows"));
     DT_TRY(dt__grow(&p->offsets, &p->offsets_room, rows + 1, sizeof(uint64_t), "rows"));
     entries = 0;
     for (size_t r = 0; r < rows; r++) {
-        const float *x = batch->x + r * nin;
-        memcpy(p->dense + r * dense, x, dense * sizeof *x);
+        const float *x = batch->x + r * stride;
+        memcpy(p->dense + r * numbers, x, dense * sizeof *x);
+        memcpy(p->dense + r * numbers + dense, x + nin, encoded * sizeof *x);
         p->offsets[r] = entries;
         for (size_t i = dense; i < nin; i++) {
             if (x[i] == 0) continue;
@@ -142,7 +145,7 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
         }
     }
     p->offsets[rows] = entries;
-    batch->ndense = (int)dense;
+    batch->ndense = (int)numbers;
     batch->x = p->dense;
     batch->offsets = p->offsets;
     batch->index = p->index;
@@ -174,14 +177,17 @@ done:
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class)
 {
-    const size_t nin = predictor->features, chunk = rows_that_fit(nin);
+    const size_t nin = predictor->features,
+                 inputs = nin + (size_t)predictor->file.schema.encoded;
+    const size_t chunk = rows_that_fit(inputs);
     dt_status status = DT_OK;
     fenv_t before;
-    DT_TRY(dt__grow(&predictor->x, &predictor->x_room, chunk * nin, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&predictor->x, &predictor->x_room, chunk * inputs, sizeof(float), "rows"));
     dt__floats_begin(&before);
     for (size_t at = 0; at < rows && !status; at += chunk) {
         const size_t count = rows - at < chunk ? rows - at : chunk;
-        const struct dt_batch batch = {.rows = (int)count, .ndense = (int)nin, .x = predictor->x};
+        const struct dt_batch batch = {
+            .rows = (int)count, .ndense = (int)inputs, .x = predictor->x};
         dt__schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
         status = dt__predictor_batch(predictor, &batch, out + at * predictor->width,
                                      out_class ? out_class + at : NULL);

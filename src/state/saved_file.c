@@ -11,6 +11,7 @@
 #include "base/internal.h"
 #include "base/limits.h"
 #include "hdf5/write.h"
+#include "model/encoding.h"
 #include "table/columns_file.h"
 
 _Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");
@@ -430,6 +431,22 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
                      &c->group_state);
 }
 
+/* Whether ascending quantiles are there for each of the features, which are dense ones. */
+static bool quantiles_fit(const struct dt_schema *schema)
+{
+    const int columns = schema->encoded, each = columns > 0 ? schema->quantiles / columns : 0;
+    if (!columns) return !schema->quantiles && !schema->quantile;
+    bool good = columns > 0 && each > 1 && each * columns == schema->quantiles &&
+                schema->encoded_feature && schema->quantile;
+    for (int c = 0; good && c < columns; c++) {
+        const int64_t *feature = &schema->encoded_feature[c];
+        good = *feature >= 0 && *feature < schema->dense && (!c || feature[0] > feature[-1]);
+        for (const float *q = schema->quantile + c * each, *end = q + each; good && q < end; q++)
+            good = isfinite(*q) && (q + 1 == end || q[0] <= q[1]);
+    }
+    return good;
+}
+
 static dt_status arrays_check(const struct dt_schema *schema)
 {
     if (!schema->mean != !schema->inv_std || !schema->target_mean != !schema->target_std ||
@@ -470,6 +487,11 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
     DT_GUARD(arrays_check(&to.schema));
     to.schema.dense = to.schema.features;
     DT_GUARD(dt__columns_get(file, "/schema", &to.schema));
+    DT_GUARD(dt__encoding_check(&to.desc, true));
+    if (!quantiles_fit(&to.schema) || to.desc.encode_columns != to.schema.encoded)
+        DT_GUARD(dt_fail(DT_EFORMAT, "/schema/quantiles are not as expected"));
+    if (to.desc.encode && to.desc.dense != to.schema.dense)
+        DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its numbers are others"));
     if (to.desc.categories && (to.desc.dense != to.schema.dense ||
                                to.desc.categories != dt__schema_categories(&to.schema)))
         DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others"));

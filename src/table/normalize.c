@@ -38,15 +38,21 @@ static void clip_floats(size_t n, float most, float *restrict x)
         else                                                                                       \
             scale_##values(n, raw, scale, x);                                                      \
         if (schema->clip > 0) clip_floats(n, (float)schema->clip, x);                              \
+        for (int c = 0; c < schema->encoded; c++)                                                  \
+            x[n + (size_t)c] = (float)raw[schema->encoded_feature[c]];                             \
+        if (schema->encoded) {                                                                     \
+            const struct dt_quantiles quantiles = dt__schema_quantiles(schema);                    \
+            dt__quantile_normal(&quantiles, x + n);                                                \
+        }                                                                                          \
     }
 KERNELS(unsigned char, bytes)
 KERNELS(float, floats)
 
 void dt__schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
 {
-    size_t n = (size_t)schema->features;
+    const size_t n = (size_t)schema->features, inputs = n + (size_t)schema->encoded;
     for (size_t r = 0; r < rows; r++)
-        dt__normalize_floats(schema, n, raw + r * n, x + r * n);
+        dt__normalize_floats(schema, n, raw + r * n, x + r * inputs);
 }
 
 void dt__normalize_entries(const struct dt_schema *schema, size_t n, const uint32_t *index,

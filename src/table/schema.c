@@ -11,6 +11,8 @@ dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void 
     const size_t features = (size_t)schema->features, targets = (size_t)schema->targets;
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->mean, features));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->inv_std, features));
+    DT_TRY(visit(arg, DT__MEMBER_NUMBERS, &schema->encoded_feature, (size_t)schema->encoded));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->quantile, (size_t)schema->quantiles));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_mean, targets));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_std, targets));
     DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_least, targets));
@@ -45,6 +47,15 @@ void dt__schema_free(struct dt_schema *schema)
     dt__schema_visit(schema, member_free, NULL);
     dt_free(schema->columns);
     *schema = (struct dt_schema){0};
+}
+
+void dt__schema_forget_quantiles(struct dt_schema *schema)
+{
+    dt_free(schema->encoded_feature);
+    dt_free(schema->quantile);
+    schema->encoded_feature = NULL;
+    schema->quantile = NULL;
+    schema->encoded = schema->quantiles = 0;
 }
 
 int dt__schema_categories(const struct dt_schema *schema)

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "config/config.h"
+#include "model/encoding.h"
 #include "model/model.h"
 
 enum { DT__MAX_FEATURES = 1 << 24 };
@@ -38,8 +39,12 @@ struct dt_schema {
     int ncolumns;   /* of a table; 0: see columns */
     int hash_bits;  /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
     int hash_trims; /* 1: without the blanks around them */
+    int encoded;    /* features of which a row has z, too (model/encoding.h) */
+    int quantiles;  /* of all of them, as many of each */
     float *mean;    /* (features), NULL without normalisation */
     float *inv_std; /* (features), 1 where a feature is constant */
+    int64_t *encoded_feature;  /* (encoded) ascending, all dense */
+    float *quantile;           /* (quantiles) of the raw values, ascending for each of them */
     float *target_mean;        /* (targets) learned is (y - mean) / std; NULL: y as it stands */
     float *target_std;         /* (targets), 1 where a target is constant */
     float *target_least;       /* (targets) predictions stay from here, NULL: they are not held */
@@ -50,6 +55,14 @@ struct dt_schema {
     char *label_column;        /* name of the CSV label column, NULL if it has none */
     struct dt_column *columns; /* (ncolumns); NULL: a column a feature, all numbers */
 };
+static inline struct dt_quantiles dt__schema_quantiles(const struct dt_schema *schema)
+{
+    const size_t columns = (size_t)schema->encoded;
+    return (struct dt_quantiles){
+        columns, columns ? (size_t)schema->quantiles / columns : 0, schema->quantile};
+}
+/* Forgets the quantiles: rows have no z. */
+void dt__schema_forget_quantiles(struct dt_schema *schema);
 void dt__schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
 /* Columns of categories: a row has an entry of each, in their order. */
 int dt__schema_categories(const struct dt_schema *schema);

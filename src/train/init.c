@@ -290,8 +290,10 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
         if (!input_shift(before, match ? match[i] : (uint32_t)i, now, i, &factor, &offset))
             continue;
         shifted++;
+        const size_t added = job->model->inputs - features;
+        const size_t row = i < (size_t)now->dense ? i : i + added;
         for (size_t j = 0; j < width; j++) {
-            float *w = params + weight->offset + i * width + j;
+            float *w = params + weight->offset + row * width + j;
             params[weight[1].offset + j] += (float)((double)*w * offset);
             *w = (float)((double)*w * factor);
         }
@@ -305,6 +307,24 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
         dt__warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
                  "data.normalize): the weights that read them are taken as they are",
                  path);
+}
+
+/* ---- encodings of numbers -------------------------------------------------------------------- */
+
+/* Whether the inputs that encode numbers are of the same numbers, and mean the same: bins are other
+ * rows' quantiles, but frequencies are drawn. */
+static bool encodings_match(const struct dt_model *to, const struct dt_schema *schema,
+                            const struct dt_model *from, const struct dt_schema *before)
+{
+    const struct dt_model_desc *a = &to->desc, *b = &from->desc;
+    if (a->encode != b->encode || a->encode_columns != b->encode_columns ||
+        a->encode_width != b->encode_width || a->dense != b->dense)
+        return false;
+    return memcmp(schema->encoded_feature, before->encoded_feature,
+                  (size_t)a->encode_columns * sizeof *schema->encoded_feature) == 0 &&
+           (a->encode != DT_ENCODE_COSINE ||
+            memcmp(a->encode_table, b->encode_table,
+                   (size_t)a->encode_count * sizeof *a->encode_table) == 0);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -354,10 +374,13 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         dt__warn("run.init: %s has another train.loss, whose outputs mean something else: their "
                  "weights are taken as they are",
                  path);
+    const bool encoded = to->desc.encode || from->desc.encode;
+    const bool other = encoded && (match || !encodings_match(to, schema, from, &file->schema));
     for (size_t i = 0; i < tensors; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
+        if (other && tensor->row_sparse) source = NULL;
         if (source && stays_at_baseline(job, tensor, from, match != NULL)) {
             dt__info("run.init: %s starts at the baseline: its layer does not fit", tensor->name);
             continue;
@@ -369,10 +392,12 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
                         tensor->count);
         else
             dt__info("run.init: %s starts fresh: %s", tensor->name,
-                     named ? "it has another shape there" : "it is not there");
+                     other && tensor->row_sparse ? "its inputs are encoded otherwise there"
+                     : named                     ? "it has another shape there"
+                                                 : "it is not there");
         taken += source != NULL;
     }
-    convert_inputs(job, from, file, match, path, params);
+    if (!other) convert_inputs(job, from, file, match, path, params);
     dt_free(match);
     if (taken == 0)
         return dt_fail(DT_EMISMATCH,

@@ -171,14 +171,15 @@ void dt__slow_down(const struct dt_job *job)
 
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows)
 {
-    const uint64_t dense = (uint64_t)dt__source_schema(job->train)->dense;
+    const uint64_t encoded = job->model->inputs - job->model->features;
+    const uint64_t dense = (uint64_t)dt__source_schema(job->train)->dense + encoded;
     return dense + dt__source_most_entries(source, rows);
 }
 
 dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
-    const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
+    const size_t count = job->model->row_sparse, inputs = job->model->inputs;
     const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_share(job->plan));
     const bool whole =
         dt__is_local(job) || job->rules->whole; /* who measures tensors needs them whole */

@@ -47,6 +47,7 @@ dt_status dt__resume_load(struct dt_bank *bank)
     DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
     if (before->model.output_bias == DT_OUTPUT_BIAS_AUTO) /* the run is older than the key */
         before->model.output_bias = DT_OUTPUT_BIAS_ZERO;
+    if (before->data.encode == DT_ENCODE_AUTO) before->data.encode = DT_ENCODE_NONE;
     if (*config->run.init && strcmp(config->run.init, before->run.init))
         dt__warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
                  "begins a new one)",

@@ -286,7 +286,11 @@ static dt_status settle_by_data(struct dt_job *job)
     char *text = NULL;
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     DT_TRY(dt__config_settle_by_data(config, dt__source_rows(job->train), schema->features,
-                                     schema->dense < schema->features, job->eval != NULL));
+                                     schema->encoded, schema->dense < schema->features, job->eval != NULL));
+    if (config->data.encode == DT_ENCODE_NONE) {
+        dt__source_forget_quantiles(job->train);
+        dt__source_forget_quantiles(job->eval);
+    }
     if (!network) {
         *config->model.layers = '\0'; /* of the usual widths */
         DT_TRY(dt__model_settle(config));
@@ -299,6 +303,20 @@ static dt_status settle_by_data(struct dt_job *job)
 }
 
 /* ---- what every rank makes for itself ------------------------------------------------------- */
+
+/* How the network encodes numbers, if there are any to encode. */
+static dt_status describe_encoding(const struct dt_job *job, struct dt_model_desc *inout)
+{
+    const struct dt_schema *schema = dt__source_schema(job->train);
+    const struct dt_quantiles quantiles = dt__schema_quantiles(schema);
+    const struct dt_bank *bank = job->bank;
+    if (job->config->data.encode == DT_ENCODE_NONE) return DT_OK;
+    if (schema->encoded)
+        inout->dense = schema->dense;
+    else if (bank && !bank->resumed)
+        dt__warn("data.encode: no number of the data has more than two values: nothing is encoded");
+    return dt__encoding_make(job->config, &quantiles, schema->encoded_feature, inout);
+}
 
 /* The network of the data's shape, the order of its samples, the rules of its updates. */
 static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss)
@@ -326,7 +344,10 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     }
     if (job->world->is_bank) dt__advise_labels(job);
     dt__blas_set_threads((int)config->run.threads);
-    DT_TRY(dt__model_create(&desc, &job->model));
+    DT_TRY(describe_encoding(job, &desc));
+    const dt_status status = dt__model_create(&desc, &job->model);
+    dt_free(desc.encode_table);
+    DT_TRY(status);
     if (loss) DT_TRY(dt__model_set_loss(job->model, loss));
     DT_TRY(dt__model_set_units(job->model, schema->target_mean, schema->target_std));
     DT_TRY(dt__model_set_range(job->model, schema->target_least, schema->target_greatest));

@@ -770,7 +770,7 @@ static dt_status use_all(void)
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_settle(&config, true);
-    if (!status) status = dt__config_settle_by_data(&config, 1000, 5000, true, true);
+    if (!status) status = dt__config_settle_by_data(&config, 1000, 5000, 0, true, true);
     if (!status) status = dt__config_preset_text(&config, &text);
     dt_free(text);
     dt__config_free(&config);
@@ -844,7 +844,7 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt__config_settle(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert_double_eq(config.train.epochs, 10);
     EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "");
@@ -859,7 +859,7 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
     ck_assert_double_eq(config.train.lr, 0.006);
     ck_assert_double_eq(config.train.weight_decay, 0.1);
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert_double_eq(config.train.epochs, 313); /* of 8 steps: 2,500 at least */
     ck_assert_int_eq(config.eval.steps, 84);
     ck_assert_int_eq(config.eval.patience, 7);
@@ -875,14 +875,14 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt__config_settle(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
     ck_assert_double_eq(config.train.weight_decay, 0.01);
-    EXPECT_OK(dt__config_settle_by_data(&config, 10000000, 50000, true, false));
+    EXPECT_OK(dt__config_settle_by_data(&config, 10000000, 50000, 0, true, false));
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.model.embedding, 0);
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 200000, 50000, true, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 200000, 50000, 0, true, true));
     ck_assert_double_eq(config.train.epochs, 10);
     ck_assert_int_eq(config.model.embedding, 8);
     ck_assert_int_eq(config.train.batch, 512);
@@ -898,7 +898,7 @@ START_TEST(a_preset_evaluates_now_and_then)
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert_int_eq(config.eval.steps, 334);
     dt__config_free(&config);
     set_up();
@@ -906,7 +906,7 @@ START_TEST(a_preset_evaluates_now_and_then)
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
     EXPECT_OK(dt__config_settle(&config, true));
     ck_assert(dt__config_widths_wait(&config));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert(!dt__config_is_given(&config, "eval.steps"));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     ck_assert_int_eq(config.eval.patience, 10);
@@ -916,7 +916,7 @@ START_TEST(a_preset_evaluates_now_and_then)
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
 }
@@ -947,6 +947,7 @@ START_TEST(a_resume_keeps_its_preset)
 {
     struct dt_config before;
     EXPECT_OK(dt__config_init(&before));
+    EXPECT_OK(dt_config_set(&before, "data.encode=none")); /* a run has decided auto */
     set_up();
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
@@ -962,7 +963,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* it is none by itself, then */
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.epochs, 55);
     ck_assert_double_eq(config.train.lr, 0.5);
@@ -974,7 +975,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     dt__config_free(&config);
     dt__config_free(&before);

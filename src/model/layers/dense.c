@@ -38,16 +38,18 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-static bool dense_is_sparse(const struct dt__layer_call *call)
+/* Whether the layer reads inputs of a batch that are in no matrix. */
+static bool dense_reads_parts(const struct dt__layer_call *call)
 {
-    return call->batch->offsets && call->x == call->batch->x;
+    const struct dt_batch *batch = call->batch;
+    return (batch->offsets || batch->fractions) && call->x == batch->x;
 }
 
 static dt_status dense_forward(const struct dt__layer_call *call)
 {
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
     const float *weight = call->params;
-    if (dense_is_sparse(call))
+    if (dense_reads_parts(call))
         DT_TRY(dt__inputs_forward(call->batch, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
@@ -62,7 +64,7 @@ static dt_status dense_backward(const struct dt__layer_call *call)
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
     const float *delta = call->dy;
     dt__epilogue_backward(call, NULL);
-    if (dense_is_sparse(call)) return dt__inputs_backward(call, (size_t)nin, (size_t)nout);
+    if (dense_reads_parts(call)) return dt__inputs_backward(call, (size_t)nin, (size_t)nout);
     if (call->state)
         return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, call->grad,
                                  call->factors, call->dx);

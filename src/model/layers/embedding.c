@@ -15,27 +15,29 @@ enum { WIDTH, DENSE, CATEGORIES }; /* layer->size; the last two from the data */
 static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const struct dt_model_desc *desc = &model->desc;
-    const size_t inputs = dt__shape_size(layer->in), width = (size_t)layer->size[WIDTH];
+    const size_t inputs = model->inputs, width = (size_t)layer->size[WIDTH];
+    const int encoded = (int)(inputs - model->features);
     if (layer != model->layer)
         return dt_fail(DT_EUSAGE, "an embedding is the first layer: it takes a table's categories");
-    if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= inputs)
+    if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= model->features)
         return dt_fail(DT_EUSAGE,
                        "the data has no categories to embed (model.embedding goes with CSV of "
                        "columns of texts, see data.categories)");
-    const size_t out = (size_t)desc->dense + (size_t)desc->categories * width;
+    const size_t dense = (size_t)(desc->dense + encoded);
+    const size_t out = dense + (size_t)desc->categories * width;
     if (out > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE,
-                       "%d numbers and %d categories of width %zu make %zu, expected at most %d",
-                       desc->dense, desc->categories, width, out, DT_MAX_WIDTH);
+                       "%zu numbers and %d categories of width %zu make %zu, expected at most %d",
+                       dense, desc->categories, width, out, DT_MAX_WIDTH);
     layer->out = (struct dt__shape){1, 1, (int)out};
     const struct dt_tensor weight = {.rank = 2,
-                                     .shape = {inputs - (size_t)desc->dense, width},
+                                     .shape = {inputs - dense, width},
                                      .role = DT_TENSOR_WEIGHT,
                                      .init = DT_INIT_UNIT,
                                      .fan_in = (double)inputs,
                                      .fan_out = (double)width,
                                      .row_sparse = true};
-    layer->size[DENSE] = desc->dense;
+    layer->size[DENSE] = (int)dense;
     layer->size[CATEGORIES] = desc->categories;
     return dt__layer_tensor(model, layer, "weight", &weight);
 }

@@ -17,13 +17,15 @@ static dt_status wide_infer(struct dt_model *model, struct dt__layer *layer)
                        "with rows of %d x %d x %d",
                        shape[0], shape[1], shape[2]);
     const struct dt_tensor weight = {.rank = 2,
-                                     .shape = {(size_t)shape[2], nout},
+                                     .shape = {model->inputs, nout},
                                      .role = DT_TENSOR_WEIGHT,
                                      .init = DT_INIT_ZERO,
                                      .row_sparse = true,
                                      .wide = true};
-    layer->size[0] = shape[2];
-    const int read = model->desc.categories ? model->desc.dense + model->desc.categories : shape[2];
+    layer->size[0] = (int)model->inputs;
+    const int read = model->desc.categories ? model->desc.dense + model->desc.categories +
+                                                  (int)(model->inputs - model->features)
+                                            : layer->size[0];
     layer->macs = (size_t)read * nout; /* of categories one a column */
     return dt__layer_tensor(model, layer, "weight", &weight);
 }
