@@ -103,6 +103,15 @@ writers() {
         grep -E "(->|\.)($names)(\[[^]]*\])* *([-+|&*/]?=[^=]|\+\+|--)" | cut -d: -f1 | sort -u | wc -l
 }
 
+# owned ROOM PART OWNER...: assignments to members of a part of a larger struct, but in the files that own it.
+owned() {
+    room=$1 part=$2
+    shift 2
+    others=$(ls "$room"/*.c | grep -vE "/($(echo "$*" | tr ' ' '|'))\.c")
+    code $others | grep -E "\b$part[a-z_]+(\[[^]]*\])* *([-+|&*/]?=[^=]|\+\+|--)" |
+        sed "s/^/house: written outside $*: /"
+}
+
 frames() {
     from=$1 to=$2
     shift 2
@@ -131,6 +140,11 @@ if [ "${rules:-}" ]; then
     trap 'rm -f "$tmp"' EXIT
     # The bounds follow the code down.
     for room in comm train text table data predict; do circles "src/$room"; done | sed 's/^/house: files that need each other:/' >"$tmp"
+    {
+        owned src/train '(bank->|bank\.)files\.' rundir
+        owned src/train '(bank->|bank\.)start\.' resume
+        owned src/train '(bank->|bank\.)log\.' records
+    } >>"$tmp"
     [ "$comm" -le $MOST_COMM ] && [ "$train" -le $MOST_TRAIN ] && [ ! -s "$tmp" ] && exit
     cat "$tmp"
     echo "house: $comm branches in comm, at most $MOST_COMM; $train in train, at most $MOST_TRAIN"

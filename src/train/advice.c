@@ -188,18 +188,18 @@ static double guess_loss(const struct dt_job *job)
     return sum / schema->targets;
 }
 
-void dt__advise_loss(struct dt_bank *bank)
+bool dt__advise_loss(const struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
     const double guess = guess_loss(bank->job);
-    if (bank->loss_told || bank->options->test || !(bank->last_loss > 10 * guess)) return;
-    bank->loss_told = true;
+    if (bank->options->test || !(bank->log.last_loss > 10 * guess)) return false;
     dt__warn(
         "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "
         "help",
-        (unsigned long long)bank->job->step, bank->last_loss, guess,
+        (unsigned long long)bank->job->step, bank->log.last_loss, guess,
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "",
         config->train.lr, config->train.clip_norm > 0 ? "" : ", or train.clip_norm=1,");
+    return true;
 }
 
 /* ---- the wire ------------------------------------------------------------------------------- */

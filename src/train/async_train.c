@@ -53,7 +53,7 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
     while (!dt__async_over(async)) {
         int n = dt__async_serve(async, DT__ASYNC_RECORDS, applied);
         for (int i = 0; i < n; i++) {
-            dt__count_applied(&applied[i], &bank->state, &bank->staleness);
+            dt__log_applied(bank, &applied[i]);
             job->step = bank->state.step;
             bank->state.train_secs += applied[i].clock - clock; /* up to this gradient */
             clock = applied[i].clock;
@@ -67,7 +67,6 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt__async_close(async);
     }
-    bank->cpu_secs += dt__clock_cpu_secs() - span->cpu;
     return asked;
 }
 
@@ -93,7 +92,7 @@ static int async_settle(struct dt_job *job, const struct dt_span *span, int aske
     dt__ranks_bcast(job->world->trainers, &end, sizeof end, 0);
     job->step = end.step;
     const struct dt_async_counts *counts = dt__async_count(job->steps->async);
-    if (bank) bank->counts = counts;
+    if (bank) dt__log_counts(bank, counts);
     return end.asked;
 }
 

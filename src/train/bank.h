@@ -24,35 +24,34 @@ struct dt_staleness {
     uint64_t max, count;
 };
 
-struct dt_bank {
-    struct dt_job *job;
-    const struct dt__train_options *options;
-    bool stop; /* the program has asked for it */
-
-    /* The run directory's files (rundir.c). */
-    int lock;      /* file descriptor, -1: none */
-    bool dir_made; /* for this run, which has not begun */
+/* What the run starts from. resume.c writes it. */
+struct dt_start {
     bool resumed;
-    struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
+    struct dt_checkpoint loaded; /* the checkpoint that is resumed; owns its memory */
     struct dt_config before;     /* of the run that is resumed */
-    /* What the next save holds; borrows vectors, names and texts. Differences of groups are the
-     * last round's if job->pending says so, else none. */
-    struct dt_checkpoint state;
-    struct dt_writer *writer;
-    uint64_t saved_step;   /* of the newest save, under way or good */
-    double saved_at;       /* clock of it */
-    double retry_at;       /* clock before which no save is tried again; 0: none failed */
-    bool best_unsaved;     /* the newest save does not know the best */
-    struct dt_json change; /* the record of what this resume changes; its line is empty without */
+};
 
-    /* Accounts and records (records.c). */
+/* The run directory's lock and saves. rundir.c writes it. */
+struct dt_files {
+    int lock;      /* file descriptor, -1: none */
+    bool dir_made; /* for this run, which has no file yet */
+    struct dt_writer *writer;
+    uint64_t saved_step; /* of the newest save, pending or good */
+    bool saved_pending;  /* job->pending of it */
+    double saved_at;     /* clock of it */
+    double retry_at;     /* clock before which no save is tried again; 0: none failed */
+    bool best_unsaved;   /* the newest save does not include the best */
+};
+
+/* Accounts and records. records.c writes it. */
+struct dt_log {
     struct dt_report *report;
-    double run_start;       /* clock at the start of this process, less the time of runs before */
-    double step_secs;       /* sync: of a step in the last span */
-    double log_train_secs;  /* train_secs at the last train record, or at the start */
-    double log_rows_before; /* of state.loss_rows: trained before the start */
+    struct dt_json change; /* the record of what this resume changes; empty: nothing */
+    double run_start;      /* clock at the start of this process, less the time of earlier starts */
+    double step_secs;      /* sync: of a step in the last span */
+    double train_secs;     /* at the last train record, or at the start */
+    double rows_before;    /* of state.loss_rows: trained before the start */
     double last_loss;
-    struct dt_baseline baseline;
     bool loss_told;      /* that it is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
     double cpu_secs;     /* CPU time of the bank's process during spans */
@@ -61,7 +60,19 @@ struct dt_bank {
     const struct dt_async_counts *counts;
     double viewed_at;             /* clock when `ranks` was filled; 0: never */
     struct dt_rank_status *ranks; /* (size) for the status file */
+};
 
+struct dt_bank {
+    struct dt_job *job;
+    const struct dt__train_options *options;
+    bool stop; /* the program has asked for it */
+    struct dt_start start;
+    /* What the next save holds; borrows vectors, names and texts. Differences of groups are the
+     * last round's if job->pending, else none. */
+    struct dt_checkpoint state;
+    struct dt_files files;
+    struct dt_log log;
+    struct dt_baseline baseline;
     struct dt_metrics *metrics; /* of evaluations in place */
     struct dt_evaluator_link link;
 };
@@ -120,9 +131,16 @@ bool dt__stop_asked(struct dt_bank *bank); /* by a signal, or by the program */
 
 /* ---- records.c ------------------------------------------------------------------------------ */
 
-/* Async: a checkpoint's counts, and the staleness, with one more gradient in them. */
-void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
-                       struct dt_staleness *staleness);
+/* Starts the clock of the run. */
+void dt__log_begin(struct dt_bank *bank);
+/* Opens the records of a run that has its state. */
+dt_status dt__log_open(struct dt_bank *bank);
+void dt__log_close(struct dt_bank *bank);
+/* Adds to the accounts: a span that took so long, of the bank's process and, in sync, of training. */
+void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_secs);
+/* Async: adds a gradient to the counts of the checkpoint, and to the staleness. */
+void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied);
+void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts);
 double dt__wall_secs(const struct dt_bank *bank); /* of this run, over all its starts */
 void dt__show_progress(struct dt_bank *bank);
 /* Adds to the record of what the start of a run changes. */

@@ -186,7 +186,7 @@ int dt__link_asks(struct dt_bank *bank)
                               sizeof link->message)) {
         link->waits = link->message.kind == DT__RESULT;
         if (link->message.kind == DT__CLAIM)
-            dt__writer_protect(bank->writer,
+            dt__writer_protect(bank->files.writer,
                                dt__checkpoint_name(link->message.evaluation.step, name));
     }
     return link->waits ? DT_ASK_SYNC : DT_ASK_NONE;
@@ -199,7 +199,7 @@ dt_status dt__link_collect(struct dt_bank *bank)
     while (dt__link_asks(bank) & DT_ASK_SYNC) {
         link->waits = false;
         link->evaluated = 1 + link->message.evaluation.step;
-        dt__writer_protect(bank->writer, NULL);
+        dt__writer_protect(bank->files.writer, NULL);
         DT_TRY(dt__record_evaluation(bank, &link->message.evaluation, &better));
     }
     return DT_OK;

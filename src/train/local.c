@@ -128,7 +128,7 @@ static void groups_start(struct dt_job *job)
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
     if (job->bank && job->pending) /* the round that they are of */
-        began = dt__round_begin(job, &job->bank->before, job->step);
+        began = dt__round_begin(job, &job->bank->start.before, job->step);
     dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
     move_state(job, false);
@@ -278,7 +278,6 @@ static int catch_up(struct dt_job *job)
                                         job, &done);
     }
     job->pending = false;
-    if (job->bank) job->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
     return asked;
 }
 
@@ -311,7 +310,6 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
         job->pending |= dt__overlaps(job) && job->step > span->begin;
         if (job->pending && job->step == job->last_step) asked |= catch_up(job);
     }
-    dt__span_account(job, span);
     return asked;
 }
 

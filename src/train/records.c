@@ -13,7 +13,66 @@ static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 
 double dt__wall_secs(const struct dt_bank *bank)
 {
-    return dt__clock_secs() - bank->run_start;
+    return dt__clock_secs() - bank->log.run_start;
+}
+
+void dt__log_begin(struct dt_bank *bank)
+{
+    bank->log.run_start = dt__clock_secs();
+}
+
+dt_status dt__log_open(struct dt_bank *bank)
+{
+    struct dt_job *job = bank->job;
+    struct dt_log *log = &bank->log;
+    const char *dir = job->config->run.dir, *prometheus = job->config->report.prometheus;
+    log->run_start -= bank->state.wall_secs;
+    log->train_secs = bank->state.train_secs;
+    log->rows_before = bank->state.loss_rows;
+    log->last_loss = NAN;
+    DT_TRY(dt__report_open(dir, &log->report));
+    if (job->config->report.tensorboard) DT_TRY(dt__report_tensorboard(log->report, dir));
+    if (*prometheus) DT_TRY(dt__report_prometheus(log->report, prometheus, dir));
+    dt__report_listen(log->report, bank->options->record, bank->options->arg);
+    DT_TRY(
+        dt__keep(&job->kept, (size_t)job->world->size, sizeof *log->ranks, "status", &log->ranks));
+    return dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
+                    "times of the workers", &log->budgets);
+}
+
+void dt__log_close(struct dt_bank *bank)
+{
+    if (bank->log.report) dt__report_close(bank->log.report);
+    dt__json_free(&bank->log.change);
+}
+
+void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_secs)
+{
+    bank->log.cpu_secs += cpu_secs;
+    if (bank->job->mode == DT_MODE_ASYNC) return; /* gradients are counted one by one */
+    bank->state.train_secs += secs;
+    if (steps > 0) bank->log.step_secs = secs / (double)steps;
+}
+
+void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied)
+{
+    struct dt_checkpoint *state = &bank->state;
+    struct dt_staleness *staleness = &bank->log.staleness;
+    const struct dt_note *note = &applied->note;
+    state->step++;
+    if (note->ask & DT_ASK_ERROR) return;
+    state->samples += note->rows;
+    state->loss_rows += (double)note->rows;
+    state->loss_sums[note->replica] += note->loss;
+    state->draws[note->replica] = note->draw + 1;
+    staleness->sum += (double)applied->staleness;
+    staleness->count++;
+    if (applied->staleness > staleness->max) staleness->max = applied->staleness;
+}
+
+void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts)
+{
+    bank->log.counts = counts;
 }
 
 /* ---- what a run is -------------------------------------------------------------------------- */
@@ -57,12 +116,12 @@ static void print_unused(const struct dt_config *config)
 
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
 {
-    if (bank->change.text.length == 0) {
-        dt__json_start(&bank->change);
-        dt__json_text(&bank->change, "kind", "change");
-        dt__json_int(&bank->change, "step", (int64_t)step);
+    if (bank->log.change.text.length == 0) {
+        dt__json_start(&bank->log.change);
+        dt__json_text(&bank->log.change, "kind", "change");
+        dt__json_int(&bank->log.change, "step", (int64_t)step);
     }
-    dt__json_text(&bank->change, key, text);
+    dt__json_text(&bank->log.change, key, text);
 }
 
 /* What a large model takes. */
@@ -97,7 +156,7 @@ static void print_data(const struct dt_bank *bank)
     dt__info("%llu rows to learn from, %llu held out%s%s",
              (unsigned long long)dt__source_rows(job->train),
              (unsigned long long)(job->eval ? dt__source_rows(job->eval) : 0), classes, baseline);
-    if (!bank->resumed && job->model->classes > MANY_CLASSES &&
+    if (!bank->start.resumed && job->model->classes > MANY_CLASSES &&
         dt__data_trains_on_table(job->config) && !dt__source_schema(job->train)->label_names &&
         !dt__config_is_given(job->config, "model.task"))
         dt__warn("the labels are numbers, and each of them is a class: if they are amounts, set "
@@ -110,8 +169,8 @@ static void print_preset(const struct dt_bank *bank)
     const struct dt_config *config = bank->job->config;
     const bool rate = dt__config_is_given(config, "train.lr");
     const bool optimizer = dt__config_is_given(config, "train.optimizer");
-    if (bank->resumed || config->run.preset != DT_PRESET_NONE || !dt__trains_on_table(bank->job) ||
-        dt__config_is_given(config, "run.preset"))
+    if (bank->start.resumed || config->run.preset != DT_PRESET_NONE ||
+        !dt__trains_on_table(bank->job) || dt__config_is_given(config, "run.preset"))
         return;
     if (rate != optimizer && dt__data_trains_on_table(config))
         dt__info(
@@ -176,7 +235,7 @@ static void print_start(struct dt_bank *bank)
                  "run.replicas=%d an epoch is up to %.3g epochs; expected train.batch=%d or more",
                  (unsigned long long)batch, job->replicas, (double)job->replicas / (double)batch,
                  job->replicas);
-    dt__info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
+    dt__info("%s at step %llu of %llu", bank->start.resumed ? "resuming" : "starting",
              (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_evaluator(job->config);
     print_unused(job->config);
@@ -191,10 +250,10 @@ dt_status dt__record_start(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
-    struct dt_report *report = bank->report;
+    struct dt_report *report = bank->log.report;
     uint32_t crc;
     char word[16];
-    const struct dt_text *change = &bank->change.text;
+    const struct dt_text *change = &bank->log.change.text;
     print_start(bank);
     DT_TRY(dt__config_crc(job->config, &crc));
     char hex[9];
@@ -230,8 +289,8 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *state = &bank->state;
     const bool trained = state->loss_rows > 0;
-    const double secs = state->train_secs - (trained ? bank->log_train_secs : 0);
-    const double rows = trained ? state->loss_rows - bank->log_rows_before : (double)state->samples;
+    const double secs = state->train_secs - (trained ? bank->log.train_secs : 0);
+    const double rows = trained ? state->loss_rows - bank->log.rows_before : (double)state->samples;
     struct dt_progress progress = {
         .step = job->step,
         .last_step = job->last_step,
@@ -269,34 +328,19 @@ void dt__show_progress(struct dt_bank *bank)
     const int size = job->world->size;
     /* Else the last record's line has told. */
     if (bank->state.loss_rows > 0)
-        dt__progress_show(bank->report, &progress, job->step == job->last_step);
-    if (!dt__run_status_due(bank->report)) return;
+        dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
+    if (!dt__run_status_due(bank->log.report)) return;
     /* Once in two seconds: what `dtrain top` reads. */
-    double now = dt__clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
-    bank->viewed_at = now;
+    double now = dt__clock_secs(), secs = bank->log.viewed_at > 0 ? now - bank->log.viewed_at : 0;
+    bank->log.viewed_at = now;
     for (int r = 0; r < size; r++) {
-        struct dt_rank_status *rank = &bank->ranks[r];
+        struct dt_rank_status *rank = &bank->log.ranks[r];
         uint64_t before = rank->samples;
         dt__world_rank_status(job->world, r, rank);
         if (secs > 0 && rank->samples)
             rank->samples_per_sec = (double)(rank->samples - before) / secs;
     }
-    dt__run_status_write(bank->report, &progress, size, bank->ranks);
-}
-
-void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
-                       struct dt_staleness *staleness)
-{
-    const struct dt_note *note = &applied->note;
-    state->step++;
-    if (note->ask & DT_ASK_ERROR) return;
-    state->samples += note->rows;
-    state->loss_rows += (double)note->rows;
-    state->loss_sums[note->replica] += note->loss;
-    state->draws[note->replica] = note->draw + 1;
-    staleness->sum += (double)applied->staleness;
-    staleness->count++;
-    if (applied->staleness > staleness->max) staleness->max = applied->staleness;
+    dt__run_status_write(bank->log.report, &progress, size, bank->log.ranks);
 }
 
 dt_status dt__record_train(struct dt_bank *bank)
@@ -304,11 +348,11 @@ dt_status dt__record_train(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
     if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
-    struct dt_staleness *staleness = &bank->staleness;
+    struct dt_staleness *staleness = &bank->log.staleness;
     const struct dt_progress progress = progress_of(bank);
-    bank->last_loss = progress.loss;
-    dt__advise_loss(bank);
-    struct dt_json *record = dt__record_begin(bank->report, "train");
+    bank->log.last_loss = progress.loss;
+    if (!bank->log.loss_told) bank->log.loss_told = dt__advise_loss(bank);
+    struct dt_json *record = dt__record_begin(bank->log.report, "train");
     record_progress(record, bank, progress.loss, progress.samples_per_sec);
     dt__json_real(record, "lr", progress.lr);
     if (job->mode == DT_MODE_ASYNC) {
@@ -317,11 +361,11 @@ dt_status dt__record_train(struct dt_bank *bank)
     }
     dt__show_progress(bank);
     *staleness = (struct dt_staleness){0};
-    bank->log_train_secs = state->train_secs;
-    state->loss_rows = bank->log_rows_before = 0;
+    bank->log.train_secs = state->train_secs;
+    state->loss_rows = bank->log.rows_before = 0;
     for (int r = 0; r < job->replicas; r++)
         state->loss_sums[r] = 0;
-    return dt__record_end(bank->report);
+    return dt__record_end(bank->log.report);
 }
 
 /* ---- evaluation, checkpoints, end ----------------------------------------------------------- */
@@ -331,12 +375,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
 {
     struct dt_job *job = bank->job;
     const struct dt_metric_values *values = &evaluation->values;
-    struct dt_report *report = bank->report;
+    struct dt_report *report = bank->log.report;
     struct dt_metric_score metric;
     char beside[64] = "";
     DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
     DT_TRY(dt__metric_pick(job->model, job->config->eval.metric, values, &metric));
-    bank->metric_missing |= isnan(metric.value) && isfinite(values->loss);
+    bank->log.metric_missing |= isnan(metric.value) && isfinite(values->loss);
     struct dt_json *record = dt__record_begin(report, "eval");
     dt__json_int(record, "step", (int64_t)evaluation->step);
     dt__json_metrics(record, values);
@@ -360,7 +404,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
 
 dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
 {
-    struct dt_report *report = bank->report;
+    struct dt_report *report = bank->log.report;
     struct dt_json *record = dt__record_begin(report, "checkpoint");
     dt__json_int(record, "step", (int64_t)saved->step);
     dt__json_text(record, "file", saved->file);
@@ -387,10 +431,11 @@ static void budget_print(const char *const *names, const double *secs, int parts
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};
-    const struct dt_async_counts *counts = bank->counts;
+    const struct dt_async_counts *counts = bank->log.counts;
     if (!counts) return;
-    const int64_t before = bank->resumed ? (int64_t)bank->loaded.step : 0;
-    const double train = bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0);
+    const int64_t before = bank->start.resumed ? (int64_t)bank->start.loaded.step : 0;
+    const double train =
+        bank->state.train_secs - (bank->start.resumed ? bank->start.loaded.train_secs : 0);
     size_t bins = DT_STALENESS_BINS, workers = (size_t)bank->job->world->workers;
     double secs[2] = {0};
     while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
@@ -422,7 +467,7 @@ static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record,
     DT_TRY(dt__alloc((size_t)workers, sizeof *own, "times of the workers", &own));
     for (int i = 0; i < DT__BUDGET_PARTS; i++) {
         for (int w = 0; w < workers; w++) {
-            own[w] = bank->budgets[(first + w) * DT__BUDGET_PARTS + i];
+            own[w] = bank->log.budgets[(first + w) * DT__BUDGET_PARTS + i];
             secs[i] += own[w];
         }
         snprintf(field, sizeof field, "%s_secs", PARTS[i]);
@@ -507,7 +552,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (best->known)
         dt__info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                  (unsigned long long)best->step, beside);
-    else if (bank->metric_missing)
+    else if (bank->log.metric_missing)
         dt__warn("%s is no number on the rows held out, as if all were of one class: there is no "
                  "best model (eval.metric=loss judges any rows)",
                  metric);
@@ -535,8 +580,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
 static double newest_loss(const struct dt_bank *bank)
 {
     struct dt_history *history;
-    if (!isnan(bank->last_loss) || dt_history_read(bank->job->config->run.dir, &history))
-        return bank->last_loss;
+    if (!isnan(bank->log.last_loss) || dt_history_read(bank->job->config->run.dir, &history))
+        return bank->log.last_loss;
     const double loss = dt_history_last(history, DT_RECORD_TRAIN, "loss");
     dt_history_free(history);
     return loss;
@@ -550,19 +595,19 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     snprintf(crc, sizeof crc, "%08x",
              dt__crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
-    struct dt_json *record = dt__record_begin(bank->report, "final");
+    struct dt_json *record = dt__record_begin(bank->log.report, "final");
     dt__json_text(record, "status", status);
     record_progress(record, bank, newest_loss(bank), rate);
-    dt__json_real(record, "bank_cpu_secs", bank->cpu_secs);
+    dt__json_real(record, "bank_cpu_secs", bank->log.cpu_secs);
     dt__json_text(record, "params_crc32c", crc);
     if (job->mode == DT_MODE_SYNC) DT_TRY(record_sync(bank, record, budget));
     if (job->mode == DT_MODE_ASYNC) record_async(bank, record, budget);
-    DT_TRY(dt__record_end(bank->report));
+    DT_TRY(dt__record_end(bank->log.report));
     dt__info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
              (unsigned long long)job->step, rate, crc);
     if (*budget) dt__info("a worker's time: %s", budget);
     if (!bank->options->test) print_result(bank, status);
-    struct dt_report *report = bank->report;
-    bank->report = NULL;
+    struct dt_report *report = bank->log.report;
+    bank->log.report = NULL;
     return dt__report_close(report);
 }

@@ -12,11 +12,12 @@ dt_status dt__settle_groups(struct dt_job *job)
     const struct dt_bank *bank = job->bank;
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
     const bool grouped = dt__is_grouped(job);
-    const struct dt_config *before = &bank->before; /* zeros of a new run */
+    const struct dt_config *before = &bank->start.before; /* zeros of a new run */
     const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
     job->groups = asked ? asked : were ? (int)before->train.groups : 0;
     if (!job->replicas) job->replicas = job->world->workers;
-    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
+    if (!bank->start.resumed && !job->config->run.replicas && grouped &&
+        job->replicas < job->groups)
         job->replicas = job->groups;
     if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
     if (!grouped || job->groups <= job->replicas) return DT_OK;

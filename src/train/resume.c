@@ -13,7 +13,7 @@
 /* A run that is started again by the command that took another checkpoint gives up what it did. */
 static void warn_of_own(const struct dt_bank *bank)
 {
-    const uint64_t step = bank->loaded.step;
+    const uint64_t step = bank->start.loaded.step;
     uint64_t own;
     if (dt__checkpoint_newest(bank->job->dirs->ckpt_dir.text, &own) && own > step)
         dt__warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
@@ -33,18 +33,18 @@ dt_status dt__resume_load(struct dt_bank *bank)
             status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never",
                              dt__step_path(dir, step).text);
     } else if (strcmp(resume, "auto") == 0) {
-        status = dt__checkpoint_load_newest(dir, &bank->loaded, &path, &bank->resumed);
+        status = dt__checkpoint_load_newest(dir, &bank->start.loaded, &path, &bank->start.resumed);
     } else {
-        status = dt__checkpoint_load(resume, &bank->loaded);
-        bank->resumed = status == DT_OK;
-        if (bank->resumed) warn_of_own(bank);
+        status = dt__checkpoint_load(resume, &bank->start.loaded);
+        bank->start.resumed = status == DT_OK;
+        if (bank->start.resumed) warn_of_own(bank);
     }
     dt_free(path);
-    if (status || !bank->resumed) return status;
+    if (status || !bank->start.resumed) return status;
     /* The config may differ only where a resume may change things. */
-    struct dt_config *before = &bank->before;
+    struct dt_config *before = &bank->start.before;
     DT_TRY(dt__config_init(before));
-    DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
+    DT_TRY(dt_config_read_text(before, "checkpoint", bank->start.loaded.config));
     if (before->model.output_bias == DT_OUTPUT_BIAS_AUTO) /* the run is older than the key */
         before->model.output_bias = DT_OUTPUT_BIAS_ZERO;
     if (before->data.encode == DT_ENCODE_AUTO) before->data.encode = DT_ENCODE_NONE;
@@ -60,11 +60,11 @@ dt_status dt__resume_load(struct dt_bank *bank)
 
 dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
 {
-    const struct dt_checkpoint *loaded = &bank->loaded;
+    const struct dt_checkpoint *loaded = &bank->start.loaded;
     const struct dt_job *job = bank->job;
     const bool files = loaded->data_crc != dt__source_crc(job->train);
     const bool values = loaded->content_crc && loaded->content_crc != content;
-    if (!bank->resumed || (!files && !values)) return DT_OK;
+    if (!bank->start.resumed || (!files && !values)) return DT_OK;
     return dt_fail(DT_EMISMATCH,
                    "data.train=%s: %s are not those that the checkpoint was trained on; "
                    "run.dir=NEW begins a new run, run.init beside it from its weights",
@@ -81,7 +81,7 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     struct dt_bank *bank = arg;
     char *change;
     DT_TRY(dt__format(&change, "%s -> %s", before, now));
-    dt__note_change(bank, bank->loaded.step, key, change);
+    dt__note_change(bank, bank->start.loaded.step, key, change);
     dt__info("the resume changes %s: %s", strcmp(key, "rate") ? key : "the rate of the next step",
              change);
     dt_free(change);
@@ -92,10 +92,10 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
  * round at once: one that goes through does neither. */
 static void note_round(struct dt_bank *bank)
 {
-    const struct dt_config *before = &bank->before;
-    const uint64_t step = bank->loaded.step;
+    const struct dt_config *before = &bank->start.before;
+    const uint64_t step = bank->start.loaded.step;
     const bool whole = dt__round_begin(bank->job, before, step + 1) == step;
-    const bool awaited = before->train.overlap && !bank->loaded.group_difference;
+    const bool awaited = before->train.overlap && !bank->start.loaded.group_difference;
     if (before->train.local_steps == 1 || step <= (uint64_t)before->train.local_after ||
         (whole && !awaited) || step >= bank->job->last_step)
         return;
@@ -112,12 +112,12 @@ static dt_status collect_changes(struct dt_bank *bank)
     struct dt_job *now = bank->job, was = *now;
     struct dt_schedule schedule;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
-    DT_TRY(dt__config_changes(&bank->before, now->config, add_change, bank));
+    DT_TRY(dt__config_changes(&bank->start.before, now->config, add_change, bank));
     note_round(bank);
-    was.config = &bank->before;
+    was.config = &bank->start.before;
     was.last_step = dt__last_step(&was);
     dt__schedule_init(&schedule, was.config, was.last_step);
-    schedule.drops = bank->loaded.best.drops;
+    schedule.drops = bank->start.loaded.best.drops;
     dt__rate_drop(now, schedule.drops);
     dt__real_text(dt__schedule_lr(&schedule, now->step), from);
     dt__real_text(dt__schedule_lr(&now->rules->schedule, now->step), to);
@@ -128,11 +128,11 @@ static dt_status collect_changes(struct dt_bank *bank)
 /* What was changed at the starts before, and at this one. */
 static dt_status write_history(struct dt_bank *bank)
 {
-    const char *before = bank->loaded.history ? bank->loaded.history : "";
-    if (bank->change.text.length == 0)
+    const char *before = bank->start.loaded.history ? bank->start.loaded.history : "";
+    if (bank->log.change.text.length == 0)
         return *before ? dt__strdup(before, &bank->state.history) : DT_OK;
-    DT_TRY(dt__json_end(&bank->change));
-    return dt__format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
+    DT_TRY(dt__json_end(&bank->log.change));
+    return dt__format(&bank->state.history, "%s%s\n", before, bank->log.change.text.data);
 }
 
 /* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
@@ -140,10 +140,10 @@ static dt_status write_history(struct dt_bank *bank)
 void dt__best_forget_if_other(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    const struct dt_config *before = &bank->before, *now = job->config;
-    struct dt_best *best = &bank->loaded.best;
+    const struct dt_config *before = &bank->start.before, *now = job->config;
+    struct dt_best *best = &bank->start.loaded.best;
     char of[64] = "";
-    if (!bank->resumed ||
+    if (!bank->start.resumed ||
         (!strcmp(dt__metric_name(job, now), dt__metric_name(job, before)) &&
          now->eval.batches == before->eval.batches && !strcmp(now->data.eval, before->data.eval) &&
          !strcmp(now->data.eval_labels, before->data.eval_labels)))
@@ -165,7 +165,7 @@ void dt__best_forget_if_other(struct dt_bank *bank)
 static dt_status fill_state(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
-    const struct dt_checkpoint *loaded = &bank->loaded;
+    const struct dt_checkpoint *loaded = &bank->start.loaded;
     struct dt_checkpoint *state = &bank->state;
     size_t replicas = (size_t)job->replicas;
     *state = (struct dt_checkpoint){.step = job->step,
@@ -181,20 +181,17 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .wall_secs = loaded->wall_secs,
                                     .train_secs = loaded->train_secs,
                                     .loss_rows = loaded->loss_rows};
-    bank->run_start -= loaded->wall_secs;
-    bank->log_train_secs = loaded->train_secs;
-    bank->log_rows_before = loaded->loss_rows;
     DT_TRY(dt__source_content(job->train, &state->content_crc));
     DT_TRY(dt__keep(&job->kept, replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt__keep(&job->kept, replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_config_print(job->config, &state->config));
-    if (!bank->resumed) return DT_OK;
+    if (!bank->start.resumed) return DT_OK;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
     memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
     /* An evaluator may have found and exported a better one after the checkpoint was made. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
-    if (job->config->eval.dedicated || bank->before.eval.dedicated)
+    if (job->config->eval.dedicated || bank->start.before.eval.dedicated)
         DT_TRY(dt__export_best(job->dirs->best_dir.text, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
@@ -306,7 +303,7 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
 static dt_status apply_differences(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
-    const struct dt_checkpoint *from = &bank->loaded;
+    const struct dt_checkpoint *from = &bank->start.loaded;
     const size_t n = (size_t)from->params_count;
     const struct dt_update_info info = {.step = from->step};
     float *mean, *outer = find_state(from, -1, job->rules->outer.state_name[0]);
@@ -329,9 +326,9 @@ static dt_status apply_differences(struct dt_bank *bank)
  * from the momentum: by the rate and the momentum of before, and from here on by those of now. */
 static void adjust_ahead(struct dt_bank *bank)
 {
-    const struct dt_checkpoint *from = &bank->loaded;
+    const struct dt_checkpoint *from = &bank->start.loaded;
     const float *momentum = find_state(from, -1, bank->job->rules->outer.state_name[0]);
-    const float more = dt__ahead_rate(&bank->before) - dt__ahead_rate(bank->job->config);
+    const float more = dt__ahead_rate(&bank->start.before) - dt__ahead_rate(bank->job->config);
     for (size_t i = 0; momentum && more != 0 && i < bank->job->model->trained; i++)
         bank->state.params[i] += more * momentum[i];
 }
@@ -342,7 +339,7 @@ static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
-    const struct dt_checkpoint *from = &bank->loaded;
+    const struct dt_checkpoint *from = &bank->start.loaded;
     const bool same = from->groups == state->groups, differ = from->group_difference != NULL;
     struct dt__vector vector;
     if (from->params)
@@ -358,7 +355,7 @@ static dt_status load_vectors(struct dt_bank *bank)
 dt_status dt__bank_set_aside(struct dt_bank *bank)
 {
     const struct dt_checkpoint *state = &bank->state;
-    struct dt_checkpoint *to = &bank->loaded;
+    struct dt_checkpoint *to = &bank->start.loaded;
     const size_t n = (size_t)state->params_count;
     dt__checkpoint_free(to);
     DT_TRY(
@@ -379,26 +376,26 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
     DT_TRY(load_vectors(bank));
-    dt__checkpoint_drop(&bank->loaded); /* they are copied */
+    dt__checkpoint_drop(&bank->start.loaded); /* they are copied */
     return DT_OK;
 }
 
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
 {
-    const struct dt_checkpoint *state = &bank->state, *loaded = &bank->loaded;
+    const struct dt_checkpoint *state = &bank->state, *loaded = &bank->start.loaded;
     DT_TRY(fill_state(bank));
-    if (bank->resumed && strcmp(loaded->kernel, state->kernel) != 0)
+    if (bank->start.resumed && strcmp(loaded->kernel, state->kernel) != 0)
         dt__warn("the checkpoint was made with kernel %s, this run has %s: other bits "
                  "(run.kernel=%s keeps them)",
                  loaded->kernel, state->kernel, loaded->kernel);
     DT_TRY(dt__resume_check_data(bank, state->content_crc));
     DT_TRY(name_vectors(bank, vectors));
-    if (bank->resumed && loaded->params_count != state->params_count)
+    if (bank->start.resumed && loaded->params_count != state->params_count)
         return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
     DT_TRY(load_vectors(bank));
     DT_TRY(dt__baseline_make(bank));
-    DT_TRY(bank->resumed ? collect_changes(bank) : dt__init_weights(bank, vectors[0]));
+    DT_TRY(bank->start.resumed ? collect_changes(bank) : dt__init_weights(bank, vectors[0]));
     return write_history(bank);
 }

@@ -15,7 +15,7 @@ static const double RETRY_SECS = 10;
 
 static bool can_save(const struct dt_bank *bank)
 {
-    return dt__clock_secs() >= bank->retry_at && !dt__writer_busy(bank->writer);
+    return dt__clock_secs() >= bank->files.retry_at && !dt__writer_busy(bank->files.writer);
 }
 
 /* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one
@@ -24,8 +24,8 @@ bool dt__save_time_due(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const double secs = job->config->run.checkpoint_secs;
-    const double round = bank->step_secs * (double)job->config->train.local_steps;
-    const bool due = secs > 0 && dt__clock_secs() - bank->saved_at >= secs;
+    const double round = bank->log.step_secs * (double)job->config->train.local_steps;
+    const bool due = secs > 0 && dt__clock_secs() - bank->files.saved_at >= secs;
     return (due || (job->steps->local && round > job->config->test.round_secs / 2)) &&
            can_save(bank);
 }
@@ -39,16 +39,16 @@ bool dt__save_due(const struct dt_bank *bank)
 
 dt_status dt__best_found(struct dt_bank *bank)
 {
-    bank->best_unsaved = true;
+    bank->files.best_unsaved = true;
     bank->state.best = bank->job->best;
-    return dt__writer_best(bank->writer, &bank->state);
+    return dt__writer_best(bank->files.writer, &bank->state);
 }
 
 /* The writer's thread gets on, or the watchdog sees that nobody does. */
 static void await_writer(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    while (dt__writer_busy(bank->writer)) {
+    while (dt__writer_busy(bank->files.writer)) {
         dt__world_idle(job->world, "the checkpoint");
         dt__sleep_secs(0.001);
     }
@@ -60,20 +60,20 @@ static void await_writer(struct dt_bank *bank)
 dt_status dt__saves_collect(struct dt_bank *bank, bool last)
 {
     struct dt_saved saved;
-    while (dt__writer_poll(bank->writer, false, &saved)) {
+    while (dt__writer_poll(bank->files.writer, false, &saved)) {
         if (saved.status && last) return saved.status;
         if (!saved.status) DT_TRY(dt__record_saved(bank, &saved));
         if (saved.exported && last)
             return dt_fail(saved.exported, "export of step %llu: %s",
                            (unsigned long long)saved.export_step, saved.export_error);
         if (saved.exported) {
-            bank->saved_step = DT__NOT_SAVED; /* the last save is to try again */
+            bank->files.saved_step = DT__NOT_SAVED; /* the last save is to try again */
             dt__warn("export of step %llu: %s; tried again with the next save",
                      (unsigned long long)saved.export_step, saved.export_error);
         }
         if (!saved.status) continue;
-        bank->saved_step = DT__NOT_SAVED;
-        bank->retry_at = dt__clock_secs() + RETRY_SECS;
+        bank->files.saved_step = DT__NOT_SAVED;
+        bank->files.retry_at = dt__clock_secs() + RETRY_SECS;
         dt__warn("checkpoint of step %llu: %s; going on with the older one",
                  (unsigned long long)saved.step, dt_error_text());
     }
@@ -89,6 +89,7 @@ dt_status dt__saves_finish(struct dt_bank *bank)
 dt_status dt__save(struct dt_bank *bank, bool last)
 {
     struct dt_checkpoint *state = &bank->state;
+    struct dt_files *files = &bank->files;
     const size_t params = (size_t)state->params_count;
     const bool pending = bank->job->pending;
     /* The weights, and what groups have done and not yet exchanged. Squares of floats do not
@@ -102,15 +103,17 @@ dt_status dt__save(struct dt_bank *bank, bool last)
                        (unsigned long long)state->step);
     await_writer(bank);
     DT_TRY(dt__saves_collect(bank, false));
-    if (bank->saved_step != bank->job->step || (last && bank->best_unsaved)) {
+    if (files->saved_step != bank->job->step || files->saved_pending != pending ||
+        (last && files->best_unsaved)) {
         state->best = bank->job->best;
         state->wall_secs = dt__wall_secs(bank);
         struct dt_checkpoint saved = *state;
         if (!pending) saved.group_difference = NULL;
-        DT_TRY(dt__writer_start(bank->writer, &saved));
-        bank->saved_at = dt__clock_secs();
-        bank->saved_step = bank->job->step;
-        bank->best_unsaved = false;
+        DT_TRY(dt__writer_start(bank->files.writer, &saved));
+        files->saved_at = dt__clock_secs();
+        files->saved_step = bank->job->step;
+        files->saved_pending = pending;
+        files->best_unsaved = false;
     }
     return last ? dt__saves_finish(bank) : DT_OK;
 }
@@ -145,7 +148,7 @@ static void load_kept(const struct dt_job *job, const struct dt_best *best,
 static dt_status catch_up_best(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    const struct dt_checkpoint *loaded = &bank->loaded;
+    const struct dt_checkpoint *loaded = &bank->start.loaded;
     const struct dt_best best = loaded->best;
     struct dt_checkpoint kept = {0}, model = *loaded; /* lent */
     struct dt_best exported;
@@ -175,8 +178,8 @@ static dt_status catch_up_best(const struct dt_bank *bank)
 dt_status dt__exports_catch_up(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    struct dt_checkpoint model = bank->loaded; /* lent */
-    if (!bank->resumed) return DT_OK;
+    struct dt_checkpoint model = bank->start.loaded; /* lent */
+    if (!bank->start.resumed) return DT_OK;
     model.best = (struct dt_best){0};
     const struct dt__path path =
         dt__path("%s/%llu", job->dirs->latest_dir.text, (unsigned long long)model.step);
@@ -197,15 +200,16 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
 {
     const char *dir = job->config->run.dir;
     bank->job = job;
-    bank->lock = -1;
-    bank->run_start = dt__clock_secs();
-    bank->dir_made = !dt__path_exists(dir);
+    bank->files.lock = -1;
+    dt__log_begin(bank);
+    bank->files.dir_made = !dt__path_exists(dir);
     DT_TRY(dt__dir_make(job->dirs->ckpt_dir.text));
-    DT_TRY(dt__lock_take(dir, &bank->lock));
+    DT_TRY(dt__lock_take(dir, &bank->files.lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));
     DT_TRY(dt__resume_load(bank));
-    job->step = bank->loaded.step; /* 0 of a new run */
-    job->replicas = bank->resumed ? bank->loaded.replicas : (int)job->config->run.replicas;
+    job->step = bank->start.loaded.step; /* 0 of a new run */
+    job->replicas =
+        bank->start.resumed ? bank->start.loaded.replicas : (int)job->config->run.replicas;
     return DT_OK;
 }
 
@@ -213,7 +217,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
 {
     struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
-    const char *dir = config->run.dir, *prometheus = config->report.prometheus;
+    const char *dir = config->run.dir;
     const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
     const struct dt_writer_spec spec = {
         .dir = job->dirs->ckpt_dir.text,
@@ -223,26 +227,20 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
         .export_keep = config->export.keep,
         .records = job->dirs->records.text};
     DT_TRY(dt__bank_start(bank, vectors));
-    bank->dir_made = false;
+    bank->files.dir_made = false;
     DT_TRY(dt__file_write(dt__path("%s/config.ini", dir).text, bank->state.config,
                           strlen(bank->state.config), NULL, NULL));
-    DT_TRY(dt__report_open(dir, &bank->report));
-    if (config->report.tensorboard) DT_TRY(dt__report_tensorboard(bank->report, dir));
-    if (*prometheus) DT_TRY(dt__report_prometheus(bank->report, prometheus, dir));
-    dt__report_listen(bank->report, bank->options->record, bank->options->arg);
+    DT_TRY(dt__log_open(bank));
     DT_TRY(dt__metrics_create(job->model, job->config, &bank->metrics));
-    DT_TRY(dt__keep(&job->kept, (size_t)job->world->size, sizeof *bank->ranks, "status",
-                    &bank->ranks));
-    DT_TRY(dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
-                    "times of the workers", &bank->budgets));
-    DT_TRY(dt__writer_create(&spec, &bank->writer));
+    DT_TRY(dt__writer_create(&spec, &bank->files.writer));
     DT_TRY(dt__exports_catch_up(bank));
-    bank->last_loss = NAN;
-    bank->saved_at = dt__clock_secs();
-    bool here = bank->resumed && strcmp(config->run.resume, "auto") == 0;
-    if (bank->loaded.group_difference && !job->pending) here = false; /* these weights are others */
-    bank->saved_step = here ? job->step : DT__NOT_SAVED;
-    dt__checkpoint_drop(&bank->loaded); /* they are copied */
+    bank->files.saved_at = dt__clock_secs();
+    bool here = bank->start.resumed && strcmp(config->run.resume, "auto") == 0;
+    if (bank->start.loaded.group_difference && !job->pending)
+        here = false; /* these weights are others */
+    bank->files.saved_step = here ? job->step : DT__NOT_SAVED;
+    bank->files.saved_pending = job->pending;
+    dt__checkpoint_drop(&bank->start.loaded); /* they are copied */
     return DT_OK;
 }
 
@@ -250,16 +248,15 @@ void dt__bank_close(struct dt_bank *bank)
 {
     char error[DT_ERROR_MAX]; /* the run's, which is told behind this: not what fails here */
     snprintf(error, sizeof error, "%s", dt_error_text());
-    dt__writer_destroy(bank->writer);
-    if (bank->report) dt__report_close(bank->report);
+    dt__writer_destroy(bank->files.writer);
+    dt__log_close(bank);
     (void)dt_fail(DT_EIO, "%s", error);
     dt__metrics_destroy(bank->metrics);
-    dt__config_free(&bank->before);
+    dt__config_free(&bank->start.before);
     dt__baseline_free(&bank->baseline);
-    dt__checkpoint_free(&bank->loaded);
+    dt__checkpoint_free(&bank->start.loaded);
     dt_free(bank->state.config);
     dt_free(bank->state.history);
-    dt__json_free(&bank->change);
-    if (bank->dir_made && bank->lock >= 0) dt__run_unmake(bank->job->config->run.dir);
-    if (bank->job) dt__lock_drop(bank->lock);
+    if (bank->files.dir_made && bank->files.lock >= 0) dt__run_unmake(bank->job->config->run.dir);
+    if (bank->job) dt__lock_drop(bank->files.lock);
 }

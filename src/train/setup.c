@@ -262,7 +262,7 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
 {
     const struct dt_bank *bank = job->bank;
     const struct dt_config *config = job->config;
-    const struct dt_schema *known = bank && bank->resumed ? &bank->loaded.schema : NULL;
+    const struct dt_schema *known = bank && bank->start.resumed ? &bank->start.loaded.schema : NULL;
     dt__world_heartbeat(job->world, "survey", job->step);
     DT_TRY(!strcmp(config->data.train, ARRAYS)
                ? share_arrays(job, options->train, NULL, &job->train)
@@ -295,7 +295,7 @@ static dt_status settle_by_data(struct dt_job *job)
         *config->model.layers = '\0'; /* of the usual widths */
         DT_TRY(dt__model_settle(config));
     }
-    if (bank && bank->resumed) DT_TRY(dt__config_match(&bank->before, config));
+    if (bank && bank->start.resumed) DT_TRY(dt__config_match(&bank->start.before, config));
     DT_TRY(dt__config_preset_text(config, &text));
     if (*text && job->world->is_bank) dt__info("run.preset=table sets %s", text);
     dt_free(text);
@@ -368,12 +368,12 @@ static dt_status find_done(struct dt_bank *bank, bool *out_done)
 {
     const struct dt_job *job = bank->job;
     /* A run that stopped early may have left its last round's exchange pending. */
-    const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
-    const bool at_end = at_last || dt__stops_early(job, &bank->loaded.best);
+    const bool at_last = job->step == job->last_step && !bank->start.loaded.group_difference;
+    const bool at_end = at_last || dt__stops_early(job, &bank->start.loaded.best);
     uint32_t content;
     *out_done =
-        bank->resumed && (job->step > job->last_step ||
-                          (at_end && dt__history_has_ended(job->config->run.dir, job->step)));
+        bank->start.resumed && (job->step > job->last_step ||
+                                (at_end && dt__history_has_ended(job->config->run.dir, job->step)));
     if (!*out_done) return DT_OK;
     DT_TRY(dt__source_content(job->train, &content));
     DT_TRY(dt__resume_check_data(bank, content));

@@ -58,7 +58,11 @@ static int span(struct dt_job *job)
     if (!job->worker) asked = stepper->serve(job, &span);
     while (job->worker && job->step < span.end && !asked)
         asked = stepper->step(job, &span);
-    return stepper->settle(job, &span, asked);
+    asked = stepper->settle(job, &span, asked);
+    if (job->bank)
+        dt__log_span(job->bank, job->step - span.begin, dt__clock_secs() - span.start,
+                     dt__clock_cpu_secs() - span.cpu);
+    return asked;
 }
 
 dt_status dt__steps_run(struct dt_job *job)

@@ -109,7 +109,7 @@ static dt_status finish(struct dt_job *job, bool stopped)
     DT_TRY(dt__link_await_last(job, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC)
         dt__ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
-                         sizeof NO_BUDGET, bank ? bank->budgets : NULL);
+                         sizeof NO_BUDGET, bank ? bank->log.budgets : NULL);
     DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
     return stopped ? DT_STOPPED : DT_OK;
 }

@@ -113,16 +113,6 @@ int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
     return asked;
 }
 
-void dt__span_account(struct dt_job *job, const struct dt_span *span)
-{
-    struct dt_bank *bank = job->bank;
-    const double secs = dt__clock_secs() - span->start;
-    if (!bank) return;
-    if (job->step > span->begin) bank->step_secs = secs / (double)(job->step - span->begin);
-    bank->state.train_secs += secs;
-    bank->cpu_secs += dt__clock_cpu_secs() - span->cpu;
-}
-
 /* ---- gradients ------------------------------------------------------------------------------ */
 
 struct dt_exchange_spec dt__step_spec(struct dt_group *group)
@@ -264,7 +254,6 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
         dt__exchange_settle(job->steps->exchange);
         dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
     }
-    dt__span_account(job, span);
     return asked;
 }
 

@@ -12,8 +12,6 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
 dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill);
 /* Serves the rounds of a span: a step, or a round of local steps, is a step of the exchange. */
 int dt__exchange_serve(struct dt_job *job, const struct dt_span *span);
-/* Adds a sync span to the bank's accounts. */
-void dt__span_account(struct dt_job *job, const struct dt_span *span);
 
 /* The exchange of a group's steps. */
 struct dt_exchange_spec dt__step_spec(struct dt_group *group);

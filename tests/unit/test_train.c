@@ -604,24 +604,26 @@ START_TEST(test_applied_gradients_are_counted)
 {
     uint64_t draws[2] = {5, 7};
     double losses[2] = {0};
-    struct dt_checkpoint state = {.step = 12, .samples = 100, .draws = draws, .loss_sums = losses};
-    struct dt_staleness staleness = {0};
+    struct dt_bank bank = {
+        .state = {.step = 12, .samples = 100, .draws = draws, .loss_sums = losses}};
+    const struct dt_checkpoint *state = &bank.state;
+    const struct dt_staleness *staleness = &bank.log.staleness;
     struct dt_applied one = {{.replica = 1, .draw = 7, .rows = 3, .loss = 1.5}, 4, 0, 0};
     struct dt_applied two = {{.replica = 1, .draw = 9, .rows = 2, .loss = 1}, 1, 0, 0};
     struct dt_applied bad = {{.replica = 0, .draw = 5, .rows = 2, .ask = DT_ASK_ERROR}, 1, 0, 0};
-    dt__count_applied(&one, &state, &staleness);
+    dt__log_applied(&bank, &one);
     ck_assert_uint_eq(draws[1], 8);
-    dt__count_applied(&two, &state, &staleness);
-    dt__count_applied(&bad, &state, &staleness);
-    ck_assert_uint_eq(state.step, 15);
-    ck_assert_uint_eq(state.samples, 105);
-    ck_assert_double_eq(state.loss_rows, 5);
+    dt__log_applied(&bank, &two);
+    dt__log_applied(&bank, &bad);
+    ck_assert_uint_eq(state->step, 15);
+    ck_assert_uint_eq(state->samples, 105);
+    ck_assert_double_eq(state->loss_rows, 5);
     ck_assert_double_eq(losses[1], 2.5);
     ck_assert_uint_eq(draws[0], 5);
     ck_assert_uint_eq(draws[1], 10);
-    ck_assert_double_eq(staleness.sum, 5);
-    ck_assert_uint_eq(staleness.max, 4);
-    ck_assert_uint_eq(staleness.count, 2);
+    ck_assert_double_eq(staleness->sum, 5);
+    ck_assert_uint_eq(staleness->max, 4);
+    ck_assert_uint_eq(staleness->count, 2);
 }
 END_TEST
 
@@ -649,15 +651,15 @@ START_TEST(test_a_failed_save_rests)
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
     const struct dt_steps none = {0};
     job.steps = &none;
-    struct dt_bank bank = {.job = &job, .saved_at = dt__clock_secs() - 1};
+    struct dt_bank bank = {.job = &job, .files.saved_at = dt__clock_secs() - 1};
     struct dt_writer_spec spec = {.dir = "ckpt"};
     set("run.checkpoint_secs=0.001");
     set("run.checkpoint_steps=1");
-    EXPECT_OK(dt__writer_create(&spec, &bank.writer));
+    EXPECT_OK(dt__writer_create(&spec, &bank.files.writer));
     ck_assert(dt__save_time_due(&bank) && dt__save_due(&bank));
-    bank.retry_at = dt__clock_secs() + 100;
+    bank.files.retry_at = dt__clock_secs() + 100;
     ck_assert(!dt__save_time_due(&bank) && !dt__save_due(&bank));
-    dt__writer_destroy(bank.writer);
+    dt__writer_destroy(bank.files.writer);
     free_job(&job);
 }
 END_TEST
