@@ -313,7 +313,7 @@ static dt_status describe_encoding(const struct dt_job *job, struct dt_model_des
     if (job->config->data.encode == DT_ENCODE_NONE) return DT_OK;
     if (schema->encoded)
         inout->dense = schema->dense;
-    else if (bank && !bank->resumed)
+    else if (bank && !bank->start.resumed)
         dt__warn("data.encode: no number of the data has more than two values: nothing is encoded");
     return dt__encoding_make(job->config, &quantiles, schema->encoded_feature, inout);
 }
