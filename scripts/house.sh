@@ -10,9 +10,9 @@ export LC_ALL=C
 
 # A feature is a list of identifiers. A rename changes the list, not the count.
 COMM_FEATURES='nodes|dealt|wire|norm'
-TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
+TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits|together'
 # Bounds of `rules`, which follow the code down.
-MOST_COMM=91 MOST_TRAIN=34
+MOST_COMM=91 MOST_TRAIN=9
 
 # code FILE...: lines as FILE:LINE:TEXT, without comments and strings.
 code() {
@@ -131,7 +131,7 @@ case ${1:-} in
 esac
 # The file of a feature may ask for it.
 comm_branches() { branches "$COMM_FEATURES" $(ls src/comm/*.c | grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire)\.c'); }
-train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|replicas|split_layers)\.c'); }
+train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|replicas|rounds|split_layers)\.c'); }
 [ -z "${list:-}" ] || { comm_branches; train_branches; exit; }
 comm=$(comm_branches | wc -l)
 train=$(train_branches | wc -l)

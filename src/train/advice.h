@@ -10,8 +10,8 @@
 void dt__advise_labels(const struct dt_job *job);
 /* Bank only: what data, layers and hosts do not go well together with. */
 void dt__advise_start(const struct dt_job *job);
-/* Bank only: warns if the loss over a log window is 10 times that of a guess, which no training that
- * works has. Returns whether it did. A program that can stop the run watches the losses itself. */
+/* Bank only: warns if the loss over a log window is 10 times that of a guess, which no training
+ * that works has. Returns whether it did. A program that can stop the run watches the losses. */
 bool dt__advise_loss(const struct dt_bank *bank);
 
 /* Any rank, before there are weights. DT_EMEMORY: this host has no memory for the weights and the

@@ -96,6 +96,11 @@ static int async_settle(struct dt_job *job, const struct dt_span *span, int aske
     return end.asked;
 }
 
+static const float *async_weights(const struct dt_job *job)
+{
+    return dt__async_read(job->steps->async);
+}
+
 static void async_gather(struct dt_job *job)
 {
     dt__async_gather(job->steps->async);
@@ -116,6 +121,7 @@ static bool async_applies(const struct dt_job *job)
 static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
     struct dt_bank *bank = job->bank;
+    steps->saved = (struct dt_saved_vectors){.optimizer = &job->rules->optimizer};
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
     dt_status status =
         dt__keep(&job->kept, (size_t)job->world->workers, sizeof *active, "workers", &active);
@@ -158,6 +164,7 @@ const struct dt_stepper dt__async_stepper = {
     .step = async_step,
     .serve = async_serve,
     .settle = async_settle,
+    .weights = async_weights,
     .gather = async_gather,
     .close = async_close,
 };

@@ -136,7 +136,7 @@ void dt__log_begin(struct dt_bank *bank);
 /* Opens the records of a run that has its state. */
 dt_status dt__log_open(struct dt_bank *bank);
 void dt__log_close(struct dt_bank *bank);
-/* Adds to the accounts: a span that took so long, of the bank's process and, in sync, of training. */
+/* Adds a span to the accounts; async counts the time of training gradient by gradient. */
 void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_secs);
 /* Async: adds a gradient to the counts of the checkpoint, and to the staleness. */
 void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied);

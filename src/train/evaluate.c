@@ -18,9 +18,7 @@ struct layout {
 static struct layout measured_layout(const struct dt_job *job)
 {
     struct layout of = {.cells = dt__confusion_cells(job), .sums = dt__metrics_sums(job->model)};
-    int first, end;
-    dt__evaluating_workers(job, &first, &end);
-    const uint64_t workers = (uint64_t)(end - first);
+    const uint64_t workers = (uint64_t)(job->evaluating.end - job->evaluating.first);
     of.chunks = (dt__measure_chunks(job->config, job->eval) + workers - 1) / workers;
     of.bytes = of.cells * sizeof(uint64_t) + (size_t)of.chunks * of.sums * sizeof(double);
     return of;
@@ -59,14 +57,6 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* The weights, between spans. */
-static const float *weights_at_rest(const struct dt_job *job)
-{
-    if (job->mode == DT_MODE_ASYNC) return dt__async_read(job->steps->async);
-    return job->steps->split ? dt__exchange_vectors(job->steps->exchange)[0]
-                             : dt__exchange_weights(job->steps->exchange);
-}
-
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
  * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
  * layers the bank's vectors have them all. */
@@ -74,26 +64,25 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
 {
     const struct dt_worker *worker = job->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
-    struct dt_exchange *exchange =
-        job->mode == DT_MODE_SYNC && !job->steps->split ? job->steps->exchange : NULL;
-    const struct dt_touched *needs = worker && exchange ? dt__exchange_needs(exchange) : NULL;
-    struct dt_exchange_times pulls = {0};
+    struct dt_exchange *pulls = job->steps->pulls;
+    const struct dt_touched *needs = worker && pulls ? dt__exchange_needs(pulls) : NULL;
+    struct dt_exchange_times times = {0};
     dt_status status = DT_OK;
-    if (measure && exchange) dt__measure_inputs(measure, dt__exchange_inputs(exchange));
+    if (measure && pulls) dt__measure_inputs(measure, dt__exchange_inputs(pulls));
     for (uint64_t i = 0; i < of->chunks; i++) {
         const uint64_t chunk = worker ? worker->chunk + i : 0;
         const bool measures = measure && chunk < worker->chunk_end && !status;
         if (needs) *needs->count = 0;
         if (measures && needs) status = dt__measure_list(measure, chunk, needs);
-        if (exchange) dt__exchange_pull(exchange);
+        if (pulls) dt__exchange_pull(pulls);
         if (!measures || status) continue;
         dt__world_heartbeat(job->world, "evaluation", job->step);
-        status = dt__measure_chunk(measure, weights_at_rest(job), chunk,
+        status = dt__measure_chunk(measure, job->steps->stepper->weights(job), chunk,
                                    measured_sums(of, block, i), measured_counts(of, block));
         dt__slow_down(job);
         if (!status) status = dt__stop_check();
     }
-    if (exchange) dt__exchange_take_times(exchange, &pulls); /* no span's */
+    if (pulls) dt__exchange_take_times(pulls, &times); /* no span's */
     return status;
 }
 

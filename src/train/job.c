@@ -49,59 +49,6 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool is_local_at(const struct dt_job *job, const struct dt_config *config, uint64_t step)
-{
-    return job->mode == DT_MODE_SYNC && config->train.local_steps > 1 &&
-           step >= (uint64_t)config->train.local_after;
-}
-
-bool dt__is_rounded(const struct dt_job *job)
-{
-    return job->mode == DT_MODE_SYNC && job->config->train.wire != DT_WIRE_F32;
-}
-
-bool dt__is_grouped(const struct dt_job *job)
-{
-    return job->config->train.local_steps > 1 || dt__is_rounded(job);
-}
-
-bool dt__is_local(const struct dt_job *job)
-{
-    return is_local_at(job, job->config, job->step);
-}
-
-bool dt__overlaps(const struct dt_job *job)
-{
-    return dt__is_local(job) && job->config->train.overlap;
-}
-
-/* The last end of a round up to `step`. */
-static uint64_t round_floor(const struct dt_job *job, const struct dt_config *config, uint64_t step)
-{
-    const uint64_t length = (uint64_t)config->train.local_steps;
-    const uint64_t after = (uint64_t)config->train.local_after;
-    return is_local_at(job, config, step) ? after + (step - after) / length * length : step;
-}
-
-uint64_t dt__round_end(const struct dt_job *job, uint64_t step)
-{
-    const uint64_t length = (uint64_t)job->config->train.local_steps;
-    if (!is_local_at(job, job->config, step)) return step + 1;
-    return least(job->last_step, round_floor(job, job->config, step) + length);
-}
-
-uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step)
-{
-    return step ? round_floor(job, config, step - 1) : 0;
-}
-
-bool dt__round_passed(const struct dt_job *job, int64_t every)
-{
-    if (every <= 0 || job->step == 0) return false;
-    uint64_t begin = dt__round_begin(job, job->config, job->step), length = (uint64_t)every;
-    return job->step / length > begin / length;
-}
-
 bool dt__log_due(const struct dt_job *job)
 {
     return job->step == job->last_step || dt__round_passed(job, job->config->run.log_steps);
@@ -134,7 +81,6 @@ bool dt__eval_due(const struct dt_job *job)
 
 uint64_t dt__span_end(const struct dt_job *job)
 {
-    const uint64_t after = (uint64_t)job->config->train.local_after;
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
     /* At a start: the end is due, or an evaluation that a stop forestalled. */
     if (job->best.stop || dt__eval_due(job) || job->step == job->last_step) return job->step;
@@ -144,10 +90,7 @@ uint64_t dt__span_end(const struct dt_job *job)
     if (job->mode == DT_MODE_ASYNC) /* records are made on the way */
         return job->step < warm ? least(due, warm) : due;
     due = least(due, next_multiple(job->step, job->config->run.log_steps));
-    if (dt__overlaps(job) && !job->pending) due = job->step + 1; /* behind it something is */
-    /* Where local steps begin there is another exchange. */
-    if (job->step < after && is_local_at(job, job->config, due - 1)) return after;
-    return dt__round_end(job, due - 1); /* the first round that reaches what is due */
+    return dt__round_reach(job, due);
 }
 
 /* ---- this rank ------------------------------------------------------------------------------ */
@@ -181,10 +124,7 @@ dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps)
     const struct dt_schema *schema = dt__source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = job->model->inputs;
     const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_share(job->plan));
-    const bool whole =
-        dt__is_local(job) || job->rules->whole; /* who measures tensors needs them whole */
-    steps->row_ranges = 0;
-    if (schema->dense == schema->features || !count || whole) return DT_OK;
+    if (schema->dense == schema->features || !count || job->rules->whole) return DT_OK;
     DT_TRY(dt__keep(&job->kept, count, sizeof *steps->row_range, "row-sparse tensors",
                     &steps->row_range));
     for (size_t i = 0; i < count; i++) {

@@ -55,20 +55,48 @@ struct dt_rules {
     bool whole; /* a rule measures whole tensors */
 };
 
+/* The rounding errors of a group's gradients or differences, as checkpoints name them: an error
+ * continues only as part of the same. */
+#define DT__GRADIENT_ERROR "gradient_error"
+#define DT__DIFFERENCE_ERROR "difference_error"
+
+/* The vectors that a checkpoint holds besides the weights. */
+struct dt_saved_vectors {
+    const struct dt_optimizer *optimizer; /* whose state the bank has */
+    int groups;                           /* that have vectors of their own; 0: none */
+    int states;                           /* of the optimizer of each group */
+    bool differences;                     /* each group also has its last round's */
+    const char *error; /* the rounding error that each group has, by name; NULL: none is rounded */
+};
+
+struct dt_worker; /* worker.h */
+
+/* Brings a worker's gradients of a group's step into their slots. */
+typedef void dt_gradients_fn(struct dt_group *group, struct dt_worker *worker, uint64_t step,
+                             const struct dt_network_hooks *hooks);
+
 /* What the stepper in use has opened. Only step.c and the steppers write it. */
 struct dt_steps {
     const struct dt_stepper *stepper;
-    struct dt_exchange *exchange;   /* NULL: async */
-    struct dt_async *async;         /* NULL: sync */
-    struct dt_group *all;           /* sync: all replicas as one group */
-    struct dt_local *local;         /* this rank's groups; NULL: every step is exchanged */
-    struct dt_split_run *split;     /* this worker's parts of split layers; NULL: there are none */
+    struct dt_exchange *exchange; /* NULL: async */
+    struct dt_async *async;       /* NULL: sync */
+    struct dt_group *all;         /* sync: all replicas as one group */
+    struct dt_local *local;       /* this rank's groups; NULL: every step is exchanged */
+    struct dt_split_run *split;   /* this worker's parts of split layers; NULL: there are none */
+    dt_gradients_fn *gradients;   /* sync: a replica after another, or past split layers together */
+    struct dt_exchange *pulls; /* brings the rows of weights that a rank reads; NULL: it has all */
+    struct dt_saved_vectors saved;
     struct dt_row_range *row_range; /* (row_ranges) tensors of whose gradients only touched rows
                                        are exchanged */
     int row_ranges;
     struct dt_factored *factored; /* (matrices) bf16: their gradients may stay factors */
     int matrices;
     void *copies; /* of these matrices, as bf16 products read them; NULL: workers pack their own */
+};
+
+/* Workers [first, end). */
+struct dt_workers {
+    int first, end;
 };
 
 /* Paths in run.dir. */
@@ -93,6 +121,8 @@ struct dt_job {
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
     struct dt_plan *plan;
     struct dt_model *model;
+    bool together;                /* split layers: replicas go through the network together */
+    struct dt_workers evaluating; /* the workers that evaluate in place */
     const struct dt_rules *rules;
     struct dt_updates *updates;   /* update.c: constants of the update in progress */
     const struct dt_steps *steps; /* NULL: an evaluator, or not yet open */
@@ -118,6 +148,8 @@ double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_
 
 /* ---- when ----------------------------------------------------------------------------------- */
 
+/* Functions of rounds: rounds.c. */
+
 /* Whether what groups exchange is rounded. */
 bool dt__is_rounded(const struct dt_job *job);
 /* Whether replicas fall into groups, from train.local_after on or from the start. */
@@ -133,6 +165,15 @@ uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
 uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step);
 /* Whether a multiple of `every` lies in the round that ended at this step. 0: none does. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
+/* The end of the span that has to reach `due`: that of a round. */
+uint64_t dt__round_reach(const struct dt_job *job, uint64_t due);
+/* Whether a run of that configuration that ended at `step` cut its last round short, or exchanged
+ * it at once; pending: it left the exchange of the last round pending. */
+bool dt__round_was_cut(const struct dt_job *job, const struct dt_config *config, uint64_t step,
+                       bool pending);
+/* Whether a stop may not wait for the end of a round of such steps. */
+bool dt__round_is_long(const struct dt_job *job, double step_secs);
+
 bool dt__log_due(const struct dt_job *job); /* a train record, at this step */
 /* The step at which the span that begins now ends. */
 uint64_t dt__span_end(const struct dt_job *job);
@@ -166,7 +207,8 @@ dt_status dt__rules_init(struct dt_job *job);
 void dt__rate_drop(const struct dt_job *job, int64_t drops);
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* dt_async_norm2_fn, of what is trained: a gradient that has only the touched rows of the row ranges, or is whole (touched: NULL): the same bits. */
+/* dt_async_norm2_fn, of what is trained; the gradient has only the touched rows of the row ranges,
+ * or is whole (touched: NULL): the same bits. */
 double dt__gradient_norm2(void *job, const struct dt_touched *touched, const float *grad);
 
 /* Doubles that dt__measure_sync fills; 0: no rule needs them. */
@@ -199,6 +241,10 @@ void dt__update_rows_sync(void *group, const struct dt_update_info *info,
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
 float dt__ahead_rate(const struct dt_config *config);
+/* Applies the mean of the last round's differences, (n), where no exchange takes it up; vectors:
+ * weights and outer momentum. */
+void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
+                           float *const *vectors, size_t n);
 /* train.overlap: how much of its own difference a group begins with: as much as the outer update
  * would take of it, if all groups had the same one, but at most all. With more, what sets groups
  * apart grows from round to round. */

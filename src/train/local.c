@@ -261,6 +261,14 @@ static int local_step(struct dt_job *job, struct dt_span *span)
     return asked;
 }
 
+static void local_budget(const struct dt_job *job, double secs)
+{
+    struct dt_exchange_times times = {0};
+    for (int i = 0; i < job->steps->local->count; i++)
+        dt__exchange_take_times(job->steps->local->group[i].exchange, &times);
+    dt__budget_add(job, times, secs);
+}
+
 /* After the run's last round: exchanges the differences that are still pending. */
 static int catch_up(struct dt_job *job)
 {
@@ -272,7 +280,7 @@ static int catch_up(struct dt_job *job)
         give_differences(job, job->step);
         asked = dt__exchange_end(job->steps->exchange, DT_ASK_NONE);
         dt__exchange_settle(job->steps->exchange);
-        dt__budget_add(job, job->worker, dt__clock_secs() - start);
+        local_budget(job, dt__clock_secs() - start);
     } else {
         asked = dt__exchange_serve_span(job->steps->exchange, job->step, job->step + 1, dt__asks,
                                         job, &done);
@@ -287,6 +295,12 @@ static dt_status local_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
 {
     struct dt_exchange_spec spec;
     const dt_status status = local_spec(job, &spec);
+    steps->saved =
+        (struct dt_saved_vectors){.optimizer = &job->rules->outer,
+                                  .groups = job->groups,
+                                  .states = job->rules->optimizer.nstate,
+                                  .differences = dt__overlaps(job),
+                                  .error = dt__is_rounded(job) ? DT__DIFFERENCE_ERROR : NULL};
     DT_TRY(dt__exchange_open(job, steps, &spec, status));
     DT_TRY(groups_open(job, steps));
     DT_TRY(dt__exchange_fill(job, fill));
@@ -304,13 +318,18 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
 {
     if (job->worker) {
         dt__exchange_settle(job->steps->exchange);
-        dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
+        local_budget(job, dt__clock_secs() - span->start);
     }
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= dt__overlaps(job) && job->step > span->begin;
         if (job->pending && job->step == job->last_step) asked |= catch_up(job);
     }
     return asked;
+}
+
+static const float *local_weights(const struct dt_job *job)
+{
+    return dt__exchange_weights(job->steps->exchange);
 }
 
 static void local_gather(struct dt_job *job)
@@ -333,6 +352,7 @@ const struct dt_stepper dt__local_stepper = {
     .step = local_step,
     .serve = dt__exchange_serve,
     .settle = local_settle,
+    .weights = local_weights,
     .gather = local_gather,
     .close = local_close,
 };

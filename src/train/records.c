@@ -95,23 +95,25 @@ static void print_evaluator(const struct dt_config *config)
                  (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
-/* Those of the keys that have another value than theirs are not read with this setting. */
-static void warn_of_unused(const struct dt_config *config, const char *const *keys,
-                           const char *setting)
-{
-    for (; *keys; keys++)
-        if (dt__config_is_changed(config, *keys))
-            dt__warn("%s has no effect with %s", *keys, setting);
-}
-
+/* Warns about changed keys that have no effect with the default of another one. */
 static void print_unused(const struct dt_config *config)
 {
-    static const char *const ASYNC[] = {"train.staleness", "train.staleness_lr", "train.owners",
-                                        "train.warm_start_steps", NULL};
-    static const char *const LOCAL[] = {"train.outer_lr", "train.outer_momentum",
-                                        "train.local_after", NULL};
-    if (config->train.mode == DT_MODE_SYNC) warn_of_unused(config, ASYNC, "train.mode=sync");
-    if (config->train.local_steps == 1) warn_of_unused(config, LOCAL, "train.local_steps=1");
+    static const struct {
+        const char *setting, *without; /* the key, and the default that takes no notice ... */
+        const char *keys[4];           /* ... of these */
+    } UNUSED[] = {
+        {"train.mode",
+         "train.mode=sync",
+         {"train.staleness", "train.staleness_lr", "train.owners", "train.warm_start_steps"}},
+        {"train.local_steps",
+         "train.local_steps=1",
+         {"train.outer_lr", "train.outer_momentum", "train.local_after"}},
+    };
+    for (size_t i = 0; i < sizeof UNUSED / sizeof *UNUSED; i++)
+        for (int k = 0; k < 4 && UNUSED[i].keys[k]; k++)
+            if (!dt__config_is_changed(config, UNUSED[i].setting) &&
+                dt__config_is_changed(config, UNUSED[i].keys[k]))
+                dt__warn("%s has no effect with %s", UNUSED[i].keys[k], UNUSED[i].without);
 }
 
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)

@@ -92,17 +92,15 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
  * round at once: one that goes through does neither. */
 static void note_round(struct dt_bank *bank)
 {
-    const struct dt_config *before = &bank->start.before;
-    const uint64_t step = bank->start.loaded.step;
-    const bool whole = dt__round_begin(bank->job, before, step + 1) == step;
-    const bool awaited = before->train.overlap && !bank->start.loaded.group_difference;
-    if (before->train.local_steps == 1 || step <= (uint64_t)before->train.local_after ||
-        (whole && !awaited) || step >= bank->job->last_step)
+    const struct dt_checkpoint *loaded = &bank->start.loaded;
+    const bool pending = loaded->group_difference != NULL;
+    if (loaded->step >= bank->job->last_step ||
+        !dt__round_was_cut(bank->job, &bank->start.before, loaded->step, pending))
         return;
-    dt__note_change(bank, step, "round", "ended with the run");
+    dt__note_change(bank, loaded->step, "round", "ended with the run");
     dt__info("train.local_steps: the round that ended with the run at step %llu is one of its own: "
              "a run that goes through has other bits",
-             (unsigned long long)step);
+             (unsigned long long)loaded->step);
 }
 
 /* What goes into the history: the bits depend on it. So they do on the rate of the next update,
@@ -200,10 +198,8 @@ static dt_status fill_state(struct dt_bank *bank)
 
 /* ---- weights and the optimizer's state ------------------------------------------------------ */
 
-/* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or
- * differences: an error goes on only as part of the same. */
-static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
-                  DIFFERENCE_ERROR[] = "difference_error";
+/* The rounding error of the update. */
+static const char UPDATE_ERROR[] = "update_error";
 
 /* The state of this name that a group has, or, of group -1, that all have in common; NULL: there is
  * none. */
@@ -232,7 +228,7 @@ static float group_weight(const struct dt_job *job, int groups, int group, bool 
 static void load_state(const struct dt_job *job, const struct dt_checkpoint *from, const char *name,
                        int group, float *out)
 {
-    const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
+    const bool error = !strcmp(name, DT__GRADIENT_ERROR) || !strcmp(name, DT__DIFFERENCE_ERROR);
     const size_t n = job->model->params;
     const float *one = find_state(from, group, name);
     if (!one) one = find_state(from, -1, name);
@@ -245,79 +241,67 @@ static void load_state(const struct dt_job *job, const struct dt_checkpoint *fro
     }
 }
 
-/* The groups' state and differences, as the bank has them: copies, or, in a process alone, the
- * groups' own (dt__local_vector). Rounding errors stand in the exchange. */
+/* Gives the state its groups' vectors: copies of the groups' state and differences, or, in a
+ * process alone, the groups' own (dt__local_vector). Rounding errors are the exchange's. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
-    const bool rounded = dt__is_rounded(job), overlaps = job->steps->local && dt__overlaps(job);
-    const int own = job->steps->local ? job->rules->optimizer.nstate : 0, kept = own + overlaps;
-    const int states = own + rounded;
-    const size_t groups = (size_t)job->groups, params = job->model->params;
+    const struct dt_saved_vectors *of = &job->steps->saved;
+    const int states = of->states + (of->error != NULL), copied = of->states + of->differences;
+    const size_t groups = (size_t)of->groups, params = job->model->params;
     float *vectors = NULL;
-    if (!job->steps->local && !rounded) return DT_OK;
+    if (!groups) return DT_OK;
     DT_TRY(dt__keep(&job->kept, groups * (size_t)states, sizeof(float *), "groups",
                     &state->group_state));
-    state->groups = job->groups;
+    state->groups = of->groups;
     state->group_nstate = states;
-    for (int i = 0; i < own; i++)
+    for (int i = 0; i < of->states; i++)
         state->group_state_name[i] = job->rules->optimizer.state_name[i];
-    if (rounded)
-        state->group_state_name[own] = job->steps->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
-    if (overlaps)
+    if (of->error) state->group_state_name[of->states] = of->error;
+    if (of->differences)
         DT_TRY(dt__keep(&job->kept, groups, sizeof(float *), "groups", &state->group_difference));
     if (job->world->size > 1)
-        DT_TRY(dt__keep(&job->kept, groups * (size_t)kept, params * sizeof(float),
+        DT_TRY(dt__keep(&job->kept, groups * (size_t)copied, params * sizeof(float),
                         "the groups' state", &vectors));
-    for (int g = 0; g < job->groups; g++) {
-        for (int i = 0; i < kept; i++)
+    for (int g = 0; g < of->groups; g++) {
+        for (int i = 0; i < copied; i++)
             *dt__group_vector(bank, g, i) =
-                vectors ? vectors + (size_t)(g * kept + i) * params : dt__local_vector(job, g, i);
-        if (rounded)
-            state->group_state[g * states + own] = dt__exchange_error(job->steps->exchange, g);
+                vectors ? vectors + (size_t)(g * copied + i) * params : dt__local_vector(job, g, i);
+        if (of->error)
+            state->group_state[g * states + of->states] =
+                dt__exchange_error(job->steps->exchange, g);
     }
     return DT_OK;
 }
 
-/* What the state's vectors are: of the optimizer, or of the outer update and of each group's
- * optimizer. */
+/* Gives the state its vectors: those of the exchange, and the groups'. */
 static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
 {
-    const struct dt_job *job = bank->job;
-    const struct dt_optimizer *optimizer =
-        job->steps->local ? &job->rules->outer : &job->rules->optimizer;
+    const struct dt_saved_vectors *of = &bank->job->steps->saved;
     struct dt_checkpoint *state = &bank->state;
     state->params = vectors[0];
-    state->nstate = optimizer->nstate;
+    state->nstate = of->optimizer->nstate;
     for (int i = 0; i < state->nstate; i++)
-        state->state_name[i] = optimizer->state_name[i];
-    if (dt__is_rounded(job)) state->state_name[state->nstate++] = UPDATE_ERROR;
+        state->state_name[i] = of->optimizer->state_name[i];
+    if (of->error) state->state_name[state->nstate++] = UPDATE_ERROR;
     for (int i = 0; i < state->nstate; i++)
         state->state[i] = vectors[1 + i];
     return make_groups(bank);
 }
 
-/* Where no exchange takes the groups' differences up, the outer update of the state's weights with
- * their mean is made here. Those that were loaded stay: they may be exported yet. */
+/* Applies the loaded differences to the weights of the state, where no exchange takes them up. The
+ * loaded weights stay: they may be exported yet. */
 static dt_status apply_differences(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
     const struct dt_checkpoint *from = &bank->start.loaded;
     const size_t n = (size_t)from->params_count;
-    const struct dt_update_info info = {.step = from->step};
     float *mean, *outer = find_state(from, -1, job->rules->outer.state_name[0]);
     DT_TRY(dt__alloc(2 * n, sizeof *mean, "differences", &mean));
-    float *const weights = bank->state.params;
-    float *const vectors[] = {weights, outer ? outer : mean + n};
+    float *const vectors[] = {bank->state.params, outer ? outer : mean + n};
     load_state(job, from, DT__DIFFERENCE, -1, mean);
-    job->pending = true; /* tells dt__update_outer that there are differences */
-    dt__update_outer(job, &info, 0, n, mean, vectors, weights);
-    job->pending = false;
-    dt__info("what the groups did in their last round, and were about to exchange, is applied "
-             "now: %s",
-             job->config->train.overlap ? "the next step is none of local steps"
-                                        : "train.overlap is off");
+    dt__apply_differences(job, from->step, mean, vectors, n);
     dt_free(mean);
     return DT_OK;
 }

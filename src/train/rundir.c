@@ -24,10 +24,8 @@ bool dt__save_time_due(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const double secs = job->config->run.checkpoint_secs;
-    const double round = bank->log.step_secs * (double)job->config->train.local_steps;
     const bool due = secs > 0 && dt__clock_secs() - bank->files.saved_at >= secs;
-    return (due || (job->steps->local && round > job->config->test.round_secs / 2)) &&
-           can_save(bank);
+    return (due || dt__round_is_long(job, bank->log.step_secs)) && can_save(bank);
 }
 
 bool dt__save_due(const struct dt_bank *bank)

@@ -286,7 +286,8 @@ static dt_status settle_by_data(struct dt_job *job)
     char *text = NULL;
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     DT_TRY(dt__config_settle_by_data(config, dt__source_rows(job->train), schema->features,
-                                     schema->encoded, schema->dense < schema->features, job->eval != NULL));
+                                     schema->encoded, schema->dense < schema->features,
+                                     job->eval != NULL));
     if (config->data.encode == DT_ENCODE_NONE) {
         dt__source_forget_quantiles(job->train);
         dt__source_forget_quantiles(job->eval);
@@ -355,6 +356,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     DT_TRY(dt__metric_pick(job->model, config->eval.metric, NULL, &metric));
     DT_TRY(dt__plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                            config->train.batch, &job->plan));
+    job->evaluating = (struct dt_workers){0, job->world->workers};
     DT_TRY(dt__split_check(job));
     job->last_step = dt__last_step(job);
     DT_TRY(dt__rules_init(job));

@@ -37,11 +37,17 @@ struct dt_split_run {
 
 /* ---- before the first step ------------------------------------------------------------------ */
 
-dt_status dt__split_check(const struct dt_job *job)
+static bool beside_bank(const struct dt_world *world, int worker)
+{
+    return world->host_of[world->rank_of[worker]] == world->host_of[0];
+}
+
+dt_status dt__split_check(struct dt_job *job)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
+    const struct dt_world *world = job->world;
+    struct dt_workers *some = &job->evaluating;
     struct dt_split_layer layer;
-    int first, end;
     if (!dt__model_split(job->model, 0, &layer)) return DT_OK;
     if (schema->dense < schema->features && !layer.inputs)
         return dt_fail(DT_EUSAGE, "model.layers, model.split: the first layer takes sparse rows, "
@@ -52,8 +58,13 @@ dt_status dt__split_check(const struct dt_job *job)
                            "run.parts=%lld: a split layer has %zu outputs; expected at most so "
                            "many parts",
                            (long long)job->config->run.parts, layer.nout);
-    dt__evaluating_workers(job, &first, &end);
-    if (first == end && dt__evaluates_in_place(job))
+    job->together = true;
+    /* The bank's host alone has all weights of split layers: its workers evaluate. */
+    while (some->first < some->end && !beside_bank(world, some->first))
+        some->first++;
+    while (some->end > some->first && !beside_bank(world, some->end - 1))
+        some->end--;
+    if (some->first == some->end && dt__evaluates_in_place(job))
         return dt_fail(DT_EUSAGE,
                        "split layers: the workers of the bank's host evaluate, and it has none: "
                        "expected one, or eval.dedicated=yes");
@@ -72,7 +83,7 @@ static size_t rows_at_once(const struct dt_split_layer *layer)
     return 1 + FLOATS / layer->nout;
 }
 
-/* ---- open and close ------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------ */
 
 static struct dt_layer_part *part_of(const struct dt_split_run *run, int layer, int part)
 {
@@ -155,57 +166,6 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
     for (int i = 0; i < run->replicas; i++)
         DT_TRY(open_replica(job, worker, i));
     return DT_OK;
-}
-
-dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
-{
-    const int layers = job->model->splits;
-    size_t most = 0;
-    if (!layers) return DT_OK;
-    const int parts = (int)job->config->run.parts;
-    struct dt_split_run *run = NULL;
-    /* workers of the bank's host evaluate with its vectors */
-    if (job->world->size > 1 && dt__evaluates_in_place(job) &&
-        !dt__exchange_is_shared(job->steps->exchange))
-        return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
-                                   "of a host share: expected more of /dev/shm, or "
-                                   "eval.dedicated=yes");
-    dt_status status = dt__keep(&job->kept, 1, sizeof *run, "split layers", &run);
-    steps->split = run;
-    if (!status) {
-        *run = (struct dt_split_run){
-            .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
-        status =
-            dt__keep(&job->kept, (size_t)layers, sizeof *run->layer, "split layers", &run->layer);
-    }
-    for (int l = 0; l < layers && !status; l++) {
-        dt__model_split(job->model, l, &run->layer[l]);
-        const size_t columns = run->layer[l].nout / (size_t)parts + 1;
-        if (rows_at_once(&run->layer[l]) * columns > most)
-            most = rows_at_once(&run->layer[l]) * columns;
-    }
-    if (!status && job->bank)
-        status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
-    if (!status && job->worker) status = open_worker(job, job->worker);
-    DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    const struct dt_split_spec spec = {.parts = parts,
-                                       .replicas = job->replicas,
-                                       .layer = run->layer,
-                                       .layers = layers,
-                                       .max_rows = (int)dt__plan_batch(job->plan)};
-    DT_TRY(dt__split_create(job->steps->exchange, &spec, &run->split));
-    return DT_OK;
-}
-
-void dt__split_close(struct dt_job *job)
-{
-    struct dt_split_run *run = job->steps->split;
-    if (!run) return;
-    dt__split_destroy(run->split);
-    for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
-        dt__split_part_destroy(run->part[i].products);
-    for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
-        dt__network_destroy(run->replica[i].network);
 }
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */
@@ -500,10 +460,14 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     }
 }
 
-void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
-                         const struct dt_network_hooks *hooks)
+/* Updates the parts on the way, unless the update needs the norm: then it writes what the norm has
+ * of a part before the network goes on, and so before the last bucket is ready. */
+static void split_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step,
+                            const struct dt_network_hooks *hooks)
 {
+    struct dt_job *job = group->job;
     struct dt_split_run *run = job->steps->split;
+    (void)step;
     begin_replicas(job, worker, hooks);
     for (int l = 0; l < run->layers; l++) {
         networks_continue(job, worker);
@@ -537,4 +501,59 @@ void dt__split_update(struct dt_job *job)
         dt__update_part(job, &info, part, 0, bias, part->grad);
         dt__update_part(job, &info, part, bias, part->columns, part->grad + bias);
     }
+}
+
+/* ---- the stage ------------------------------------------------------------------------------ */
+
+dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
+{
+    const int layers = job->model->splits;
+    size_t most = 0;
+    if (!layers) return DT_OK;
+    const int parts = (int)job->config->run.parts;
+    struct dt_split_run *run = NULL;
+    /* workers of the bank's host evaluate with its vectors */
+    if (job->world->size > 1 && dt__evaluates_in_place(job) &&
+        !dt__exchange_is_shared(job->steps->exchange))
+        return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
+                                   "of a host share: expected more of /dev/shm, or "
+                                   "eval.dedicated=yes");
+    dt_status status = dt__keep(&job->kept, 1, sizeof *run, "split layers", &run);
+    steps->split = run;
+    steps->gradients = split_gradients;
+    steps->pulls = NULL; /* the bank's vectors have all weights */
+    if (!status) {
+        *run = (struct dt_split_run){
+            .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
+        status =
+            dt__keep(&job->kept, (size_t)layers, sizeof *run->layer, "split layers", &run->layer);
+    }
+    for (int l = 0; l < layers && !status; l++) {
+        dt__model_split(job->model, l, &run->layer[l]);
+        const size_t columns = run->layer[l].nout / (size_t)parts + 1;
+        if (rows_at_once(&run->layer[l]) * columns > most)
+            most = rows_at_once(&run->layer[l]) * columns;
+    }
+    if (!status && job->bank)
+        status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
+    if (!status && job->worker) status = open_worker(job, job->worker);
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
+    const struct dt_split_spec spec = {.parts = parts,
+                                       .replicas = job->replicas,
+                                       .layer = run->layer,
+                                       .layers = layers,
+                                       .max_rows = (int)dt__plan_batch(job->plan)};
+    DT_TRY(dt__split_create(job->steps->exchange, &spec, &run->split));
+    return DT_OK;
+}
+
+void dt__split_close(struct dt_job *job)
+{
+    struct dt_split_run *run = job->steps->split;
+    if (!run) return;
+    dt__split_destroy(run->split);
+    for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
+        dt__split_part_destroy(run->part[i].products);
+    for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
+        dt__network_destroy(run->replica[i].network);
 }

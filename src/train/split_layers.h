@@ -6,8 +6,9 @@
 #include "train/step.h"
 #include "train/worker.h"
 
-/* Whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
-dt_status dt__split_check(const struct dt_job *job);
+/* Checks that data, ranks and layers suit, and limits the workers that evaluate. Not collective.
+ * DT_EUSAGE. */
+dt_status dt__split_check(struct dt_job *job);
 
 /* Beside the exchange; nothing without split layers. Collective over bank and workers. */
 dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps);
@@ -18,11 +19,6 @@ void dt__split_close(struct dt_job *job);
 void dt__split_scatter(struct dt_job *job);
 void dt__split_gather(struct dt_job *job, bool all);
 
-/* dt__step_gradients of a model with split layers. It updates their parts on the way, unless the
- * update needs the norm: then what the norm has of a part is written before the network goes on,
- * and so before the last bucket is ready. */
-void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
-                         const struct dt_network_hooks *hooks);
 /* The update of the parts that needs the norm, which is known behind the exchange's end of the
  * step. */
 void dt__split_update(struct dt_job *job);

@@ -33,6 +33,8 @@ struct dt_stepper {
     int (*serve)(struct dt_job *job, const struct dt_span *span);
     /* Ends the span: afterwards the weights are at rest, and all ranks know the same step. */
     int (*settle)(struct dt_job *job, const struct dt_span *span, int asked);
+    /* Returns the weights at rest: (P), those of inputs that this rank does not read may be old. */
+    const float *(*weights)(const struct dt_job *job);
     /* Brings weights and the optimizer's state to the bank. */
     void (*gather)(struct dt_job *job);
     /* Frees what `open` made; it may have failed half-way. */

@@ -16,6 +16,25 @@
 #include "train/replicas.h"
 #include "train/split_layers.h"
 
+/* ---- gradients ------------------------------------------------------------------------------ */
+
+/* Buckets are ready as those of the last replica are. */
+static void each_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step,
+                           const struct dt_network_hooks *hooks)
+{
+    const int begin = group->first, end = group->first + group->count;
+    const float *weights = group->start ? group->start : dt__exchange_weights(group->exchange);
+    const struct dt_network_hooks forward_only = {hooks->before_forward, NULL, hooks->arg};
+    for (int i = 0; i < worker->count; i++) {
+        const int replica = worker->first + i;
+        const bool last = i + 1 == worker->count || replica + 1 == end;
+        if (replica < begin || replica >= end || worker->failed) continue;
+        dt__replica_gradient(group->job, worker, replica, step, weights,
+                             dt__exchange_slot(group->exchange, replica - begin),
+                             last ? hooks : &forward_only);
+    }
+}
+
 /* ---- the exchange ---------------------------------------------------------------------------- */
 
 static dt_status gradient_tile(void *arg, int matrix, const void *factors, struct dt_tile tile,
@@ -44,8 +63,6 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
                             struct dt_exchange_spec *spec, dt_status status)
 {
     const bool rounded = dt__is_rounded(job);
-    if (!status) status = dt__list_row_ranges(job, steps);
-    if (!status) status = dt__list_factored(job, steps);
     spec->wire.kind = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
     spec->wire.groups = job->groups;
     spec->wire.params = job->model->trained;
@@ -66,7 +83,8 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
         spec->copies += steps->factored[i].copy_bytes;
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     DT_TRY(dt__exchange_create(job->world, spec, &steps->exchange));
-    steps->all->exchange = steps->exchange;
+    steps->all->exchange = steps->pulls = steps->exchange;
+    steps->gradients = each_gradients;
     steps->copies = dt__exchange_copies(steps->exchange);
     return spec->row_ranges ? dt__check_touched(job, dt__exchange_slot(steps->exchange, 0).touched)
                             : DT_OK;
@@ -113,7 +131,7 @@ int dt__exchange_serve(struct dt_job *job, const struct dt_span *span)
     return asked;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------ */
+/* ---- a step --------------------------------------------------------------------------------- */
 
 struct dt_exchange_spec dt__step_spec(struct dt_group *group)
 {
@@ -162,34 +180,23 @@ static void bucket_ready(void *arg, int bucket)
 void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step)
 {
     const struct dt_job *job = group->job;
-    const int begin = group->first, end = group->first + group->count;
-    const float *weights = group->start ? group->start : dt__exchange_weights(group->exchange);
+    const int end = group->first + group->count;
     struct step_hooks state = {group, step, job->model->buckets};
+    const struct dt_network_hooks hooks = {bucket_need, bucket_ready, &state};
     group->rows = 0;
-    for (int r = begin; r < end && group->count < job->replicas; r++)
+    for (int r = group->first; r < end && group->count < job->replicas; r++)
         group->rows += dt__plan_share(job->plan, step, r).count;
     dt__exchange_begin(group->exchange, step);
-    const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
-    if (job->steps->split) dt__split_gradients(group->job, worker, &all);
-    for (int i = 0; i < worker->count && !job->steps->split; i++) {
-        const int replica = worker->first + i;
-        const bool last = i + 1 == worker->count || replica + 1 == end;
-        struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
-        if (replica < begin || replica >= end || worker->failed) continue;
-        dt__replica_gradient(job, worker, replica, step, weights,
-                             dt__exchange_slot(group->exchange, replica - begin), &hooks);
-    }
+    job->steps->gradients(group, worker, step, &hooks);
     while (state.unready > 0)
         bucket_ready(&state, state.unready - 1);
 }
 
-void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
+void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, double secs)
 {
-    struct dt_exchange_times times = {0};
+    struct dt_worker *worker = job->worker;
     double *spent = worker->budget;
     dt__exchange_take_times(job->steps->exchange, &times);
-    for (int i = 0; job->steps->local && i < job->steps->local->count; i++)
-        dt__exchange_take_times(job->steps->local->group[i].exchange, &times);
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;
@@ -211,9 +218,16 @@ static bool plain_applies(const struct dt_job *job)
 
 static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
-    struct dt_exchange_spec spec = dt__step_spec(job->steps->all);
+    struct dt_exchange_spec spec = dt__step_spec(steps->all);
+    dt_status status = dt__list_row_ranges(job, steps);
+    if (!status) status = dt__list_factored(job, steps);
     spec.worker_of = job->worker_of;
-    DT_TRY(dt__exchange_open(job, steps, &spec, DT_OK));
+    steps->saved = (struct dt_saved_vectors){.optimizer = &job->rules->optimizer};
+    if (dt__is_rounded(job)) {
+        steps->saved.groups = job->groups;
+        steps->saved.error = DT__GRADIENT_ERROR;
+    }
+    DT_TRY(dt__exchange_open(job, steps, &spec, status));
     DT_TRY(dt__split_open(job, steps));
     DT_TRY(dt__exchange_fill(job, fill));
     dt__split_scatter(job);
@@ -252,9 +266,15 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
 {
     if (job->worker) {
         dt__exchange_settle(job->steps->exchange);
-        dt__budget_add(job, job->worker, dt__clock_secs() - span->start);
+        dt__budget_add(job, (struct dt_exchange_times){0}, dt__clock_secs() - span->start);
     }
     return asked;
+}
+
+static const float *plain_weights(const struct dt_job *job)
+{
+    return job->steps->pulls ? dt__exchange_weights(job->steps->exchange)
+                             : dt__exchange_vectors(job->steps->exchange)[0];
 }
 
 static void plain_gather(struct dt_job *job)
@@ -276,6 +296,7 @@ const struct dt_stepper dt__plain_stepper = {
     .step = plain_step,
     .serve = dt__exchange_serve,
     .settle = plain_settle,
+    .weights = plain_weights,
     .gather = plain_gather,
     .close = plain_close,
 };

@@ -19,7 +19,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group);
  * goes into its slot; buckets are ready as the last one's are. The others wait for each bucket of a
  * rank that has no replica, or failed, as well. */
 void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step);
-/* A sync span took so long: adds to the budget. */
-void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs);
+/* Adds a span of sync training to the worker's budget; times: of other exchanges than the job's. */
+void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, double secs);
 
 #endif

@@ -390,58 +390,6 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                 vectors + 1);
 }
 
-/* ---- local steps ---------------------------------------------------------------------------- */
-
-/* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights
- * that come out are those of Nesterov's rule,
- *     m <- beta m + grad,  weights <- weights - lr (grad + beta m),
- * with what the next update will take from the momentum, lr beta^2 m, taken off already, unless
- * there is none (ahead = 0): what is left of it then is lr (1 + beta) times the next mean. */
-DT__CLONES
-static void ahead_update(size_t n, float lr, float beta, bool empty, float ahead,
-                         const float *restrict grad, const float *weights, float *restrict momentum,
-                         float *out)
-{
-    const float decay = empty ? 1 : beta;
-    const float rate = lr * (1 + beta);
-    for (size_t i = 0; i < n; i++) {
-        momentum[i] = decay * momentum[i] + grad[i];
-        out[i] = weights[i] - rate * grad[i] - ahead * momentum[i];
-    }
-}
-
-float dt__ahead_rate(const struct dt_config *config)
-{
-    const float lr = (float)config->train.outer_lr, beta = (float)config->train.outer_momentum;
-    return lr * beta * beta;
-}
-
-double dt__own_rate(const struct dt_job *job)
-{
-    const double rate = job->config->train.outer_lr * (1 + job->config->train.outer_momentum);
-    return rate < 1 ? rate : 1;
-}
-
-void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                      const float *grad, float *const *vectors, float *out)
-{
-    const struct dt_job *job = arg;
-    const double lr = job->config->train.outer_lr;
-    const size_t trained = trained_count(job, offset, n);
-    const float *weights = vectors[0] + offset;
-    float *momentum = job->rules->outer.nstate ? vectors[1] + offset : NULL;
-    const bool last = !dt__overlaps(job) || job->step == job->last_step;
-    const float ahead = last ? 0 : dt__ahead_rate(job->config);
-    const struct dt_factors factors = dt__optimizer_factors(&job->rules->outer, info->step, lr, 1);
-    if (trained && momentum && (dt__overlaps(job) || job->pending))
-        ahead_update(trained, (float)lr, (float)job->rules->outer.momentum, !job->pending, ahead,
-                     grad, weights, momentum, out);
-    else if (trained)
-        dt__optimizer_apply(&job->rules->outer, &factors, trained, grad, weights, out, &momentum);
-    for (size_t i = trained; i < n; i++)
-        out[i] = weights[i] - grad[i];
-}
-
 /* ---- async ---------------------------------------------------------------------------------- */
 
 void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,

@@ -8,33 +8,19 @@
  * rows (batchnorm alone has state tensors), and where one is split. */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
-    uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
+    uint64_t most = job->together ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
     return (int)(share < most ? share : most);
 }
 
-/* The bank's host alone has all weights of split layers: its workers evaluate. */
-void dt__evaluating_workers(const struct dt_job *job, int *first, int *end)
-{
-    const struct dt_world *world = job->world;
-    *first = 0;
-    *end = world->workers;
-    if (!job->model->splits) return;
-    while (*first < *end && world->host_of[world->rank_of[*first]] != world->host_of[0])
-        (*first)++;
-    while (*end > *first && world->host_of[world->rank_of[*end - 1]] != world->host_of[0])
-        (*end)--;
-}
-
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
                    uint64_t *end)
 {
-    int begin, behind;
-    dt__evaluating_workers(job, &begin, &behind);
-    const uint64_t count = (uint64_t)(behind - begin);
+    const int begin = job->evaluating.first;
+    const uint64_t count = (uint64_t)(job->evaluating.end - begin);
     *first = *end = 0;
-    if (worker < begin || worker >= behind) return;
+    if (worker < begin || worker >= job->evaluating.end) return;
     *first = chunks * (uint64_t)(worker - begin) / count;
     *end = chunks * (uint64_t)(worker - begin + 1) / count;
 }
@@ -53,7 +39,7 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     DT_TRY(dt__network_reserve(worker->network,
                                (size_t)dt__source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
-    const int each = job->model->splits ? 1 : worker->count;
+    const int each = job->together ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
     DT_TRY(dt__keep(&job->kept, (size_t)worker->readers, sizeof *worker->reader, "readers",
                     &worker->reader));
@@ -83,8 +69,7 @@ dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
     const struct dt_schema *schema = dt__source_schema(job->train);
     const uint64_t rows = dt__plan_max_share(job->plan);
     const int precision = (int)job->config->run.precision;
-    steps->matrices = 0;
-    if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
+    if (dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt__model_factored(job->model, precision, (int)rows, NULL);
     DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *steps->factored, "factored gradients",

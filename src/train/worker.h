@@ -68,8 +68,7 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
 void dt__step_fail(struct dt_worker *worker, uint64_t step, dt_status status);
 /* DT_ENUMERIC: it is not finite. */
 dt_status dt__loss_check(const struct dt_job *job, int replica, double loss);
-/* The workers that evaluate in place, [*first, *end), and their chunks of the evaluation data. */
-void dt__evaluating_workers(const struct dt_job *job, int *first, int *end);
+/* The chunks of the evaluation data that a worker measures. */
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
                    uint64_t *end);
 /* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a

@@ -87,7 +87,7 @@ good 4 off4 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
 same off4 off1
 good 1 regrouped $local train.groups=3 train.local_steps=4 run.resume="$tmp/elsewhere/ckpt/$at"
 good 1 much-later $local train.local_after=10000 run.resume="$tmp/elsewhere/ckpt/$at"
-grep -q 'is applied now: the next step is none of local steps' "$tmp/err" || { cat "$tmp/err"; fail 'overlap is not off'; }
+grep -q 'is applied now: the next step is not a local step' "$tmp/err" || { cat "$tmp/err"; fail 'overlap is not off'; }
 # The weights are ahead by what the outer update takes from the momentum: at a rate of 0 it takes nothing, and they go back.
 step=$(echo "$at" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
 good 1 back $local train.outer_lr=0 train.lr=0 train.max_steps=$((step + 8)) run.resume="$tmp/elsewhere/ckpt/$at"
