@@ -1,4 +1,4 @@
-/* Checks between keys: what contradicts itself, and what a resume may not change. */
+/* Checks between keys: contradictions, and changes that a resume must not make. */
 #include <string.h>
 #include <strings.h>
 
@@ -121,7 +121,7 @@
     X(!classifies && *c->data.class_names,                                                         \
       "data.class_names: only model.task=classify has classes; expected classify, or no names")    \
     X(c->train.loss == DT_LOSS_POISSON && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,     \
-      "data.normalize_target=yes: train.loss=poisson learns counts as they stand; expected no, "   \
+      "data.normalize_target=yes: train.loss=poisson learns counts unchanged; expected no, "       \
       "or auto")                                                                                   \
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
       "data.normalize_target=yes: only targets of model.task=regress have units; expected "        \
@@ -174,7 +174,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-/* With train.schedule=plateau evaluations set the rate, so that their keys change the bits. */
+/* train.schedule=plateau lets evaluations set the rate, so their keys change the bits. */
 static bool steers_plateau(const struct dt_config *before, const struct dt_config *now,
                            const char *key)
 {
@@ -183,28 +183,28 @@ static bool steers_plateau(const struct dt_config *before, const struct dt_confi
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
-/* Calls `tell` for each key of a class whose values differ. */
-static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
-                              const struct dt_config *now, dt_change_fn *tell, void *arg)
+/* Calls `report` for each key of a class whose values differ. */
+static dt_status changes_report(enum dt__resume resume, const struct dt_config *before,
+                                const struct dt_config *now, dt_change_fn *report, void *arg)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         char buffers[2][DT_REAL_TEXT];
-        const bool steers = resume == DT__TOLD && steers_plateau(before, now, option->name);
+        const bool steers = resume == DT__RECORDED && steers_plateau(before, now, option->name);
         if (option->resume != resume && !steers) continue;
         const char *was = dt__option_text(before, option, buffers[0]);
         const char *is = dt__option_text(now, option, buffers[1]);
-        /* 0 takes what the run has */
+        /* 0 means the value of the run */
         const bool takes_any =
             !strcmp(is, "0") &&
             dt__config_word_index("run.replicas|run.parts|train.groups", option->name) >= 0;
-        if (!takes_any && strcmp(was, is)) DT_TRY(tell(arg, option->name, was, is));
+        if (!takes_any && strcmp(was, is)) DT_TRY(report(arg, option->name, was, is));
     }
     return DT_OK;
 }
 
-/* Lists the short forms that model.layers was made of: those that are given, else model.hidden. */
-static dt_status short_forms_told(const struct dt_config *config, struct dt_text *out)
+/* Lists the short forms from which model.layers was made: the given ones, else model.hidden. */
+static dt_status short_forms_list(const struct dt_config *config, struct dt_text *out)
 {
     static const char *const forms[] = {"model.kind",      "model.activation", "model.dropout",
                                         "model.embedding", "model.wide",       "model.hidden"};
@@ -221,14 +221,14 @@ static dt_status short_forms_told(const struct dt_config *config, struct dt_text
     return DT_OK;
 }
 
-/* dt_change_fn; arg: the configuration of now. */
+/* dt_change_fn; arg: the current configuration. */
 static dt_status refuse_change(void *arg, const char *key, const char *before, const char *now)
 {
     const struct dt_config *config = arg;
     struct dt_text forms = {0};
     dt_status status = DT_OK;
     if (!strcmp(key, "model.layers") && !dt__config_is_given(config, key))
-        status = short_forms_told(config, &forms);
+        status = short_forms_list(config, &forms);
     if (!status)
         status = dt_fail(DT_EMISMATCH,
                          "%s%s%.200s: the run to resume has %.200s, and must keep it "
@@ -239,10 +239,11 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
     return status;
 }
 
-/* The same for rates of ftrl, which makes the weights anew from its sums with the rate of now; and
- * for momentum where the linear path has a rule of its own: with momentum or without, the two rules
- * share the vectors of their state otherwise, and what the checkpoint has would be lost. */
-static dt_status refuse_told(void *arg, const char *key, const char *before, const char *now)
+/* Refuses a change of recorded keys in two cases: the rates of ftrl, which computes the weights
+ * from its sums with the current rate; and momentum if the linear path has a separate rule: with or
+ * without momentum the two rules share the state vectors differently, and the checkpoint's state
+ * would be lost. */
+static dt_status recorded_check(void *arg, const char *key, const char *before, const char *now)
 {
     const struct dt_config *config = arg;
     const bool usual = config->train.optimizer == DT_OPT_FTRL, own = config->train.wide_lr > 0;
@@ -258,12 +259,12 @@ static dt_status refuse_told(void *arg, const char *key, const char *before, con
 dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now)
 {
     void *arg = (void *)(uintptr_t)now;
-    DT_TRY(tell_changes(DT__FIXED, before, now, refuse_change, arg));
-    return tell_changes(DT__TOLD, before, now, refuse_told, arg);
+    DT_TRY(changes_report(DT__FIXED, before, now, refuse_change, arg));
+    return changes_report(DT__RECORDED, before, now, recorded_check, arg);
 }
 
 dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,
-                             dt_change_fn *tell, void *arg)
+                             dt_change_fn *report, void *arg)
 {
-    return tell_changes(DT__TOLD, before, now, tell, arg);
+    return changes_report(DT__RECORDED, before, now, report, arg);
 }

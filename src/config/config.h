@@ -110,7 +110,7 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
 #define DT_PRESET_WORDS "auto|table|none"
 enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
-/* What run.preset=table comes to, whatever the table holds. */
+/* The settings of run.preset=table that do not depend on the data. */
 #define DT_PRESET_TABLE(X)                                                                         \
     X("data.normalize", "robust")                                                                  \
     X("train.optimizer", "adamw")                                                                  \
@@ -118,14 +118,16 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
- * the words). Range: least and greatest value; for WORD the words.
+ * the words). Range: lowest and highest value; for WORD the words.
  *
- * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE, the
- * commands that take it, help) FIXED keys define the run: a resume that changes one is refused.
- * FREE keys may change. So may TOLD ones, but they change the bits: the run's history records it.
+ * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, RECORDED or FREE,
+ * the commands that take it, help)
  *
- * DT_RETIRED keys do nothing any more. Old configurations, checkpoints and models list them: the
- * default is read silently, a run with any other value is refused (src/config/check.c). */
+ * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. RECORDED
+ * keys may change too, but they change the bits, so the run's history records it.
+ *
+ * DT_RETIRED keys have no effect any more. Old configurations, checkpoints and models list them:
+ * the default is read silently, and a run with any other value is refused (src/config/check.c). */
 #define DT_RETIRED "" /* in place of commands */
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
@@ -170,9 +172,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "initial weights of a new run: a model, a checkpoint, or a run directory (its newest "       \
       "checkpoint); layers are taken where they fit")                                              \
     X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "train",                               \
-      "checkpoint every so many steps; 0: off")                                                    \
+      "checkpoint every N steps; 0: off")                                                          \
     X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                              \
-      "checkpoint every so many seconds; 0: off")                                                  \
+      "checkpoint every N seconds; 0: off")                                                        \
     X(run, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "checkpoints to keep; 0: all")             \
     X(run, log_steps, INT, "100", 1, 9e15, NULL, FREE, "train", "steps between train records")     \
     X(run, stall_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                                   \
@@ -212,13 +214,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "CSV: what a gap means (an empty field, NA, N/A, NaN, null or ?). error: a gap is an "       \
       "error. mean: a number takes the column's mean in the training data. flag: as mean, "        \
       "and a 0/1 column marks the gaps. With mean and flag a gap in a column of texts is a "       \
-      "category of its own")                                                                       \
+      "separate category")                                                                         \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard inspect",                    \
       "CSV: columns whose texts become features. auto: those whose first value is a text. A "      \
       "list of columns (names or numbers): these as well, even if their values are numbers, "      \
       "or texts that are nearly all different. none: a text is an error, unless data.ignore "      \
       "leaves its column out. Each different text of a column becomes one 0/1 feature; one "       \
-      "more stands for texts that training never saw")                                             \
+      "more is for texts that training never saw")                                                 \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
@@ -300,7 +302,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
     X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
-      "tables: each different text gets a learned vector of so many numbers, which the first "     \
+      "tables: each different text gets a learned vector of N numbers, which the first "           \
       "layer reads in place of 0/1 inputs; 0: off")                                                \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: adds a linear path from all inputs to the outputs")                          \
@@ -332,25 +334,25 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "tensor's weights, for large batches")                                                       \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
-    X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
+    X(train, wide_lr, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                                  \
       "learning rate of the linear path of model.wide; it follows train.schedule, except "         \
       "with ftrl; 0: train.lr")                                                                    \
-    X(train, lr, REAL, "0.01", 0, 1e9, NULL, TOLD, "train", "learning rate")                       \
-    X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
+    X(train, lr, REAL, "0.01", 0, 1e9, NULL, RECORDED, "train", "learning rate")                   \
+    X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, RECORDED, "train",                          \
       "sgd, nesterov, rmsprop: momentum")                                                          \
-    X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                                 \
+    X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, RECORDED, "train",                             \
       "adam, adamw, lamb: decay of the first moment")                                              \
-    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, TOLD, "train",                             \
+    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, RECORDED, "train",                         \
       "adam, adamw, lamb: decay of the second moment")                                             \
-    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
+    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, RECORDED, "train",                          \
       "rmsprop: decay of the mean square of the gradient")                                         \
-    X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
+    X(train, epsilon, REAL, "-1", -1, 1e6, NULL, RECORDED, "train",                                \
       "added to the denominator, so that it is not 0; -1: 1e-10 for adagrad, 1 for "               \
       "ftrl, 1e-6 for lamb, 1e-8 for the others")                                                  \
-    X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
+    X(train, l1, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                                       \
       "ftrl: L1 strength. A weight is exactly 0 as long as its accumulated gradient is not "       \
       "larger than this")                                                                          \
-    X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
+    X(train, weight_decay, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                             \
       "L2 penalty on all parameters, except a bias that starts at model.output_bias=baseline; "    \
       "decoupled in adamw and lamb")                                                               \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
@@ -368,23 +370,23 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "train.loss=huber: errors up to this are squared, larger ones count linearly; unit: "        \
       "that of the targets, or their deviation where data.normalize_target standardises "          \
       "them")                                                                                      \
-    X(train, clip_norm, REAL, "0", 0, 1e30, NULL, TOLD, "train",                                   \
+    X(train, clip_norm, REAL, "0", 0, 1e30, NULL, RECORDED, "train",                               \
       "limit of the global norm of a step's gradient; 0: off")                                     \
     X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \
       "balanced: rows of rare classes weigh more, rows / (classes * rows of the class)")           \
-    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, TOLD, "train",                   \
+    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, RECORDED, "train",               \
       "how the learning rate changes with the steps; plateau: multiplied by decay_rate "           \
       "when evaluations get no better")                                                            \
-    X(train, plateau_evals, INT, "3", 1, 1e9, NULL, TOLD, "train",                                 \
-      "plateau: the rate falls after so many evaluations (eval.steps) without a better "           \
+    X(train, plateau_evals, INT, "3", 1, 1e9, NULL, RECORDED, "train",                             \
+      "plateau: the rate falls after N evaluations (eval.steps) without a better "                 \
       "metric")                                                                                    \
-    X(train, warmup_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                 \
+    X(train, warmup_steps, INT, "0", 0, 9e15, NULL, RECORDED, "train",                             \
       "steps in which the rate rises linearly from 0")                                             \
-    X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
+    X(train, decay_steps, INT, "0", 0, 9e15, NULL, RECORDED, "train",                              \
       "length of the schedule, or its interval (exponential, step); 0: the whole run")             \
-    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
+    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, RECORDED, "train",                            \
       "exponential, step: factor per interval; plateau: factor")                                   \
-    X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
+    X(train, min_lr, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                                   \
       "linear, cosine: the rate at the end; exponential, step, plateau: the least rate; "          \
       "constant: no effect")                                                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
@@ -393,27 +395,27 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "order, so the result does not depend on the number of ranks. reduce: by MPI_Reduce "        \
       "to the bank, in an order that depends on the ranks. auto: node on one host, ordered "       \
       "on several")                                                                                \
-    X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
+    X(train, local_steps, INT, "1", 1, 1e9, NULL, RECORDED, "train",                               \
       "steps in a round. In a round each group of replicas trains its own copy of the "            \
       "weights. At the end of the round the weights move by train.outer_lr times the mean "        \
       "of the groups' changes. For slow networks. 1: every step is exchanged")                     \
-    X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
+    X(train, groups, INT, "0", 0, 65536, NULL, RECORDED, "train",                                  \
       "with local_steps > 1, or wire=bf16 or q8: number of groups into which the replicas "        \
       "are divided: the first replicas are group 0, the next ones group 1, and so on. The "        \
       "result depends on it. 0: the number of hosts at the first start, but at most "              \
       "run.replicas")                                                                              \
-    X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
+    X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, RECORDED, "train",                               \
       "local_steps > 1: rate of the update at the end of a round, by the mean of the "             \
       "groups' changes")                                                                           \
-    X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                        \
+    X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, RECORDED, "train",                    \
       "local_steps > 1: Nesterov momentum of that update")                                         \
-    X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
+    X(train, local_after, INT, "0", 0, 9e15, NULL, RECORDED, "train",                              \
       "local_steps > 1: up to this step, every step is exchanged")                                 \
-    X(train, overlap, BOOL, "no", 0, 0, NULL, TOLD, "train",                                       \
+    X(train, overlap, BOOL, "no", 0, 0, NULL, RECORDED, "train",                                   \
       "local_steps > 1: the exchange of a round goes on during the next round, and its "           \
       "result is applied one round late (DiLoCo, Douillard et al. 2023, with late "                \
       "updates). It changes the result; train.outer_lr is then better at 0.4 to 0.5")              \
-    X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
+    X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, RECORDED, "train",                            \
       "train.mode=sync: number format on the network between groups: f32; bf16: 16 bits; q8: 8 "   \
       "bits, and one scale per 256 numbers. The sender keeps the rounding error and adds it to "   \
       "its "                                                                                       \
@@ -421,7 +423,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "train.local_steps is set)")                                                                 \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
-      "counted anew after each evaluation; -1: no limit; 0: runs sync")                            \
+      "counted from 0 after each evaluation; -1: no limit; 0: runs sync")                          \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate of each gradient by 1 + the number of updates since the worker "     \
       "read the weights for it (train.staleness is something else)")                               \
@@ -431,11 +433,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "workers: N of them. A greater N: all workers and the bank")                                 \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, DT_RETIRED, "")                   \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
-      "async: in the first so many steps only one worker computes gradients; the others wait")
+      "async: in the first N steps only one worker computes gradients; the others wait")
 
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
-      "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
+      "evaluate every N steps, while training waits; 0: each epoch; -1: only at the "              \
       "end. No effect with eval.dedicated")                                                        \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only the first N x 256 held-out rows, N being this number; 0: all")                \
@@ -452,7 +454,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
-      "early stop after so many evaluations in which eval.metric is not better; 0: off. An "       \
+      "early stop after N evaluations in which eval.metric is not better; 0: off. An "             \
       "equal one is not better, though with less loss it becomes the best model. With "            \
       "train.schedule=linear or cosine, counting starts after 60 % of the steps. With "            \
       "eval.dedicated the step depends on timing")                                                 \
@@ -504,7 +506,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "time limit for receiving a request, for sending an answer, for an idle connection, "        \
       "and for finishing requests at a stop")
 
-/* What is written beside metrics.jsonl. */
+/* Formats besides metrics.jsonl. */
 #define DT_OPTIONS_report(X)                                                                       \
     X(report, tensorboard, BOOL, "no", 0, 0, NULL, FREE, "train",                                  \
       "TensorBoard event files in RUN_DIR/tensorboard")                                            \
@@ -552,7 +554,7 @@ enum dt_metric {
 #define DT_FIELD_TEXT char *
 #define DT_FIELD_WORD int
 #define DT_FIELD(section, key, type, ...) DT_FIELD_##type key;
-/* The member of a section: its name, but for export_ in C++, where export is a keyword. */
+/* The member of a section has its name, except export_ in C++, where export is a keyword. */
 #define DT_MEMBER_run run
 #define DT_MEMBER_data data
 #define DT_MEMBER_model model
@@ -580,75 +582,77 @@ struct dt_config {
     unsigned char given[DT_MAX_OPTIONS]; /* enum dt_given */
 };
 
-/* Who set an option: nobody (it has its default); a file, a text or an assignment; the preset. */
+/* How an option was set: not at all (it has its default); by a file, a text or an assignment; by the preset. */
 enum dt_given { DT_GIVEN_NOT, DT_GIVEN, DT_GIVEN_BY_PRESET };
 
 /* Sets every option to its default. Free with dt__config_free. */
 dt_status dt__config_init(struct dt_config *config);
 void dt__config_free(struct dt_config *config);
 
-/* The same for a key that `command` ("train", "eval", ...) takes. DT_EUSAGE also for one that it
- * does not: the message lists those that it does. */
+/* Sets one key, like dt_config_set, if `command` ("train", "eval", ...) takes it. DT_EUSAGE also if
+ * it does not: the message lists the commands that do. */
 dt_status dt__config_set_for(struct dt_config *config, const char *command, const char *assignment);
 
-/* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its
- * default. */
+/* Returns true if a key, "section.key", was set by a file, a text or an assignment. */
 bool dt__config_is_given(const struct dt_config *config, const char *name);
-/* Whether it has a value, and not its default: a run's config.ini gives all keys. */
+/* Returns true if a key is given with a value that is not its default; a run's config.ini gives all
+ * keys. */
 bool dt__config_is_changed(const struct dt_config *config, const char *name);
 
-/* Decides run.preset=auto (`table`: the training data is a table), and sets what the preset stands
- * for, but for keys that are given. To be called before dt__config_check, which dt_train does. */
+/* Decides run.preset=auto (`table`: the training data is a table), and sets the preset's values
+ * except for given keys. Call it before dt__config_check; dt_train does so. */
 dt_status dt__config_settle(struct dt_config *config, bool table);
-/* Sets what follows from the training data: its rows, the features that they come to, `numbers`:
- * those that data.encode may encode, and `sparse`: some are texts of categories. `evaluates`: there are held-out rows. Behind dt__config_settle. */
+/* Sets what depends on the training data: its rows and features, `numbers`: the columns that
+ * data.encode may encode, and `sparse`: some columns are texts. `evaluates`: there are held-out
+ * rows. Call it after dt__config_settle. */
 dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
                                     int numbers, bool sparse, bool evaluates);
-/* Whether model.layers is not known before that: the widths follow from the data. */
+/* Returns true if model.layers is not known before that, because the widths depend on the data. */
 bool dt__config_widths_wait(const struct dt_config *config);
-/* A resume never changes its mind: keys of a preset, of the run before or of now, that are not
- * given now are those of the run before. */
+/* A resume keeps its settings: keys that a preset set, in the earlier run or now, and that are not
+ * given now, take the values of the earlier run. */
 dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before);
-/* "key=value, ..." of the keys that the preset has set. Caller frees. */
+/* Writes "key=value, ..." for the keys that the preset has set. The caller frees it. */
 dt_status dt__config_preset_text(const struct dt_config *config, char **out);
 
-/* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3,
- * ...); size 0: no check of ranks. DT_EUSAGE names the keys. */
+/* Checks keys against each other and against `size` ranks (async needs 2, a dedicated evaluator 3,
+ * ...); size 0: without ranks. DT_EUSAGE names the keys. */
 dt_status dt__config_check(const struct dt_config *config, int size);
 
-/* Writes "key = value" of the keys of a section that are given, but for those in "a|b|c".
- * DT_EMEMORY. */
+/* Writes "key = value" for the given keys of a section, except those in "a|b|c". DT_EMEMORY. */
 dt_status dt__config_print_given(const struct dt_config *config, const char *section,
                                  const char *but, FILE *out);
 
-/* The values as bytes, and what was given, for another process of the same program. Caller frees
- * with dt_free. DT_EMEMORY. */
+/* Packs the values, and which keys were given, for another process of the same program. The caller
+ * frees the bytes with dt_free. DT_EMEMORY. */
 dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length);
-/* Sets all of them. DT_EMISMATCH: bytes of another program; nothing changes. */
+/* Sets all values from packed bytes. DT_EMISMATCH: bytes of another program; nothing changes. */
 dt_status dt__config_unpack(struct dt_config *config, const void *bytes, size_t length);
 
-/* CRC-32C of dt_config_print without run.dir and run.resume. */
+/* Computes the CRC-32C of dt_config_print without run.dir and run.resume. */
 dt_status dt__config_crc(const struct dt_config *config, uint32_t *out);
 
-/* A resume with `now` of a run that was made with `before`: DT_EMISMATCH names the first FIXED key
- * that differs, with both values. now->run.replicas 0 matches any. */
+/* Checks a resume with `now` of a run that was made with `before`. DT_EMISMATCH names the first
+ * FIXED key that differs, with both values. now->run.replicas 0 matches any. */
 dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now);
-/* Tells of each TOLD key that differs, with both values as text. DT_EMEMORY; what tell returns. */
+/* Calls `report` for each RECORDED key that differs, with both values as text. Returns DT_EMEMORY,
+ * or what `report` returns. */
 typedef dt_status dt_change_fn(void *arg, const char *key, const char *before, const char *now);
 dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,
-                             dt_change_fn *tell, void *arg);
+                             dt_change_fn *report, void *arg);
 
-/* `dtrain options`: the keys with type, range, default and meaning, to `out`: for a terminal, as a
- * Markdown table, as the manual page dtrain-config(5) or as a JSON Schema. `what`: all (NULL), a
- * section or a key.
+/* Writes the keys with type, range, default and meaning to `out` (`dtrain options`): for a
+ * terminal, as a Markdown table, as the manual page dtrain-config(5), or as a JSON Schema. `what`:
+ * all (NULL), a section or a key.
+ *
  * DT_EUSAGE: there is no such section or key. */
 enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
 dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what);
 
-/* The word of an enumerated value, e.g. dt__config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync";
- * copied into a buffer of at least 16 bytes, which is returned. */
+/* Copies the word of an enumerated value into a buffer of at least 16 bytes and returns it, e.g.
+ * dt__config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync". */
 const char *dt__config_word(const char *words, int value, char buffer[16]);
-/* Its inverse: the place of a word in "a|b|c"; -1: it is none of them. Not collective. */
+/* Returns the index of a word in "a|b|c"; -1: not found. */
 int dt__config_word_index(const char *words, const char *word);
 
 #endif

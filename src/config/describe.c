@@ -1,5 +1,5 @@
-/* The options described: for a terminal, as a Markdown table, as the manual page dtrain-config(5),
- * as a JSON Schema, and as words for completions. All from the table. */
+/* Descriptions of the options: for a terminal, as a Markdown table, as the manual page
+ * dtrain-config(5), as a JSON Schema, and as words for completions. All come from the table. */
 #include <jansson.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
-/* What a section is about; test hooks have none. */
+/* The subject of each section; test hooks have none. */
 static const struct {
     const char *name, *about;
 } SECTIONS[] = {
@@ -25,9 +25,9 @@ static const struct {
 
 static const char RESUME[] =
     "whether a key may change when a run is resumed. free: it may, and no `change` record is "
-    "written. told: it may, and a `change` record is written. fixed: it must stay the same.";
+    "written. recorded: it may, and a `change` record is written. fixed: it must stay the same.";
 
-/* Bounds from 1e6 on only keep nonsense out: no reader needs them. */
+/* Bounds from 1e6 on only exclude nonsense, so they are not shown. */
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
     const char *type = option->type == DT__INT ? "integer" : "number";
@@ -45,20 +45,21 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
         snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
 }
 
-/* What a change means when the run is resumed: at length, or as a word. Keys of the network that
- * are free are other ways to write model.layers, which is compared. */
+/* Returns the effect of a change when the run is resumed, as a phrase or as a word. Free keys of
+ * the network are other ways to write model.layers, which is compared. */
 static const char *resume_text(const struct dt__option *option, bool word)
 {
-    static const char *const texts[][2] = {[DT__FREE] = {"may change", "free"},
-                                           [DT__FIXED] = {"must stay the same", "fixed"},
-                                           [DT__TOLD] = {"may change, and is recorded", "told"}};
+    static const char *const texts[][2] = {
+        [DT__FREE] = {"may change", "free"},
+        [DT__FIXED] = {"must stay the same", "fixed"},
+        [DT__RECORDED] = {"may change, and is recorded", "recorded"}};
     if (!strcmp(option->section, "model") && option->resume == DT__FREE)
         return word ? texts[DT__FIXED][1] : "must give the same layers as before";
     return texts[option->resume][word];
 }
 
-/* The next option behind `option`, or the first behind NULL, that `what` asks for: NULL for all, a
- * section, or a key. NULL: there is none. */
+/* Returns the next option after `option`, or the first one for NULL, that `what` selects: NULL for
+ * all, a section, or a key. NULL: there is none. */
 static const struct dt__option *option_next(const struct dt__option *option, const char *what)
 {
     for (option = option ? option + 1 : dt__options; option < dt__options + DT__OPTION_COUNT;
@@ -78,7 +79,7 @@ static int wider(int width, const char *text)
     return length > width ? length : width;
 }
 
-/* One option on lines of its own, or all that are asked for as a table. */
+/* Describes one option in detail, or all selected ones as a table. */
 static void describe_text(FILE *out, const char *what)
 {
     char range[128];
@@ -96,11 +97,11 @@ static void describe_text(FILE *out, const char *what)
     }
     initial = wider(initial, "default");
     fprintf(out, "resume: %s\n\n", RESUME);
-    fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, "key", initial, "default", "resume", type,
+    fprintf(out, "%-*s  %-*s  %-8s  %-*s  %s\n", name, "key", initial, "default", "resume", type,
             "type and range", "meaning");
     for (const struct dt__option *option = NULL; (option = option_next(option, what));) {
         option_range(option, range, sizeof range);
-        fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, option->name, initial, option->initial,
+        fprintf(out, "%-*s  %-*s  %-8s  %-*s  %s\n", name, option->name, initial, option->initial,
                 resume_text(option, true), type, range, option->help);
     }
 }
@@ -130,7 +131,7 @@ void dt__version_print(FILE *out)
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* A table cell; '|' would end it. */
+/* Writes a table cell; '|' would end it. */
 static void markdown_cell(FILE *out, const char *text, bool code)
 {
     const char *tick = code && *text ? "`" : "";
@@ -159,7 +160,8 @@ static void describe_markdown(FILE *out, const char *what)
 
 /* ---- the manual page ------------------------------------------------------------------------ */
 
-/* Text as roff has it: no line begins with a request, '-' stays one; "\n\n" begins a paragraph. */
+/* Writes text in roff's syntax: no line begins with a request, '-' stays a hyphen; "\n\n" begins a
+ * paragraph. */
 void dt__roff_text(FILE *out, const char *text)
 {
     if (!*text) return;
@@ -177,7 +179,7 @@ void dt__roff_text(FILE *out, const char *text)
     fprintf(out, "\n");
 }
 
-/* Settings that do not go with everything; beside them what they need to be sensible. */
+/* Settings that exclude some others; with the settings that they need to be valid. */
 static const char *const COMBINED[][2] = {
     {"train.mode=async"},
     {"train.exchange=reduce"},
@@ -200,7 +202,7 @@ static const char *const COMBINED[][2] = {
 };
 enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };
 
-/* '+': the rules let two of them stand together, '.': they do not; ' ': they are values of one
+/* '+': the rules allow both settings together, '.': they do not; ' ': they are values of one
  * key. */
 static char combination(const char *const a[2], const char *const b[2])
 {
@@ -216,7 +218,7 @@ static char combination(const char *const a[2], const char *const b[2])
     return status ? '.' : '+';
 }
 
-/* Under each other and, by letters, beside each other. */
+/* Writes the table of combinations: settings as rows and, by letters, as columns. */
 static void manual_combinations(FILE *out)
 {
     for (int a = 0; a < COMBINED_COUNT; a++) {
@@ -263,7 +265,7 @@ static void manual_sections(FILE *out)
 
 DT__EMBED(dt__config_manual, "src/config/manual.roff");
 
-/* The page is of all options, whatever is asked for. */
+/* The page covers all options, whatever `what` is. */
 static void describe_manual(FILE *out, const char *what)
 {
     static const struct dt__mark marks[] = {{"@VERSION@", dt__version_print},

@@ -1,5 +1,5 @@
-/* INI files: read through inih, a key given twice or unknown refused with its line; and the whole
- * configuration printed so that it reads back. */
+/* INI files: read through inih; a key given twice or unknown is refused with its line. Also prints
+ * the whole configuration so that it reads back. */
 #include <ctype.h>
 #include <ini.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "base/internal.h"
 #include "config/option.h"
 
-/* Debian's inih takes these at run time, others at their build; then lines are bounded by it. */
+/* Debian's inih sets these at run time, others when inih is built; then they limit the line
+ * length. */
 extern bool ini_use_stack __attribute__((weak));
 extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
@@ -16,8 +17,8 @@ extern int ini_initial_alloc __attribute__((weak));
 
 /* ---- quotes ---------------------------------------------------------------------------------- */
 
-/* Values in an INI text. What a plain value cannot hold (space at its ends, ';', a leading '"',
- * control characters) is put in double quotes, with \xHH for what is special there. */
+/* Writes a value in an INI text. A value with blanks at its ends, ';', a leading '"' or control
+ * characters is put in double quotes, with \xHH for the special characters. */
 static dt_status value_quote(struct dt_text *text, const char *value)
 {
     const size_t length = strlen(value);
@@ -35,7 +36,7 @@ static dt_status value_quote(struct dt_text *text, const char *value)
     return dt__text_add(text, "\"");
 }
 
-/* Undoes it in place. False: a value that begins with '"' and is not well-formed. */
+/* Removes the quotes in place. Returns false if a value begins with '"' and is not well-formed. */
 static bool value_unquote(char *value)
 {
     if (value[0] != '"') return true;
@@ -68,14 +69,14 @@ enum { MOST_BYTES = 1 << 20 };
 struct ini {
     struct dt_config *config;
     const char *rest;            /* of the text */
-    int line;                    /* number of the line read last */
-    int given[DT__OPTION_COUNT]; /* line that gave an option, 0: none did */
+    int line;                    /* number of the last line read */
+    int given[DT__OPTION_COUNT]; /* line that set an option; 0: none */
     dt_status status;
 };
 
-/* Of a line and those that it goes on in: behind a comma that is no comment's, where the next one
- * begins with a blank. A comment goes, as inih has it, from '#' at the first letter, and from ';'
- * there or behind a blank. */
+/* Returns the length of a line with its continuations: a line continues after a comma that is not
+ * in a comment if the next line begins with a blank. As in inih, a comment begins with '#' as the
+ * first letter, and with ';' there or after a blank. */
 static size_t line_size(const char *text)
 {
     bool comment = text[strspn(text, " \t")] == '#';
@@ -85,7 +86,7 @@ static size_t line_size(const char *text)
         while (last > size && isspace((unsigned char)text[last - 1]))
             last--;
         bool comma = last > size && text[last - 1] == ',';
-        if (comma && size == 0) { /* not where it is all of the value */
+        if (comma && size == 0) { /* not if it is the whole value */
             size_t before = last - 1;
             while (before > 0 && isblank((unsigned char)text[before - 1]))
                 before--;
@@ -98,7 +99,7 @@ static size_t line_size(const char *text)
     }
 }
 
-/* What fgets is to a file. Nothing more is read once the handler has failed. */
+/* Replaces fgets for a text. Reads nothing more once the handler has failed. */
 static char *read_line(char *buffer, int room, void *arg)
 {
     struct ini *ini = arg;
@@ -145,7 +146,7 @@ dt_status dt_config_read_text(struct dt_config *config, const char *name, const 
     if (strlen(text) > MOST_BYTES)
         return dt_fail(DT_EUSAGE, "%s: larger than %d bytes", name, MOST_BYTES);
     struct ini ini = {.config = config, .rest = text};
-    size_t longest = 0; /* one read a line, into a heap buffer that has room for the longest */
+    size_t longest = 0; /* inih reads line by line into a heap buffer with space for the longest */
     for (const char *line = text; *line; line += line_size(line))
         longest = line_size(line) > longest ? line_size(line) : longest;
     if (&ini_allow_multiline) ini_allow_multiline = false;
@@ -176,9 +177,9 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* `where` false: without what only says where the run is. Options of other commands, and hidden
- * ones, are printed where they differ from the default; the short forms of a network are left out
- * where its layers are listed. */
+/* `where` false: leaves out keys that only say where the run is. Options of other commands, and
+ * hidden ones, are printed if they differ from the default; the short forms of a network are left
+ * out if its layers are listed. */
 static dt_status print_options(const struct dt_config *config, bool where, struct dt_text *out)
 {
     struct dt_text text = {0};

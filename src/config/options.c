@@ -1,8 +1,8 @@
-/* The options: the table as data, how a key is found, a field set from text and told as text; and
- * all of them, a configuration.
+/* The options: the table as data, finding a key, setting a member from text and converting it to
+ * text; and a configuration, which has all of them.
  *
- * DT_OPTIONS_* in the public header is the one source: the struct, this table, parsing, printing,
- * help, the manual, the schema and the completions follow from it. */
+ * DT_OPTIONS_* in config.h is the one source: the struct, this table, parsing, printing, help, the
+ * manual, the schema and the completions follow from it. */
 #include "config/option.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_
 
 /* ---- finding a key --------------------------------------------------------------------------- */
 
-/* What other programs call it. */
+/* Names that other programs use for these keys. */
 static const char *const SYNONYMS[][2] = {
     {"learning_rate", "train.lr"},
     {"eta", "train.lr"},
@@ -62,8 +62,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
         *out = &dt__options[i];
         return DT_OK;
     }
-    /* The one that looks most like `name`, which may lack the section or be a longer word for
-     * it. */
+    /* Finds the most similar name; `name` may lack the section or be a longer word for it. */
     const struct dt__option *nearest = NULL;
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     size_t least = strlen(name) / 4 + 2;
@@ -137,9 +136,9 @@ static dt_status value_refuse(const struct dt__option *option, const char *value
     return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
 }
 
-/* Fields are written only with a value that is right. A number is decimal and nothing else: no
- * hexadecimal, no nan, no space around it; too great a one is infinite, and so out of any range.
- * Integers may be written 1e6 too; a double holds every integer of the table's ranges exactly. */
+/* A member is written only with a valid value. A number is decimal: no hexadecimal, no nan, no
+ * blanks around it; a number that is too large becomes infinite, and so out of any range. Integers
+ * may also be written as 1e6; a double holds every integer in the table's ranges exactly. */
 dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
                          const char *value)
 {
@@ -184,7 +183,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 
 /* ---- value to text -------------------------------------------------------------------------- */
 
-/* Words of options may be longer than other ones. */
+/* Words of options may be longer than other words. */
 static const char *word_copy(const char *words, int value, char *buffer, size_t size)
 {
     for (; value > 0 && *words; value--) {
@@ -285,7 +284,7 @@ void dt__config_free(struct dt_config *config)
     *config = (struct dt_config){0};
 }
 
-/* The struct, and behind it the texts that it points at, in the order of the table. */
+/* Packs the struct, followed by the texts to which it points, in the order of the table. */
 dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length)
 {
     struct dt_text bytes = {0};
@@ -333,7 +332,7 @@ dt_status dt__config_set_for(struct dt_config *config, const char *command, cons
 {
     const char *equals = strchr(assignment, '=');
     const struct dt__option *option = NULL;
-    struct dt_text taken = {0}; /* what the command takes, for who gave it something else */
+    struct dt_text taken = {0}; /* the keys that the command takes, for the error */
     char *name;
     dt_status status;
     if (!equals || equals == assignment)

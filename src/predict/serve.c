@@ -290,7 +290,7 @@ static dt_status answer_metrics(struct exchange *exchange, const struct dt__vers
         "# TYPE dtrain_serve_batches_total counter\ndtrain_serve_batches_total %llu\n"
         "# HELP dtrain_serve_model_version Step of the model that answers.\n"
         "# TYPE dtrain_serve_model_version gauge\ndtrain_serve_model_version %llu\n"
-        "# HELP dtrain_serve_active_requests Requests under way.\n"
+        "# HELP dtrain_serve_active_requests Requests in progress.\n"
         "# TYPE dtrain_serve_active_requests gauge\ndtrain_serve_active_requests %d\n",
         counts.secs, (unsigned long long)count, (unsigned long long)rows,
         (unsigned long long)batches, (unsigned long long)version->number, server->active);
