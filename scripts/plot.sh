@@ -62,7 +62,7 @@ tabulate() {
     kind == "train" {
         train[step] = number("wall_secs") " " number("loss") " " number("lr") " " number("samples_per_sec")
     }
-    kind == "eval" {
+    kind == "eval" && value("set") == "" {
         if (metric == "" || metric == "auto") metric = value("accuracy") != "" ? "accuracy" : "rmse"
         eval[step] = number("wall_secs") " " number("loss") " " number(metric)
         delete passed[step]
@@ -74,7 +74,7 @@ tabulate() {
     END {
         printf "" >(base ".train"); printf "" >(base ".eval"); printf "" >(base ".best")
         for (step in train) print step, train[step] >(base ".train")
-        less = metric == "loss" || metric == "rmse" || metric == "mae"
+        less = metric == "loss" || metric ~ /^(rmse|mae|mape|brier|ece)$/
         for (step in eval) {
             print step, eval[step] >(base ".eval")
             split(eval[step], field, " ")

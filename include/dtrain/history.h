@@ -19,6 +19,7 @@ enum dt_record_kind {
     DT_RECORD_FINAL,
     DT_RECORD_STATUS, /* status.json, which a run rewrites every few seconds: at most one */
     DT_RECORD_RANK,   /* the ranks that status.json lists */
+    DT_RECORD_SET,    /* an evaluation of a set of eval.also, which "set" names */
     DT_RECORD_KINDS
 };
 

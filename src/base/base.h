@@ -153,6 +153,9 @@ void dt__json_counts(struct dt_json *json, const char *key, const uint64_t *valu
 void dt__json_floats(struct dt_json *json, const char *key, const float *values, size_t n);
 void dt__json_reals(struct dt_json *json, const char *key, const double *values, size_t n);
 void dt__json_texts(struct dt_json *json, const char *key, char *const *values, size_t n);
+/* Begins an object as the value of a key: the next fields are its own until it is closed. */
+void dt__json_open(struct dt_json *json, const char *key);
+void dt__json_close(struct dt_json *json);
 /* (classes, classes) counts, row by row. */
 void dt__json_confusion(struct dt_json *json, const uint64_t *confusion, int classes);
 /* Ends the object: the line is json->text.data, without newline. */
@@ -184,6 +187,8 @@ enum dt_stream {
     DT_STREAM_SHARD = 6,   /* the shard command's shuffle */
     DT_STREAM_AUGMENT = 7, /* pictures: a = replica, b = epoch */
     DT_STREAM_ENCODE = 8,  /* frequencies of a number: a = feature */
+    DT_STREAM_SAMPLE = 10,    /* rows of train:N */
+    DT_STREAM_BOOTSTRAP = 11, /* weights of rows: a = sample */
     DT_STREAM_TEST = 99
 };
 

@@ -75,7 +75,8 @@ dt_status dt__json_add_floats(struct dt_text *text, const float *values, size_t 
 
 static void add_key(struct dt_json *json, const char *key)
 {
-    if (json->text.length > 1) dt__text_add(&json->text, ",");
+    if (json->text.data && json->text.data[json->text.length - 1] != '{')
+        dt__text_add(&json->text, ",");
     dt__json_add_string(&json->text, key);
     dt__text_add(&json->text, ":");
 }
@@ -84,6 +85,17 @@ void dt__json_start(struct dt_json *json)
 {
     dt__text_clear(&json->text);
     dt__text_add(&json->text, "{");
+}
+
+void dt__json_open(struct dt_json *json, const char *key)
+{
+    add_key(json, key);
+    dt__text_add(&json->text, "{");
+}
+
+void dt__json_close(struct dt_json *json)
+{
+    dt__text_add(&json->text, "}");
 }
 
 void dt__json_int(struct dt_json *json, const char *key, int64_t value)

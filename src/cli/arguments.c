@@ -120,6 +120,10 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         if (!dt__config_is_given(config, "data.eval_labels"))
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
+        if (!dt__config_is_given(config, "eval.also"))
+            DT_GUARD(dt_config_set(config, "eval.also="));
+        if (!dt__config_is_given(config, "eval.also_labels"))
+            DT_GUARD(dt_config_set(config, "eval.also_labels="));
         if (!dt__config_is_given(config, "eval.batches"))
             DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "config/sets.h"
 #include "text/text.h"
 #include "report/report.h"
 #include "train/train.h"
@@ -12,10 +13,13 @@
 /* Limit for scores of numeric targets; with more, as in fields, none are shown. */
 enum { MOST_TARGETS = 64 };
 
-/* The result of a measurement. */
+/* The result of a measurement of one set of rows. */
 struct result {
     const struct dt_predictor *predictor;
+    struct dt_metrics *metrics;
     struct dt_metric_values values;
+    bool has_interval; /* of each value, from low to high: eval.full */
+    struct dt_metric_values low, high;
     const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
                                 * class */
     struct dt_class_scores scores;
@@ -32,45 +36,71 @@ static const char *class_name(const struct result *result, size_t c, char buffer
     return name ? name : buffer;
 }
 
-static dt_status targets_score(struct result *result, const struct dt_metrics *metrics)
+static dt_status targets_score(struct result *result)
 {
     const struct dt_schema *schema = &result->predictor->file.schema;
     int *n = &result->ntargets;
     if (schema->targets < 2 || schema->targets > MOST_TARGETS) return DT_OK;
-    while (*n < schema->targets && dt__metrics_target(metrics, *n, &result->target[*n]))
+    while (*n < schema->targets && dt__metrics_target(result->metrics, *n, &result->target[*n]))
         ++*n;
     return schema->label_column ? dt__names_split(schema->label_column, &result->names) : DT_OK;
 }
 
+/* The sets of eval.also, next to the rows held out. */
+struct report {
+    struct result main;
+    struct dt__named_sets named;
+    struct result *set; /* (named.count) */
+};
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static dt_status result_print_json(const struct result *result)
+static void result_add(struct dt_json *json, const struct result *result)
 {
     const struct dt_checkpoint *file = &result->predictor->file;
     const struct dt_class_scores *scores = &result->scores;
     const size_t classes = scores->classes, targets = (size_t)result->ntargets;
-    struct dt_json json = {0};
-    char name[24];
-    double rmse[MOST_TARGETS], r2[MOST_TARGETS];
-    dt__json_start(&json);
-    dt__json_int(&json, "step", (int64_t)file->step);
-    dt__json_metrics(&json, &result->values);
+    const char *metric;
+    char name[64];
+    double rmse[MOST_TARGETS], r2[MOST_TARGETS], ends[2];
+    dt__json_metrics(json, &result->values);
+    for (int i = 0; result->has_interval && dt__metric_at(i, &result->low, &metric, &ends[0]); i++) {
+        (void)dt__metric_at(i, &result->high, &metric, &ends[1]);
+        snprintf(name, sizeof name, "%s_interval", metric);
+        if (!isnan(ends[0])) dt__json_reals(json, name, ends, 2);
+    }
     if (result->predictor->classes == 2)
-        dt__json_text(&json, "positive", class_name(result, 1, name));
+        dt__json_text(json, "positive", class_name(result, 1, name));
     if (result->confusion) {
-        dt__json_confusion(&json, result->confusion, (int)classes);
+        dt__json_confusion(json, result->confusion, (int)classes);
         if (file->schema.label_names)
-            dt__json_texts(&json, "labels", file->schema.label_names, classes);
-        dt__json_reals(&json, "class_precision", scores->precision, classes);
-        dt__json_reals(&json, "class_recall", scores->recall, classes);
-        dt__json_reals(&json, "class_f1", scores->f1, classes);
+            dt__json_texts(json, "labels", file->schema.label_names, classes);
+        dt__json_reals(json, "class_precision", scores->precision, classes);
+        dt__json_reals(json, "class_recall", scores->recall, classes);
+        dt__json_reals(json, "class_f1", scores->f1, classes);
     }
     for (size_t i = 0; i < targets; i++)
         rmse[i] = result->target[i].rmse, r2[i] = result->target[i].r2;
     if (targets) {
-        dt__json_reals(&json, "target_rmse", rmse, targets);
-        dt__json_reals(&json, "target_r2", r2, targets);
+        dt__json_reals(json, "target_rmse", rmse, targets);
+        dt__json_reals(json, "target_r2", r2, targets);
     }
+}
+
+static dt_status report_print_json(const struct report *report)
+{
+    const size_t sets = report->named.count;
+    struct dt_json json = {0};
+    dt__json_start(&json);
+    dt__json_int(&json, "step", (int64_t)report->main.predictor->file.step);
+    result_add(&json, &report->main);
+    if (sets) dt__json_open(&json, "sets");
+    for (size_t i = 0; i < sets; i++) {
+        dt__json_open(&json, report->named.items[i].name);
+        result_add(&json, &report->set[i]);
+        dt__json_close(&json);
+    }
+    if (sets) dt__json_close(&json);
     dt_status status = dt__json_end(&json);
     if (!status) puts(json.text.data);
     dt__json_free(&json);
@@ -156,52 +186,127 @@ static void targets_print(const struct result *result)
     }
 }
 
-static void result_print_table(const struct result *result)
+static void metrics_print(const struct result *result)
 {
     const char *name;
-    double value;
-    printf("step %llu, %.0f rows\n", (unsigned long long)result->predictor->file.step,
-           result->values.rows);
-    for (int i = 0; dt__metric_at(i, &result->values, &name, &value); i++)
-        if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
-    if (result->confusion) classes_print(result);
-    if (result->ntargets) targets_print(result);
+    double value, low, high;
+    for (int i = 0; dt__metric_at(i, &result->values, &name, &value); i++) {
+        if (isnan(value)) continue;
+        printf("%-*s  %.5g", result->has_interval ? 17 : 10, name, value);
+        if (result->has_interval) {
+            (void)dt__metric_at(i, &result->low, &name, &low);
+            (void)dt__metric_at(i, &result->high, &name, &high);
+            printf("  (%.5g to %.5g)", low, high);
+        }
+        putchar('\n');
+    }
+}
+
+static void report_print_table(const struct report *report)
+{
+    const struct result *main = &report->main;
+    printf("step %llu, %.0f rows\n", (unsigned long long)main->predictor->file.step,
+           main->values.rows);
+    metrics_print(main);
+    if (main->confusion) classes_print(main);
+    if (main->ntargets) targets_print(main);
+    for (size_t i = 0; i < report->named.count; i++) {
+        const struct dt_metric_values *values = &report->set[i].values;
+        printf("\nset '%s', %.0f rows", report->named.items[i].name, values->rows);
+        if (values->unknown > 0)
+            printf(", %.0f of classes that training never saw", values->unknown);
+        putchar('\n');
+        metrics_print(&report->set[i]);
+    }
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
+
+static void result_free(struct result *result)
+{
+    dt__names_free(result->names.items, result->names.count);
+    dt_free(result->scores.precision);
+    dt__metrics_destroy(result->metrics);
+}
+
+static dt_status result_measure(const struct cli_model *model, const struct dt_source *source,
+                                struct result *result)
+{
+    const struct dt_model *network = model->predictor->model;
+    const float *params = model->predictor->file.params;
+    const uint64_t chunks = dt__measure_chunks(&model->config, source);
+    struct dt_measure *measure = NULL;
+    dt_status status;
+    result->predictor = model->predictor;
+    DT_GUARD(dt__metrics_create(network, &model->config, &result->metrics));
+    DT_GUARD(dt__measure_create(&model->config, source, network, 0, chunks, &measure));
+    for (uint64_t c = 0; c < chunks; c++)
+        DT_GUARD(dt__measure_add(measure, params, c, result->metrics));
+    result->confusion = dt__metrics_confusion(result->metrics);
+    dt__metrics_values(result->metrics, &result->values);
+    if (result->confusion)
+        DT_GUARD(dt__class_scores_make(result->confusion, (size_t)model->predictor->classes,
+                                       &result->scores));
+    DT_GUARD(targets_score(result));
+    result->has_interval = model->config.eval.full;
+    if (result->has_interval)
+        status = dt__measure_intervals(&model->config, measure, params, chunks, &result->low,
+                                       &result->high);
+done:
+    dt__measure_destroy(measure);
+    return status;
+}
+
+/* Of a sample the training rows are surveyed. */
+static dt_status set_survey(const struct cli_model *model, const struct dt__named_set *set,
+                            struct dt_source **out)
+{
+    const struct dt_schema *schema = &model->predictor->file.schema;
+    const struct dt_config config = dt__set_config(&model->config, set);
+    struct dt_source *train;
+    if (!set->sample) return dt__source_survey(&config, DT_PART_ALSO, schema, out);
+    DT_TRY(dt__source_survey(&model->config, DT_PART_TRAIN, schema, &train));
+    const dt_status status =
+        dt__source_sample(train, (uint64_t)model->config.run.seed, set->sample, out);
+    dt__source_destroy(train);
+    return status;
+}
+
+static dt_status sets_measure(const struct cli_model *model, struct report *report)
+{
+    DT_TRY(dt__sets_parse(&model->config, &report->named));
+    DT_TRY(dt__alloc(report->named.count, sizeof *report->set, "sets of rows", &report->set));
+    for (size_t i = 0; i < report->named.count; i++) {
+        struct dt_source *source = NULL;
+        dt_status status = set_survey(model, &report->named.items[i], &source);
+        if (!status) status = result_measure(model, source, &report->set[i]);
+        dt__source_destroy(source);
+        if (status)
+            return dt_fail_prefix(status, "eval.also, set '%s': ", report->named.items[i].name);
+    }
+    return DT_OK;
+}
 
 dt_status cmd_eval(int argc, char **argv)
 {
     struct cli_model model;
     struct dt_source *source = NULL;
-    struct dt_metrics *metrics = NULL;
-    struct dt_measure *measure = NULL;
-    struct result result = {0};
+    struct report report = {0};
     dt_status status;
     DT_TRY(cli_model_open(&model, argc, argv));
-    result.predictor = model.predictor;
-    const struct dt_model *network = model.predictor->model;
     DT_GUARD(cli_model_survey(&model, DT_PART_EVAL, &source));
-    DT_GUARD(dt__metrics_create(network, &model.config, &metrics));
-    const uint64_t chunks = dt__measure_chunks(&model.config, source);
-    DT_GUARD(dt__measure_create(&model.config, source, network, 0, chunks, &measure));
-    for (uint64_t c = 0; c < chunks; c++)
-        DT_GUARD(dt__measure_add(measure, model.predictor->file.params, c, metrics));
-    result.confusion = dt__metrics_confusion(metrics);
-    dt__metrics_values(metrics, &result.values);
-    if (result.confusion)
-        DT_GUARD(dt__class_scores_make(result.confusion, (size_t)model.predictor->classes,
-                                       &result.scores));
-    DT_GUARD(targets_score(&result, metrics));
+    DT_GUARD(result_measure(&model, source, &report.main));
+    DT_GUARD(sets_measure(&model, &report));
     if (isatty(STDOUT_FILENO) && !model.config.eval.json)
-        result_print_table(&result);
+        report_print_table(&report);
     else
-        status = result_print_json(&result);
+        status = report_print_json(&report);
 done:
-    dt__names_free(result.names.items, result.names.count);
-    dt_free(result.scores.precision);
-    dt__measure_destroy(measure);
-    dt__metrics_destroy(metrics);
+    for (size_t i = 0; report.set && i < report.named.count; i++)
+        result_free(&report.set[i]);
+    dt_free(report.set);
+    dt__sets_free(&report.named);
+    result_free(&report.main);
     dt__source_destroy(source);
     cli_model_close(&model);
     return status;

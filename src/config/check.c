@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "config/option.h"
+#include "config/sets.h"
 
 #define FTRL_AVERAGED(rule)                                                                        \
     "train.local_steps: " rule " computes weights from its own sums, so that those of several "    \
@@ -140,6 +141,10 @@
       "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \
       "eval.dedicated=no, eval.steps of 0 and more): the step at which an evaluator's result "     \
       "comes depends on timing")                                                                   \
+    X(*c->eval.also && !evaluates,                                                                 \
+      "eval.also: expected data.eval or data.eval_fraction as well: these rows choose the best "   \
+      "model")                                                                                     \
+    X(*c->eval.also_labels && !*c->eval.also, "eval.also_labels: expected eval.also as well")      \
     X(c->eval.dedicated && !evaluates,                                                             \
       "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
     X(size > 0 && size < 2 && async,                                                               \
@@ -153,6 +158,7 @@ const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 dt_status dt__config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
+    struct dt__named_sets sets;
     bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
     bool regresses = c->model.task == DT_TASK_REGRESS;
     bool classifies = c->model.task == DT_TASK_CLASSIFY;
@@ -169,6 +175,8 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
         if (is_broken[i]) return dt_fail(DT_EUSAGE, "%s", dt__rule_messages[i]);
+    DT_TRY(dt__sets_parse(config, &sets));
+    dt__sets_free(&sets);
     return DT_OK;
 }
 

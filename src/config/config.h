@@ -445,6 +445,14 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
       "train.loss. Of several targets with different units, rmse says most about the largest; "    \
       "r2 counts all the same")                                                                    \
+    X(eval, also, TEXT, "", 0, 0, NULL, FREE, "train eval",                                        \
+      "further sets of rows to measure, which choose nothing: shift:later.csv,more.csv,train:5000. " \
+      "NAME:FILES starts a set, a word without NAME: belongs to the set before, train:N is a "     \
+      "sample of N training rows, ./a:b.csv is a path with a colon. Rows of classes that "         \
+      "training never saw count as wrong. The set test is measured only once, at the end, by "     \
+      "the best model")                                                                            \
+    X(eval, also_labels, TEXT, "", 0, 0, NULL, FREE, "train eval",                                 \
+      "IDX: label files of these sets, written alike: shift:labels.idx1")                          \
     X(eval, full, BOOL, "no", 0, 0, NULL, FREE, "train eval",                                      \
       "all metrics: f1, balanced_accuracy, average_precision, brier, ece and mape too, where "     \
       "the model has them. dtrain eval adds intervals that hold 95 % of bootstrap samples")        \

@@ -116,12 +116,12 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
 /* What a reader has just added: rows [row, row + count) of a file at the end of a block. Files may
  * have changed since the survey; typed rows of text have not. */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
-                            uint64_t row, size_t count, const struct dt__block *block)
+                            uint64_t row, size_t count, struct dt__block *block)
 {
     const struct dt__row_layout *layout = &source->layout;
     for (size_t i = 0; i < count; i++) {
         const unsigned char *x = dt__block_x(layout, block, block->rows - count + i);
-        const unsigned char *y = dt__block_y(layout, block, block->rows - count + i);
+        unsigned char *y = dt__block_y(layout, block, block->rows - count + i);
         int32_t label;
         if (!layout->bytes && !source->gaps)
             DT_TRY(floats_check(file, row + i, "column", x, layout->dense));
@@ -133,6 +133,11 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
         dt_status status = dt__class_check(source->schema.classes, label);
+        if (status && source->strangers) {
+            label = -1;
+            memcpy(y, &label, sizeof label);
+            continue;
+        }
         if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row + i);
     }
     return DT_OK;

@@ -12,8 +12,9 @@
 
 /* ---- source --------------------------------------------------------------------------------- */
 
-/* predict: as eval, but labels of HDF5 are not read, and IDX may have none. */
-enum dt_part { DT_PART_TRAIN, DT_PART_EVAL, DT_PART_PREDICT };
+/* predict: as eval, but labels of HDF5 are not read, and IDX may have none. also: as eval, of
+ * files, but rows may be of classes that the model does not know: their label is -1. */
+enum dt_part { DT_PART_TRAIN, DT_PART_EVAL, DT_PART_PREDICT, DT_PART_ALSO };
 
 dt_status dt__schema_copy(const struct dt_schema *schema, struct dt_schema *out);
 
@@ -46,6 +47,10 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
 /* The held-out rows of a surveyed training source, without a second survey; *out is NULL if none
  * are held out. */
 dt_status dt__source_held_out(const struct dt_source *train, struct dt_source **out);
+/* A sample of the training rows, the same for the same rows and seed; all of them if there are no
+ * more than `rows`. Without a second survey. DT_EMEMORY. */
+dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
+                            struct dt_source **out);
 void dt__source_destroy(struct dt_source *source);
 
 /* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */
@@ -74,6 +79,8 @@ uint64_t dt__source_rows(const struct dt_source *source); /* without held-out ro
 /* Rows have no z any more (data.encode). NULL is fine. */
 void dt__source_forget_quantiles(struct dt_source *source);
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
+/* Rows of classes that the model does not know. */
+uint64_t dt__source_unknown(const struct dt_source *source);
 /* Whether its rows have weights that evaluations may count. */
 bool dt__source_weighs(const struct dt_source *source);
 /* Sparse entries of so many rows, at most. */

@@ -64,6 +64,11 @@ size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_
     return low;
 }
 
+uint64_t dt__source_unknown(const struct dt_source *source)
+{
+    return source->unknown;
+}
+
 bool dt__source_weighs(const struct dt_source *source)
 {
     return source->layout.weights;
@@ -477,4 +482,37 @@ dt_status dt__source_held_out(const struct dt_source *train, struct dt_source **
     (*out)->held_out = true;
     (*out)->rows = train->holdout.count;
     return DT_OK;
+}
+
+dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
+                            struct dt_source **out)
+{
+    struct dt__holdout chosen = {.rows = train->raw_rows,
+                                 .count = rows < train->rows ? rows : train->rows};
+    const size_t blocks = (size_t)(chosen.rows / BLOCK_BITS + 1);
+    struct dt_perm perm;
+    void *bytes = NULL;
+    size_t length;
+    dt_status status;
+    DT_GUARD(dt__alloc(blocks, BLOCK_BITS / 8, "a sample", &chosen.bits));
+    DT_GUARD(dt__alloc(blocks + 1, sizeof *chosen.before, "a sample", &chosen.before));
+    DT_GUARD(dt__source_pack(train, &bytes, &length));
+    DT_GUARD(dt__source_unpack(bytes, length, out));
+    dt__perm_init(&perm, train->rows, dt__rng_make(seed, DT_STREAM_SAMPLE, 0, 0));
+    for (uint64_t i = 0; i < chosen.count; i++) {
+        const uint64_t raw = dt__source_raw(train, dt__perm_at(&perm, i));
+        chosen.bits[raw / WORD_BITS] |= (uint64_t)1 << raw % WORD_BITS;
+        chosen.before[raw / BLOCK_BITS + 1]++;
+    }
+    for (size_t b = 0; b < blocks; b++)
+        chosen.before[b + 1] += chosen.before[b];
+    dt__holdout_free(&(*out)->holdout);
+    (*out)->holdout = chosen;
+    (*out)->held_out = true;
+    (*out)->rows = chosen.count;
+    chosen = (struct dt__holdout){0};
+done:
+    dt__holdout_free(&chosen);
+    dt_free(bytes);
+    return status;
 }

@@ -73,6 +73,8 @@ struct dt_source {
     bool held_out;      /* this part is the held-out one */
     bool numbered;      /* data.class_names: a text may be a class's number */
     bool gaps;          /* missing values are NaN: what stands for them is being learned */
+    bool strangers;     /* rows may be of classes that the schema has not ... */
+    uint64_t unknown;   /* ... and so many are; their label is -1 */
     size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
     struct dt__holdout holdout;

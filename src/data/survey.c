@@ -385,6 +385,8 @@ static dt_status survey_run(struct dt__survey *survey, bool whole)
     if (!whole)
         DT_TRY(dt__holdout_init(&source->holdout, (uint64_t)config->run.seed, source->raw_rows,
                                 count));
+    source->strangers = survey->labels.strangers;
+    source->unknown = survey->labels.unknown;
     source->rows = source->held_out ? count : source->raw_rows - count;
     return dt__statistics_learn(survey);
 }
@@ -431,7 +433,8 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;
-    if (part == DT_PART_EVAL && config->eval.weighted) {
+    survey.labels.strangers = part == DT_PART_ALSO;
+    if ((part == DT_PART_EVAL || part == DT_PART_ALSO) && config->eval.weighted) {
         survey.weighs = true;
         survey.weights = *config->data.weight;
     }

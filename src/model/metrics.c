@@ -240,6 +240,11 @@ bool dt__metric_at(int index, const struct dt_metric_values *values, const char 
     return true;
 }
 
+void dt__metric_set(int index, struct dt_metric_values *values, double value)
+{
+    *value_at(index, values) = value;
+}
+
 dt_status dt__metric_pick(const struct dt_model *model, int metric,
                           const struct dt_metric_values *values, struct dt_metric_score *out)
 {

@@ -487,6 +487,8 @@ dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
  * NaN does not apply. */
 bool dt__metric_at(int index, const struct dt_metric_values *values, const char **out_name,
                    double *out_value);
+/* Sets it. */
+void dt__metric_set(int index, struct dt_metric_values *values, double value);
 /* The metric that eval.metric names (auto resolved by the task); values NULL: its value is NaN.
  * DT_EUSAGE: the metric does not exist for this model. */
 struct dt_metric_score {

@@ -52,6 +52,20 @@ static uint64_t step_of(const json_t *record)
     return step >= 0 && step < 9e15 ? (uint64_t)step : 0;
 }
 
+/* The set that an evaluation is of; "": the rows held out, and other records. */
+static const char *set_of(const json_t *record)
+{
+    const char *name = json_string_value(json_object_get(record, "set"));
+    return name ? name : "";
+}
+
+/* By step, then by set. */
+static int item_order(const struct dt_history_item *a, const struct dt_history_item *b)
+{
+    if (a->step != b->step) return a->step < b->step ? -1 : 1;
+    return strcmp(set_of(a->record), set_of(b->record));
+}
+
 static const struct dt_history_item *item_at(const struct dt_history *history,
                                              enum dt_record_kind kind, size_t index)
 {
@@ -174,7 +188,8 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
 {
     struct dt_history_records *records = &history->records[kind];
     struct dt_history_item item = {.step = step_of(record), .record = record};
-    const bool by_step = kind >= DT_RECORD_TRAIN && kind <= DT_RECORD_FINAL;
+    const bool by_step =
+        (kind >= DT_RECORD_TRAIN && kind <= DT_RECORD_FINAL) || kind == DT_RECORD_SET;
     size_t at = records->count;
     dt_status status =
         dt__grow(&records->items, &records->capacity, records->count + 1, sizeof item, "records");
@@ -183,9 +198,9 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
     if (status || kind == DT_RECORD_TRAIN) json_decref(record);
     if (kind == DT_RECORD_TRAIN) item.record = NULL;
     DT_TRY(status);
-    while (by_step && at > 0 && records->items[at - 1].step > item.step)
+    while (by_step && at > 0 && item_order(&records->items[at - 1], &item) > 0)
         at--;
-    const bool replaced = by_step && at > 0 && records->items[at - 1].step == item.step;
+    const bool replaced = by_step && at > 0 && !item_order(&records->items[at - 1], &item);
     if (replaced)
         json_decref(records->items[--at].record);
     else
@@ -217,12 +232,14 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
     const bool start = kind && !strcmp(kind, "start");
     const uint64_t step = step_of(record);
     /* A start at a step: later records are repeated. */
-    for (int i = DT_RECORD_CHANGE; start && i <= DT_RECORD_FINAL; i++) {
+    for (int i = DT_RECORD_CHANGE; start && i < DT_RECORD_KINDS; i++) {
         struct dt_history_records *records = &history->records[i];
         while (records->count && records->items[records->count - 1].step > step)
             json_decref(records->items[--records->count].record);
     }
     if (kind) history->ended = !strcmp(kind, "final") || (history->ended && !start);
+    if (kind && !strcmp(kind, "eval") && *set_of(record))
+        return add_record(history, DT_RECORD_SET, record);
     for (int i = 0; i < LINE_KINDS && kind; i++)
         if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
     json_decref(record);

@@ -82,11 +82,12 @@ static json_t *run_of(const struct dt_page_run *run)
         json_object_set_new(options, key, dt__json_string(json_string_value(text)));
     }
     return json_pack(
-        "{so so ss sb so so so so so so so so so so}", "name", dt__json_string(history->name),
+        "{so so ss sb so so so so so so so so so so so}", "name", dt__json_string(history->name),
         "dir", dt__json_string(history->dir), "status", history->status, "ended", history->ended,
         "metric", dt__json_string(history->metric), "best",
         has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
-        train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "starts",
+        train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "sets",
+        records_of(history, DT_RECORD_SET), "starts",
         records_of(history, DT_RECORD_START), "changes", records_of(history, DT_RECORD_CHANGE),
         "finals", records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
         "labels", labels);

@@ -128,12 +128,15 @@ dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct 
 {
     const char *key;
     json_t *value;
+    const char *set = json_string_value(json_object_get(shown->record, "set"));
+    char kind[64];
     if (!strcmp(shown->kind, "start") || !strcmp(shown->kind, "change")) return DT_OK;
+    snprintf(kind, sizeof kind, "%s%s%s", shown->kind, set ? "_" : "", set ? set : "");
     json_object_foreach(shown->record, key, value)
     {
         /* null: not finite */
         if (json_is_number(value) || json_is_null(value))
-            DT_TRY(set_gauge(prometheus, shown->kind, key,
+            DT_TRY(set_gauge(prometheus, kind, key,
                              json_is_null(value) ? (double)NAN : json_number_value(value)));
     }
     if (!strcmp(shown->kind, "final")) prometheus->running = 0;

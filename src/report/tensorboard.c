@@ -96,7 +96,7 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
 {
     struct dt__message started = {0}, summary = {0}, value = {0};
-    const char *key;
+    const char *key, *set = json_string_value(json_object_get(shown->record, "set"));
     json_t *number;
     dt_status status = DT_OK;
     if (!board->begun) {
@@ -112,7 +112,7 @@ dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt_
         char tag[128];
         float simple = (float)json_number_value(number);
         if (!json_is_number(number) || !strcmp(key, "step")) continue;
-        snprintf(tag, sizeof tag, "%s/%s", shown->kind, key);
+        snprintf(tag, sizeof tag, "%s/%s%s%s", shown->kind, set ? set : "", set ? "/" : "", key);
         dt__message_text(&value, 1, tag);
         dt__message_fixed(&value, 2, &simple, sizeof simple);
         dt__message_add(&summary, 1, &value);

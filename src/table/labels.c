@@ -314,6 +314,15 @@ static dt_status labels_find_named(struct dt__labels *labels, const char *text, 
                    labels->numbered ? "data.class_names" : "a file before");
 }
 
+/* Takes a label that the model does not know as class -1, where such rows may be. */
+static dt_status stranger_take(struct dt__labels *labels, dt_status status, int32_t *out)
+{
+    if (!status || !labels->strangers) return status;
+    labels->unknown++;
+    *out = -1;
+    return DT_OK;
+}
+
 dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
                               int32_t *out_code)
 {
@@ -329,7 +338,9 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
             "the label is empty (data.unlabelled=skip leaves such rows of CSV and JSON lines out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
-        return dt__class_of_text(&labels->classes, whole_text, whole_length, out_code);
+        return stranger_take(
+            labels, dt__class_of_text(&labels->classes, whole_text, whole_length, out_code),
+            out_code);
     const bool whole = text_whole_number(text, length, &value, &is_number);
     if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
@@ -362,8 +373,10 @@ dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
     uint32_t number;
     const bool named = labels->kind == DT__LABELS_NAMED && !labels->numbered;
     const int count = labels->known ? labels->known->classes : (int)labels->texts.count;
-    if (named || labels->named_here) return dt__class_check(count, value);
-    if (labels->known) return dt__class_of_number(&labels->classes, value, &class);
+    if (named || labels->named_here)
+        return stranger_take(labels, dt__class_check(count, value), &class);
+    if (labels->known)
+        return stranger_take(labels, dt__class_of_number(&labels->classes, value, &class), &class);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
     if (labels->kind == DT__LABELS_NAMED) {

@@ -101,6 +101,8 @@ dt_status dt__saves_collect(struct dt_bank *bank, bool last);
 dt_status dt__saves_finish(struct dt_bank *bank); /* waits for one under way; it must be good */
 /* Hands the weights over, to be exported as the best. */
 dt_status dt__best_found(struct dt_bank *bank);
+/* Loads the best model from where its weights are; out->params NULL: they are nowhere. */
+void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out);
 /* Makes good the exports that the loaded checkpoint's run should have left. */
 dt_status dt__exports_catch_up(struct dt_bank *bank);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/sets.h"
 #include "train/split_layers.h"
 
 /* What a worker has measured, in one block of memory, so that it travels at once: the counts of the
@@ -15,11 +16,11 @@ struct layout {
     size_t bytes;
 };
 
-static struct layout measured_layout(const struct dt_job *job)
+static struct layout measured_layout(const struct dt_job *job, const struct dt_source *source)
 {
     struct layout of = {.cells = dt__confusion_cells(job), .sums = dt__metrics_sums(job->model)};
     const uint64_t workers = (uint64_t)(job->evaluating.end - job->evaluating.first);
-    of.chunks = (dt__measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    of.chunks = (dt__measure_chunks(job->config, source) + workers - 1) / workers;
     of.bytes = of.cells * sizeof(uint64_t) + (size_t)of.chunks * of.sums * sizeof(double);
     return of;
 }
@@ -37,11 +38,11 @@ static double *measured_sums(const struct layout *of, void *block, uint64_t chun
 
 /* The bank adds up what all workers sent, in the order of workers and so of chunks, and records the
  * evaluation. all: (ranks) blocks. */
-static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *all, double start,
-                          bool *out_better)
+static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set, char *all,
+                          double start, bool *out_better)
 {
     const struct dt_job *job = bank->job;
-    const uint64_t chunks = dt__measure_chunks(job->config, job->eval);
+    const uint64_t chunks = dt__measure_chunks(job->config, job->set[set].source);
     struct dt_evaluation evaluation;
     dt__metrics_reset(bank->metrics);
     for (int w = 0; w < job->world->workers; w++) {
@@ -53,6 +54,7 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
             DT_TRY(dt__metrics_add(bank->metrics, measured_sums(of, block, c)));
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
+    evaluation.set = set;
     evaluation.extra = !dt__eval_regular(job);
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
@@ -60,18 +62,20 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, char *a
 /* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
  * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
  * layers the bank's vectors have them all. */
-static dt_status measure_own(const struct dt_job *job, const struct layout *of, void *block)
+static dt_status measure_own(const struct dt_job *job, const struct layout *of, int set,
+                             void *block)
 {
     const struct dt_worker *worker = job->worker;
-    struct dt_measure *measure = worker ? worker->measure : NULL;
+    const struct dt_measured none = {0}, *own = worker ? &worker->measured[set] : &none;
+    struct dt_measure *measure = own->measure;
     struct dt_exchange *pulls = job->steps->pulls;
     const struct dt_touched *needs = worker && pulls ? dt__exchange_needs(pulls) : NULL;
     struct dt_exchange_times times = {0};
     dt_status status = DT_OK;
     if (measure && pulls) dt__measure_inputs(measure, dt__exchange_inputs(pulls));
     for (uint64_t i = 0; i < of->chunks; i++) {
-        const uint64_t chunk = worker ? worker->chunk + i : 0;
-        const bool measures = measure && chunk < worker->chunk_end && !status;
+        const uint64_t chunk = own->chunk + i;
+        const bool measures = measure && chunk < own->chunk_end && !status;
         if (needs) *needs->count = 0;
         if (measures && needs) status = dt__measure_list(measure, chunk, needs);
         if (pulls) dt__exchange_pull(pulls);
@@ -86,29 +90,41 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
     return status;
 }
 
-dt_status dt__evaluate(struct dt_job *job)
+/* Measures one set. Collective over bank and workers. */
+static dt_status evaluate_set(const struct dt_job *job, int set, bool *out_better)
 {
     struct dt_bank *bank = job->bank;
-    const struct layout of = measured_layout(job);
+    const struct layout of = measured_layout(job, job->set[set].source);
     const size_t ranks = (size_t)job->world->workers + 1;
     const double start = dt__clock_secs();
     void *mine = NULL, *all = NULL;
-    bool better = false;
-    dt__split_gather(job, false);
     dt_status status = dt__alloc(1, of.bytes, "evaluation sums", &mine);
     if (!status && bank) status = dt__alloc(ranks, of.bytes, "evaluation sums", &all);
     DT_GUARD(dt__ranks_agree(job->world->trainers, status));
-    status = measure_own(job, &of, mine);
+    status = measure_own(job, &of, set, mine);
     DT_GUARD(dt__ranks_agree(job->world->trainers, status));
     dt__ranks_gather(job->world->trainers, mine, of.bytes, all);
-    if (bank) status = conclude(bank, &of, all, start, &better);
-    dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
-    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->steps->exchange);
-    if (better && bank && !status) status = dt__best_found(bank);
-    DT_GUARD(dt__ranks_agree(job->world->trainers, status));
-    job->best.seen = 1 + job->step;
+    if (bank) status = conclude(bank, &of, set, all, start, out_better);
+    status = dt__ranks_agree(job->world->trainers, status);
 done:
     dt_free(all);
     dt_free(mine);
     return status;
+}
+
+/* The rows held out come last: what is recorded of them says that the evaluation is complete. */
+dt_status dt__evaluate(struct dt_job *job)
+{
+    struct dt_bank *bank = job->bank;
+    bool better = false;
+    dt_status status = DT_OK;
+    dt__split_gather(job, false);
+    for (int i = 1; i <= job->sets; i++)
+        if (!job->set[i % job->sets].last) DT_TRY(evaluate_set(job, i % job->sets, &better));
+    dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
+    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->steps->exchange);
+    if (better && bank) status = dt__best_found(bank);
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
+    job->best.seen = 1 + job->step;
+    return DT_OK;
 }

@@ -10,6 +10,7 @@ enum { DT__RECORD_CLASSES = 20 };
 /* An evaluation's result. Plain, so that it travels as bytes. */
 struct dt_evaluation {
     uint64_t step;
+    int set;     /* of the job; 0: the rows held out, which alone choose */
     bool extra;  /* of the last step, out of turn: no step towards an early stop */
     double secs; /* that it took */
     struct dt_metric_values values;

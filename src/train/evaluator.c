@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "train/bank.h"
+#include "train/sets.h"
 
 enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
 
@@ -23,8 +24,7 @@ static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01;
 
 struct dt_evaluator {
     struct dt_job *job;
-    struct dt_measure *measure; /* of all chunks; NULL without held-out data */
-    uint64_t chunks;
+    struct dt_measure **measure; /* (sets) of all chunks; NULL: not measured here */
     struct dt_metrics *metrics;
     struct order order; /* the bank's last */
     uint64_t step;      /* of the checkpoint seen last; UINT64_MAX: none was */
@@ -51,19 +51,43 @@ static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
 }
 
 /* Each chunk is progress, which the watchdogs of all hosts hear of. */
-static dt_status evaluator_measure(struct dt_evaluator *evaluator,
+static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
                                    const struct dt_checkpoint *model)
 {
     const struct dt_job *job = evaluator->job;
+    const uint64_t chunks = dt__measure_chunks(job->config, job->set[set].source);
     if (model->params_count != job->model->params)
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
     dt__metrics_reset(evaluator->metrics);
-    for (uint64_t c = 0; c < evaluator->chunks && !evaluator_is_overtaken(evaluator); c++) {
+    for (uint64_t c = 0; c < chunks && !evaluator_is_overtaken(evaluator); c++) {
         dt__world_heartbeat(job->world, "evaluation", evaluator->step);
-        DT_TRY(dt__measure_add(evaluator->measure, model->params, c, evaluator->metrics));
+        DT_TRY(dt__measure_add(evaluator->measure[set], model->params, c, evaluator->metrics));
         dt__slow_down(job);
         evaluator_listen(evaluator);
     }
+    return DT_OK;
+}
+
+/* Measures one set; of the rows held out, which come last, it exports the model if it is the best
+ * so far. */
+static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct dt_checkpoint *model)
+{
+    struct dt_job *job = evaluator->job;
+    struct dt_message result = {.kind = DT__RESULT};
+    const double start = dt__clock_secs();
+    bool better = false;
+    dt__trace_phase(job->trace, DT_PHASE_EVALUATE, model->step);
+    const dt_status status = evaluator_measure(evaluator, set, model);
+    dt__trace_phase(job->trace, DT_PHASE_SAVE, model->step);
+    if (status || evaluator_is_overtaken(evaluator)) return status;
+    dt__evaluation_make(job, model->step, evaluator->metrics, start, &result.evaluation);
+    result.evaluation.set = set;
+    if (!set) DT_TRY(dt__evaluation_judge(job, &result.evaluation, &better));
+    model->best = job->best;
+    if (better && job->config->export.best)
+        DT_TRY(dt__export_write(job->dirs->best_dir.text, model, job->config->export.keep));
+    evaluator->evaluated |= !set;
+    evaluator_say(evaluator, &result);
     return DT_OK;
 }
 
@@ -75,10 +99,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     struct dt_job *job = evaluator->job;
     const struct dt__path path = dt__step_path(job->dirs->ckpt_dir.text, step);
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
-    struct dt_message result = {.kind = DT__RESULT};
     struct dt_checkpoint model = {0};
-    const double start = dt__clock_secs();
-    bool better;
     evaluator->evaluated = false;
     evaluator->step = step;
     evaluator_say(evaluator, &claim);
@@ -89,18 +110,9 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
         if (dt__path_exists(path.text)) dt__warn("evaluation: %s", dt_error_text());
         return DT_OK;
     }
-    dt__trace_phase(job->trace, DT_PHASE_EVALUATE, step);
-    if (!status) status = evaluator_measure(evaluator, &model);
-    dt__trace_phase(job->trace, DT_PHASE_SAVE, step);
-    if (status || evaluator_is_overtaken(evaluator)) goto done;
-    dt__evaluation_make(job, model.step, evaluator->metrics, start, &result.evaluation);
-    DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &better));
-    model.best = job->best;
-    if (better && job->config->export.best)
-        DT_GUARD(dt__export_write(job->dirs->best_dir.text, &model, job->config->export.keep));
-    evaluator->evaluated = true;
-    evaluator_say(evaluator, &result);
-done:
+    for (int i = 1; i <= job->sets && !status; i++)
+        if (evaluator->measure[i % job->sets])
+            status = evaluator_set(evaluator, i % job->sets, &model);
     dt__checkpoint_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
@@ -131,16 +143,25 @@ dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
     evaluator->job = job;
     evaluator->step = UINT64_MAX;
     DT_TRY(dt__metrics_create(job->model, job->config, &evaluator->metrics));
-    if (!job->eval) return DT_OK;
-    evaluator->chunks = dt__measure_chunks(job->config, job->eval);
-    return dt__measure_create(job->config, job->eval, job->model, 0, evaluator->chunks,
-                              &evaluator->measure);
+    if (!job->sets) return DT_OK;
+    DT_TRY(dt__alloc((size_t)job->sets, sizeof(struct dt_measure *), "sets of rows",
+                     &evaluator->measure));
+    for (int i = 0; i < job->sets; i++) {
+        const struct dt_source *source = job->set[i].source;
+        if (!job->set[i].last)
+            DT_TRY(dt__measure_create(job->config, source, job->model, 0,
+                                      dt__measure_chunks(job->config, source),
+                                      &evaluator->measure[i]));
+    }
+    return DT_OK;
 }
 
 void dt__evaluator_close(struct dt_evaluator *evaluator)
 {
     if (!evaluator) return;
-    dt__measure_destroy(evaluator->measure);
+    for (int i = 0; evaluator->measure && i < evaluator->job->sets; i++)
+        dt__measure_destroy(evaluator->measure[i]);
+    dt_free(evaluator->measure);
     dt__metrics_destroy(evaluator->metrics);
     dt_free(evaluator);
 }
@@ -198,8 +219,10 @@ dt_status dt__link_collect(struct dt_bank *bank)
     bool better;
     while (dt__link_asks(bank) & DT_ASK_SYNC) {
         link->waits = false;
-        link->evaluated = 1 + link->message.evaluation.step;
-        dt__writer_protect(bank->files.writer, NULL);
+        if (!link->message.evaluation.set) {
+            link->evaluated = 1 + link->message.evaluation.step;
+            dt__writer_protect(bank->files.writer, NULL);
+        }
         DT_TRY(dt__record_evaluation(bank, &link->message.evaluation, &better));
     }
     return DT_OK;

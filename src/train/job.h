@@ -119,6 +119,8 @@ struct dt_job {
     int *worker_of; /* (R) the worker that has each replica */
 
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
+    struct dt_set *set;             /* (sets) eval first; sets.c */
+    int sets;                       /* 0 without held-out data */
     struct dt_plan *plan;
     struct dt_model *model;
     bool together;                /* split layers: replicas go through the network together */

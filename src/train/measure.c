@@ -1,5 +1,9 @@
 /* Measuring: the metrics' sums of held-out rows, by chunks of DT_EVAL_CHUNK rows of file order. The
  * sums of the chunks are added in order, so that every way of evaluating gives the same digits. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "train/evaluation.h"
 
 struct dt_measure {
@@ -90,4 +94,135 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
     DT_TRY(
         dt__measure_chunk(measure, params, chunk, measure->sums, dt__metrics_confusion(metrics)));
     return dt__metrics_add(metrics, measure->sums);
+}
+
+/* ---- intervals ------------------------------------------------------------------------------ */
+
+enum { SAMPLES = 200, OUTSIDE = 5 /* on either side: 2.5 % */ };
+
+/* What the metrics need of a chunk. */
+struct kept_chunk {
+    struct dt_batch batch; /* its label, target and weight are owned */
+    float *logits;
+};
+
+static dt_status floats_copy(const void *from, size_t count, size_t size, void *out)
+{
+    void *copy;
+    if (!from) return DT_OK;
+    DT_TRY(dt__alloc(count, size, "rows to sample", &copy));
+    memcpy(copy, from, count * size);
+    memcpy(out, &copy, sizeof copy);
+    return DT_OK;
+}
+
+static dt_status chunk_keep(struct dt_measure *measure, const float *params, uint64_t chunk,
+                            struct kept_chunk *out)
+{
+    const struct dt_outputs *outputs = &measure->model->outputs;
+    const size_t targets = (size_t)(outputs->count / outputs->each);
+    struct dt_batch batch;
+    DT_TRY(measure_read(measure, chunk, &batch));
+    DT_TRY(dt__network_forward(measure->network, params, &batch, measure->logits));
+    const size_t rows = (size_t)batch.rows;
+    out->batch.rows = batch.rows;
+    DT_TRY(floats_copy(batch.label, rows, sizeof *batch.label, &out->batch.label));
+    DT_TRY(floats_copy(batch.target, rows * targets, sizeof *batch.target, &out->batch.target));
+    DT_TRY(floats_copy(batch.weight, rows, sizeof *batch.weight, &out->batch.weight));
+    return floats_copy(measure->logits, rows * (size_t)outputs->count, sizeof *out->logits,
+                       &out->logits);
+}
+
+static void chunks_free(struct kept_chunk *kept, uint64_t chunks)
+{
+    for (uint64_t c = 0; kept && c < chunks; c++) {
+        const void *const owned[] = {kept[c].batch.label, kept[c].batch.target,
+                                     kept[c].batch.weight, kept[c].logits};
+        for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+            dt_free((void *)(uintptr_t)owned[i]);
+    }
+    dt_free(kept);
+}
+
+/* Returns k with probability e^-1 / k!, from one uniform number. */
+static int poisson_draw(double uniform)
+{
+    double part = exp(-1), below = part;
+    int k = 0;
+    while (uniform >= below && part > 0)
+        below += part /= ++k;
+    return k;
+}
+
+/* The metrics of one sample. */
+static dt_status sample_measure(const struct dt_measure *measure, const struct kept_chunk *kept,
+                                uint64_t chunks, const struct dt_rng *rng,
+                                struct dt_metrics *metrics)
+{
+    float weight[DT_EVAL_CHUNK];
+    dt__metrics_reset(metrics);
+    for (uint64_t c = 0; c < chunks; c++) {
+        struct dt_batch batch = kept[c].batch;
+        for (int r = 0; r < batch.rows; r++) {
+            const double uniform = dt__rng_uniform(rng, c * DT_EVAL_CHUNK + (uint64_t)r);
+            weight[r] = (float)poisson_draw(uniform) * (batch.weight ? batch.weight[r] : 1);
+        }
+        batch.weight = weight;
+        dt__metrics_chunk(measure->model, kept[c].logits, &batch, measure->sums, NULL);
+        DT_TRY(dt__metrics_add(metrics, measure->sums));
+    }
+    return DT_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+/* Sorts the samples' values of each metric, of those that are numbers. */
+static void ends_find(const struct dt_metric_values *samples, struct dt_metric_values *low,
+                      struct dt_metric_values *high)
+{
+    const char *name;
+    double value;
+    *low = *high = samples[0];
+    for (int m = 0; dt__metric_at(m, samples, &name, &value); m++) {
+        double values[SAMPLES];
+        size_t n = 0;
+        for (int s = 0; s < SAMPLES; s++) {
+            (void)dt__metric_at(m, &samples[s], &name, &value);
+            if (!isnan(value)) values[n++] = value;
+        }
+        qsort(values, n, sizeof *values, by_value);
+        dt__metric_set(m, low, n > 2 * OUTSIDE ? values[OUTSIDE] : (double)NAN);
+        dt__metric_set(m, high, n > 2 * OUTSIDE ? values[n - 1 - OUTSIDE] : (double)NAN);
+    }
+}
+
+dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measure *measure,
+                                const float *params, uint64_t chunks,
+                                struct dt_metric_values *low, struct dt_metric_values *high)
+{
+    struct dt_metric_values *samples = NULL;
+    struct kept_chunk *kept = NULL;
+    struct dt_metrics *metrics = NULL;
+    dt_status status;
+    DT_GUARD(dt__alloc(SAMPLES, sizeof *samples, "samples", &samples));
+    DT_GUARD(dt__alloc((size_t)chunks, sizeof *kept, "rows to sample", &kept));
+    DT_GUARD(dt__metrics_create(measure->model, config, &metrics));
+    for (uint64_t c = 0; c < chunks; c++)
+        DT_GUARD(chunk_keep(measure, params, c, &kept[c]));
+    for (uint64_t s = 0; s < SAMPLES; s++) {
+        const struct dt_rng rng =
+            dt__rng_make((uint64_t)config->run.seed, DT_STREAM_BOOTSTRAP, s, 0);
+        DT_GUARD(sample_measure(measure, kept, chunks, &rng, metrics));
+        dt__metrics_values(metrics, &samples[s]);
+    }
+    ends_find(samples, low, high);
+done:
+    dt__metrics_destroy(metrics);
+    chunks_free(kept, chunks);
+    dt_free(samples);
+    return status;
 }

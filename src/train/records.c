@@ -5,6 +5,7 @@
 #include "report/history.h"
 #include "train/advice.h"
 #include "train/replicas.h"
+#include "train/sets.h"
 
 static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 {
@@ -158,6 +159,7 @@ static void print_data(const struct dt_bank *bank)
     dt__info("%llu rows to learn from, %llu held out%s%s",
              (unsigned long long)dt__source_rows(job->train),
              (unsigned long long)(job->eval ? dt__source_rows(job->eval) : 0), classes, baseline);
+    dt__sets_print(job);
     if (!bank->start.resumed && job->model->classes > MANY_CLASSES &&
         dt__data_trains_on_table(job->config) && !dt__source_schema(job->train)->label_names &&
         !dt__config_is_given(job->config, "model.task"))
@@ -380,10 +382,13 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_report *report = bank->log.report;
     struct dt_metric_score metric;
     char beside[64] = "";
-    DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
+    const struct dt_set *set = &job->set[evaluation->set];
+    *out_better = false;
+    if (!evaluation->set) DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
     DT_TRY(dt__metric_pick(job->model, job->config->eval.metric, values, &metric));
-    bank->log.metric_missing |= isnan(metric.value) && isfinite(values->loss);
+    bank->log.metric_missing |= !evaluation->set && isnan(metric.value) && isfinite(values->loss);
     struct dt_json *record = dt__record_begin(report, "eval");
+    if (*set->name) dt__json_text(record, "set", set->name);
     dt__json_int(record, "step", (int64_t)evaluation->step);
     dt__json_metrics(record, values);
     if (job->model->classes == 2) {
@@ -399,8 +404,8 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     if (strcmp(metric.name, "loss"))
         snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
     if (!dt__log_is_terminal()) /* there the progress line tells of the best */
-        dt__info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
-                 values->loss, beside);
+        dt__info("eval%s%s at step %llu: loss %.5g%s", *set->name ? " of " : "", set->name,
+                 (unsigned long long)evaluation->step, values->loss, beside);
     return DT_OK;
 }
 
@@ -565,6 +570,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     else if (!job->eval)
         dt__info("no rows were held out, so nothing says how good the model is on other rows; "
                  "data.eval_fraction=0.2 holds out a fifth");
+    dt__sets_print_best(bank);
     if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))

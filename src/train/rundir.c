@@ -121,15 +121,15 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 /* The best model, from the first of these that there is: a checkpoint that is kept; and, of a run
  * that was taken from another one's checkpoint, one beside that, or what that run exported, if it
  * says so itself: other runs' may stand there. out->params NULL: there is none. */
-static void load_kept(const struct dt_job *job, const struct dt_best *best,
-                      struct dt_checkpoint *out)
+void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out)
 {
     const char *from = job->config->run.resume, *slash = strrchr(from, '/');
     const int length = slash ? (int)(slash - from) : 1; /* of the directory's name */
-    const int places = strcmp(from, "auto") ? 3 : 1;
+    const int places = strcmp(from, "auto") ? 4 : 2;
     const unsigned long long step = best->step;
     const struct dt__path dir = dt__path("%.*s", length, slash ? from : ".");
     const struct dt__path path[] = {dt__step_path(job->dirs->ckpt_dir.text, step),
+                                    dt__path("%s/%llu/model.h5", job->dirs->best_dir.text, step),
                                     dt__step_path(dir.text, step),
                                     dt__path("%s/../export/best/%llu/model.h5", dir.text, step)};
     for (int i = 0; i < places && !out->params; i++) {
@@ -158,7 +158,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
         return DT_OK;
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
-        load_kept(job, &best, &kept);
+        dt__best_load(job, &best, &kept);
         model = kept;
     }
     model.step = best.step;

@@ -8,6 +8,7 @@
 #include "report/history.h"
 #include "train/advice.h"
 #include "train/replicas.h"
+#include "train/sets.h"
 #include "train/split_layers.h"
 
 static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
@@ -237,15 +238,15 @@ done:
 }
 
 /* Rows in files: the bank surveys, the others get the survey. `known` is the bank's. */
-static dt_status share_files(const struct dt_job *job, enum dt_part part,
-                             const struct dt_schema *known, struct dt_source **out)
+static dt_status share_files(const struct dt_world *world, const struct dt_config *config,
+                             enum dt_part part, const struct dt_schema *known,
+                             struct dt_source **out)
 {
-    const struct dt_world *world = job->world;
     const bool bank = world->is_bank;
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (bank) status = dt__source_survey(job->config, part, known, out);
+    if (bank) status = dt__source_survey(config, part, known, out);
     if (!status && bank && *out) status = dt__source_pack(*out, &bytes, &length);
     DT_GUARD(dt__ranks_agree(world->all, status));
     DT_GUARD(dt__ranks_bcast_blob(world->all, &bytes, &length, 0));
@@ -266,13 +267,36 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     dt__world_heartbeat(job->world, "survey", job->step);
     DT_TRY(!strcmp(config->data.train, ARRAYS)
                ? share_arrays(job, options->train, NULL, &job->train)
-               : share_files(job, DT_PART_TRAIN, known, &job->train));
+               : share_files(job->world, config, DT_PART_TRAIN, known, &job->train));
     if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* rows that rest */
     if (config->data.eval_fraction > 0)
         return dt__ranks_agree(job->world->all, dt__source_held_out(job->train, &job->eval));
     known = dt__source_schema(job->train);
-    return !strcmp(config->data.eval, ARRAYS) ? share_arrays(job, options->eval, known, &job->eval)
-                                              : share_files(job, DT_PART_EVAL, known, &job->eval);
+    return !strcmp(config->data.eval, ARRAYS)
+               ? share_arrays(job, options->eval, known, &job->eval)
+               : share_files(job->world, config, DT_PART_EVAL, known, &job->eval);
+}
+
+/* The sets of eval.also: files, or a sample of training rows. */
+static dt_status share_sets(struct dt_job *job)
+{
+    struct dt__named_sets named;
+    DT_TRY(dt__sets_parse(job->config, &named));
+    dt_status status = dt__ranks_agree(job->world->all, dt__sets_create(job, &named));
+    for (size_t i = 0; i < named.count && !status; i++) {
+        const struct dt__named_set *set = &named.items[i];
+        const struct dt_config config = dt__set_config(job->config, set);
+        struct dt_source **source = &job->set[i + 1].source;
+        if (set->sample)
+            status = dt__ranks_agree(job->world->all,
+                                     dt__source_sample(job->train, (uint64_t)job->config->run.seed, set->sample, source));
+        else
+            status = share_files(job->world, &config, DT_PART_ALSO, dt__source_schema(job->train),
+                                 source);
+        if (status) status = dt_fail_prefix(status, "eval.also, set '%s': ", set->name);
+    }
+    dt__sets_free(&named);
+    return status;
 }
 
 /* What the preset takes from the data's size. Most of a resumed run's keys are given. Each rank
@@ -429,6 +453,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
+    if (job->eval && !run->options.test) DT_TRY(share_sets(job));
     DT_TRY(dt__ranks_agree(world->all, settle_by_data(job)));
     /* Model and plan are everybody's, the rest is the role's. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
@@ -453,6 +478,7 @@ void dt__run_close(struct dt_run *run)
     if (job->steps) job->steps->stepper->close(job);
     dt__model_destroy(job->model);
     dt__plan_destroy(job->plan);
+    dt__sets_destroy(job);
     dt__source_destroy(job->eval);
     dt__source_destroy(job->train);
     dt__trace_destroy(job->trace);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "train/sets.h"
 #include "train/step.h"
 
 bool dt__stop_asked(struct dt_bank *bank)
@@ -110,7 +111,9 @@ static dt_status finish(struct dt_job *job, bool stopped)
     if (job->mode == DT_MODE_SYNC)
         dt__ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
                          sizeof NO_BUDGET, bank ? bank->log.budgets : NULL);
-    DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__record_final(bank, word) : DT_OK));
+    dt_status status = bank && !stopped ? dt__sets_finish(bank) : DT_OK;
+    if (bank && !status) status = dt__record_final(bank, word);
+    DT_TRY(dt__ranks_agree(job->world->trainers, status));
     return stopped ? DT_STOPPED : DT_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include "train/advice.h"
 #include "train/replicas.h"
+#include "train/sets.h"
 #include "train/split_layers.h"
 
 /* ---- gradients ------------------------------------------------------------------------------ */
@@ -55,7 +56,7 @@ static size_t most_inputs(const struct dt_job *job)
         if (inputs > most) most = inputs;
     }
     if (!dt__evaluates_in_place(job)) return most;
-    const size_t inputs = (size_t)dt__most_inputs(job, job->eval, DT_EVAL_CHUNK);
+    const size_t inputs = (size_t)dt__sets_most_inputs(job);
     return inputs > most ? inputs : most;
 }
 

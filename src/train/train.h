@@ -47,6 +47,10 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
+/* A configuration that reads a set's files as those of data.eval; both stay the owners'. */
+struct dt__named_set;
+struct dt_config dt__set_config(const struct dt_config *config, const struct dt__named_set *set);
+
 /* A network and held-out rows, which are measured in chunks of DT_EVAL_CHUNK rows of file order.
  * All evaluation goes this way (in place, by the evaluator, by `dtrain eval`), and so has the same
  * digits under the same kernel and run.threads. Not collective. */
@@ -69,5 +73,13 @@ dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uin
 /* The same, added to metrics of the model; call in chunk order. */
 dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
                           struct dt_metrics *metrics);
+
+/* Intervals that hold 95 % of what the metrics come to under the Poisson bootstrap: in each of 200
+ * samples a row counts k times, k from the Poisson distribution of mean 1, a pure function of
+ * run.seed, sample and row. Keeps the logits of all chunks. DT_EMEMORY, and as dt__measure_chunk.
+ * Source: Chamandy et al., "Estimating uncertainty for massive data streams", Google, 2012. */
+dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measure *measure,
+                                const float *params, uint64_t chunks,
+                                struct dt_metric_values *low, struct dt_metric_values *high);
 
 #endif

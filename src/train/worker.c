@@ -1,5 +1,6 @@
 /* A worker's computing: the gradient of one replica, in sync and in async. */
 #include "train/replicas.h"
+#include "train/sets.h"
 
 #include <limits.h>
 #include <math.h>
@@ -25,6 +26,24 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
     *end = chunks * (uint64_t)(worker - begin + 1) / count;
 }
 
+static dt_status measured_open(struct dt_job *job, struct dt_worker *worker)
+{
+    DT_TRY(dt__keep(&job->kept, (size_t)job->sets, sizeof *worker->measured, "sets of rows",
+                    &worker->measured));
+    worker->sets = job->sets;
+    for (int i = 0; i < job->sets; i++) {
+        struct dt_measured *of = &worker->measured[i];
+        const struct dt_source *source = job->set[i].source;
+        if (job->set[i].last) continue;
+        dt__chunks_of(job, job->world->worker, dt__measure_chunks(job->config, source), &of->chunk,
+                      &of->chunk_end);
+        if (of->chunk < of->chunk_end)
+            DT_TRY(dt__measure_create(job->config, source, job->model, of->chunk, of->chunk_end,
+                                      &of->measure));
+    }
+    return DT_OK;
+}
+
 dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
 {
     const int index = job->world->worker;
@@ -46,17 +65,13 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     for (int i = 0; i < worker->readers; i++)
         DT_TRY(dt__loader_create(job->config, job->train, job->plan, worker->first + i, each,
                                  worker->readers, rows, draw, &worker->reader[i].loader));
-    if (!dt__evaluates_in_place(job)) return DT_OK;
-    uint64_t chunks = dt__measure_chunks(job->config, job->eval);
-    dt__chunks_of(job, index, chunks, &worker->chunk, &worker->chunk_end);
-    if (worker->chunk == worker->chunk_end) return DT_OK;
-    return dt__measure_create(job->config, job->eval, job->model, worker->chunk, worker->chunk_end,
-                              &worker->measure);
+    return dt__evaluates_in_place(job) ? measured_open(job, worker) : DT_OK;
 }
 
 void dt__worker_close(struct dt_worker *worker)
 {
-    dt__measure_destroy(worker->measure);
+    for (int i = 0; worker->measured && i < worker->sets; i++)
+        dt__measure_destroy(worker->measured[i].measure);
     for (int i = 0; worker->reader && i < worker->readers; i++)
         dt__loader_destroy(worker->reader[i].loader);
     dt__network_destroy(worker->network);

@@ -19,6 +19,12 @@ enum dt__budget {
     DT__BUDGET_PARTS
 };
 
+/* A set of rows, as a worker measures it in place. */
+struct dt_measured {
+    struct dt_measure *measure;  /* NULL: it has no chunk */
+    uint64_t chunk, chunk_end;   /* its chunks of the set */
+};
+
 /* Rows of replicas, and those that were the last to be read. */
 struct dt_reader {
     struct dt_loader *loader;
@@ -39,8 +45,8 @@ struct dt_worker {
     double data_secs;                /* of this span: waited for the loader */
     uint64_t samples;                /* that it has trained on since the start */
     bool wire_told;                  /* what the exchange with other hosts takes, once */
-    struct dt_measure *measure;      /* evaluation in place; NULL if it has no chunk */
-    uint64_t chunk, chunk_end;       /* its chunks of the evaluation data */
+    struct dt_measured *measured;    /* (sets) evaluation in place; NULL: there is none */
+    int sets;
 };
 
 /* What this rank does of the job. Not collective. DT_EIO, DT_EFORMAT: its data cannot be read. */

@@ -1,0 +1,33 @@
+/* The sets of rows that eval.also names, besides those that are held out. */
+#ifndef CONFIG_SETS_H
+#define CONFIG_SETS_H
+
+#include "config/config.h"
+
+enum { DT__SET_NAME = 32 };
+
+/* One of: files, as data.eval has them, with their label files; or a sample of training rows. */
+struct dt__named_set {
+    char name[DT__SET_NAME];
+    char *files, *labels; /* lists of paths; labels "": none */
+    uint64_t sample;      /* rows; 0: the set is files */
+};
+
+struct dt__named_sets {
+    struct dt__named_set *items;
+    size_t count;
+};
+
+/* Parses eval.also and eval.also_labels: NAME:FILE starts a set, a word without NAME: belongs to
+ * the set before. The caller frees `out`, which is empty after an error.
+ * DT_EUSAGE: a word before the first set, a set without files, a name that is taken, labels of a
+ * set that is not there, no number behind train: (the message names the key); DT_EMEMORY. */
+dt_status dt__sets_parse(const struct dt_config *config, struct dt__named_sets *out);
+void dt__sets_free(struct dt__named_sets *sets);
+
+/* A set that is measured once, at the end, and chooses nothing. */
+extern const char DT__TEST_SET[];
+/* The old model's evaluation, which run.init starts from: no set may have the name. */
+extern const char DT__INIT_SET[];
+
+#endif

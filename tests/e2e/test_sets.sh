@@ -1,0 +1,89 @@
+#!/bin/sh
+# Named sets of rows: measured with those held out, they choose nothing; each has its records, its
+# line at the end and its part of `dtrain eval`, with the same digits at any number of ranks and by a
+# dedicated evaluator. Would catch a set that decides the best model, rows of unknown classes taken
+# for known ones, and a sample that changes.
+# seconds: 120
+. "$(dirname "$0")/lib.sh"
+# table FILE SEED ROWS NOISE CLASSES
+table() {
+    awk -v seed="$2" -v n="$3" -v noise="$4" -v classes="$5" 'BEGIN {
+        srand(seed)
+        print "a,b,y"
+        for (i = 0; i < n; i++) {
+            a = 2 * rand() - 1; b = 2 * rand() - 1
+            y = int(1.5 + a + b + noise * rand()); if (y < 0) y = 0
+            if (y > 2) y = 2
+            if (classes > 3 && i % 20 == 0) y = 9
+            printf "%.6g,%.6g,c%d\n", a, b, y
+        }
+    }' >"$1"
+}
+table "$tmp/train.csv" 1 900 0.2 3
+table "$tmp/eval.csv" 2 600 0.2 3
+table "$tmp/later.csv" 3 300 2 3
+table "$tmp/a:b.csv" 4 200 0.2 3
+table "$tmp/wild.csv" 5 400 0.2 4
+table "$tmp/test.csv" 6 300 0.2 3
+cd "$tmp" || exit 1
+also="shift:later.csv,./a:b.csv,wild:wild.csv,train:500,test:test.csv"
+# run NAME NP OPTION...
+run() {
+    name=$1 np=$2
+    shift 2
+    job "$np" run.dir="$tmp/$name" data.train=train.csv data.eval=eval.csv data.label=y train.epochs=4 \
+        train.batch=64 run.replicas=2 model.hidden=8 model.activation=tanh run.preset=none "$@" 2>"$tmp/err.$name" ||
+        { cat "$tmp/err.$name"; fail "training $name"; }
+}
+# sets RUN SET KEY: the values of a set's records.
+sets() { sed -n "s/^{\"kind\":\"eval\",\"set\":\"$2\".*\"$3\":\([^,}]*\).*/\1/p" "$tmp/$1/metrics.jsonl"; }
+run plain 1
+run one 1 eval.also="$also"
+# They choose nothing: the weights and the best are those of a run without them.
+for name in plain one; do
+    sed -n 's/.*"params_crc32c":"\([^"]*\)".*/\1/p' "$tmp/$name/metrics.jsonl"
+    (cd "$tmp/$name/export/best" && echo *)
+    grep -v '"set"' "$tmp/$name/metrics.jsonl" | sed -n '/"kind":"eval"/s/,"secs".*//p'
+done >"$tmp/both"
+lines=$(($(wc -l <"$tmp/both") / 2))
+check_eq 'the run next to its sets' "$(head -n $lines "$tmp/both" | cksum)" "$(tail -n $lines "$tmp/both" | cksum)"
+check_eq 'evaluations of a set' "$(sets one shift rows | wc -l)" "$(grep -v '"set"' "$tmp/one/metrics.jsonl" | grep -c '"kind":"eval"')"
+check_eq 'rows of two files' "$(sets one shift rows | sort -u)" 500
+check_eq 'rows of the sample' "$(sets one train rows | sort -u)" 500
+check_eq 'rows of unknown classes' "$(sets one wild unknown | sort -u)" 20
+grep -q "set 'wild': 400 rows, .*, 20 of classes that training never saw" "$tmp/err.one" || { cat "$tmp/err.one"; fail 'unknown rows are printed'; }
+# The test set comes once, at the end, under the best model.
+best=$(cd "$tmp/one/export/best" && ls | sort -n | tail -n 1)
+check_eq 'tests' "$(sets one test step)" "$best"
+grep -q "this model on the set 'test': loss 0\.[0-9]*, accuracy 0\." "$tmp/err.one" || { cat "$tmp/err.one"; fail 'its line at the end'; }
+[ "$(grep -c "this model on the set" "$tmp/err.one")" = 4 ] || fail 'a line for each set'
+# Equal digits at np 3, and what `dtrain eval` prints; unknown rows are wrong.
+run three 3 eval.also="$also"
+digits() { sed -n '/"set"/s/,"secs".*//p' "$tmp/$1/metrics.jsonl"; }
+check_eq 'the digits at np 3' "$(digits three | cksum)" "$(digits one | cksum)"
+"$dtrain" eval "$tmp/one" 2>"$tmp/err" >"$tmp/json" || { cat "$tmp/err"; fail 'eval'; }
+for set in shift wild train test; do
+    value=$(sed -n "s/.*\"$set\":{[^}]*\"accuracy\":\([^,}]*\).*/\1/p" "$tmp/json")
+    check_eq "accuracy of $set" "$value" \
+        "$(grep "\"set\":\"$set\",\"step\":$best," "$tmp/one/metrics.jsonl" | sed 's/.*"accuracy":\([^,]*\).*/\1/')"
+done
+awk -F, 'FNR == NR { if ($3 != "c9") print; next }' wild.csv >known.csv
+known=$("$dtrain" eval "$tmp/one" data.eval=known.csv 2>/dev/null | json accuracy)
+awk -v a="$known" -v b="$(sed -n 's/.*"wild":{[^}]*"accuracy":\([^,}]*\).*/\1/p' "$tmp/json")" \
+    'BEGIN { d = a * 380 - b * 400; exit !(d * d < 1e-12) }' || fail "unknown rows are not wrong: $known"
+# A dedicated evaluator measures them too; a dead one's run is taken up again.
+run other 3 eval.also="$also" eval.dedicated=yes run.replicas=1 run.checkpoint_steps=15
+[ "$(sets other shift rows | wc -l)" -ge 1 ] || fail 'the evaluator measures no set'
+check_eq 'tests of the evaluator' "$(sets other test rows | wc -l)" 1
+# A curve of its own.
+"$dtrain" report "$tmp/one" "$tmp/page.html" 2>"$tmp/err" || { cat "$tmp/err"; fail report; }
+grep -q '"set":"shift"' "$tmp/page.html" || fail 'no curve'
+# What is refused, with the key.
+for pair in 'later.csv|expected NAME:FILES' 'a:later.csv,a:test.csv|is taken' 'init:later.csv|is taken' \
+    'train:later.csv|number of training rows' 'a:|expected files behind the colon' 'a:none.csv|none.csv'; do
+    timeout 20 "$dtrain" run.dir="$tmp/bad" data.train=train.csv data.eval=eval.csv data.label=y \
+        eval.also="${pair%%|*}" 2>"$tmp/err" && fail "$pair is taken"
+    grep -q "error: eval.also.*${pair#*|}" "$tmp/err" || { cat "$tmp/err"; fail "$pair"; }
+done
+timeout 20 "$dtrain" run.dir="$tmp/bad" data.train=train.csv data.label=y eval.also=a:later.csv 2>"$tmp/err"
+check_eq 'exit code without rows held out' $? 2
