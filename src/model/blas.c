@@ -238,6 +238,34 @@ dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *
     return DT_OK;
 }
 
+enum { PADDED_ROWS = 24 }; /* a multiple of the tiles' rows: 2, 4, 8, 12 */
+
+dt_status dt__gemm_padded(int m, int n, int k, const float *a, const float *b, bool add, float *c)
+{
+    const int whole = m / PADDED_ROWS * PADDED_ROWS;
+    const size_t left = (size_t)(m - whole), nin = (size_t)k, nout = (size_t)n;
+    float *room;
+    dt_status status = DT_OK;
+    if (whole) DT_TRY(dt__gemm(false, false, whole, n, k, a, b, add, c));
+    if (!left) return DT_OK;
+    DT_TRY(dt__alloc(PADDED_ROWS * (nin + nout), sizeof *room, "rows of a product", &room));
+    float *sums = room + PADDED_ROWS * nin;
+    memcpy(room, a + (size_t)whole * nin, left * nin * sizeof *room);
+    c += (size_t)whole * nout;
+    memcpy(sums, c, left * nout * sizeof *sums);
+    status = dt__gemm(false, false, PADDED_ROWS, n, k, room, b, add, sums);
+    memcpy(c, sums, left * nout * sizeof *c);
+    dt_free(room);
+    return status;
+}
+
+dt_status dt__gemm_apart(int m, int n, int k, const float *a, const float *b, bool add, float *c)
+{
+    if (!dt__portable_need()) return dt__gemm_padded(m, n, k, a, b, add, c);
+    return dt__portable_gemm(m, n, k, dt__strided(a, false, (size_t)k),
+                             dt__strided(b, false, (size_t)n), add, c, (size_t)n);
+}
+
 bool dt__blas_is_portable(void)
 {
     return blas.portable;

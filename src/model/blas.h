@@ -27,6 +27,13 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
                    float *c);
 /* Whether run.kernel=portable multiplies: convolutions ask (convolution.h). */
 bool dt__blas_is_portable(void);
+/* C (m, n) = A B, or += if `add`, like dt__gemm, but a row of C does not depend on m or on the other
+ * rows: by the portable products whatever the kernel, or, on CPUs without AVX2, by dt__gemm_padded.
+ * DT_EMEMORY, DT_EBUG. */
+dt_status dt__gemm_apart(int m, int n, int k, const float *a, const float *b, bool add, float *c);
+/* The same by OpenBLAS, whose last rows have other bits where m is not a multiple of its tile (2 to
+ * 12 rows): rows that are left over are multiplied with rows of zeros after them. */
+dt_status dt__gemm_padded(int m, int n, int k, const float *a, const float *b, bool add, float *c);
 /* Loads what dt__gemm_transposed transposes with, if it does so for this n and k. Call it before
  * the first such product. DT_EIO: no OpenBLAS. */
 dt_status dt__gemm_transposed_need(int n, int k);

@@ -203,13 +203,16 @@ static void entries_forward(const struct dt_batch *batch, const float *weight, s
         }
 }
 
-dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, size_t width,
+dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *weight, size_t width,
                              bool add, float *y)
 {
-    const size_t floats = (size_t)batch->rows * width;
-    if (batch->ndense)
-        DT_TRY(dt__gemm(false, false, batch->rows, (int)width, batch->ndense, batch->x, weight, add,
-                        y));
+    const struct dt_batch *batch = call->batch;
+    const int rows = batch->rows, nin = batch->ndense;
+    const size_t floats = (size_t)rows * width;
+    if (nin && call->apart)
+        DT_TRY(dt__gemm_apart(rows, (int)width, nin, batch->x, weight, add, y));
+    else if (nin)
+        DT_TRY(dt__gemm(false, false, rows, (int)width, nin, batch->x, weight, add, y));
     else if (!add)
         memset(y, 0, floats * sizeof *y);
     if (batch->fractions)

@@ -32,9 +32,9 @@ void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
 dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_touched *inputs,
                            uint32_t *index);
 
-/* y (rows of the batch, width) = the batch's inputs times weight (inputs, width), or += if `add`:
+/* y (rows of the batch, width) = the call's batch's inputs times weight (inputs, width), or += if `add`:
  * the dense inputs first, then entry after entry. */
-dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, size_t width,
+dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *weight, size_t width,
                              bool add, float *y);
 /* The gradient by that weight, of `inputs` rows, into call->grad: the product of the batch's inputs
  * and call->dy (rows, width). Rows of inputs that are nowhere in the batch are 0. */

@@ -61,6 +61,7 @@ struct dt__layer_call {
     void *state; /* that the kind's open made; NULL without one */
     const struct dt_batch *batch;
     int rows;
+    bool apart; /* forward: a row's bits must not depend on the other rows */
     const float *params;
     const void *copy; /* of its factored matrix, as its products read it; NULL: not kept */
     const float *x;   /* (rows, in) */

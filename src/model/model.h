@@ -221,6 +221,8 @@ void dt__bf16_pack_all(const struct dt_factored *matrix, int matrices, const flo
                        void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt__network_reserve(struct dt_network *network, size_t entries);
+/* In forward passes from now on a row's outputs do not depend on the other rows of the batch. */
+void dt__network_keep_apart(struct dt_network *network);
 /* Where weights of row-sparse tensors are not whole: of these inputs, rising, they stand one behind
  * the other from the tensor's offset on, its row r where input first + r is in the list, less
  * first. NULL, as at first: they are whole. Borrowed, and read anew with each batch, whose inputs

@@ -54,6 +54,7 @@ struct dt_network {
     struct place place;
     struct dt_batch batch;           /* of the pass, of one with a sparse part as weights stand */
     struct dt__entries entries;      /* of the batch of a gradient */
+    bool apart;                      /* forward passes keep rows apart */
     const struct dt_touched *inputs; /* of which there are weights; NULL: of all */
     uint32_t *index;                 /* of the batch, among these */
     size_t index_room;
@@ -222,6 +223,11 @@ void dt__network_set_inputs(struct dt_network *network, const struct dt_touched 
     network->inputs = inputs;
 }
 
+void dt__network_keep_apart(struct dt_network *network)
+{
+    network->apart = true;
+}
+
 /* *out: the batch with what encodes its numbers behind its dense inputs, and later inputs' numbers
  * as the weights have them. */
 static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
@@ -311,6 +317,7 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
                                    .state = node->state,
                                    .batch = pass->batch,
                                    .rows = pass->batch->rows,
+                                   .apart = network->apart,
                                    .params = pass->params + layer->begin,
                                    .copy = node->copy,
                                    .x = node->x,

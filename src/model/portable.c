@@ -27,11 +27,22 @@ enum {
     ALIGN = 64
 };
 
+/* A tile of C and the panels that it is made of (portable_tile.h). */
+struct tile {
+    int vectors, count; /* of columns; rows that C has */
+    bool rows, add;     /* rows: A's panel is (rows, DEPTH), not (depth, rows) */
+    int depth;
+    const float *a, *b;
+    size_t ldb;
+    float *c;
+    size_t ldc;
+};
+
 /* One set of instructions. */
 struct set {
     int rows, lanes;
-    void (*tile)(int vectors, bool rows, int depth, const float *a, const float *b, bool add,
-                 float *c, size_t ldc);
+    void (*tile)(const struct tile *tile);
+    void (*row)(int n, int depth, const float *a, const float *b, size_t ldb, float *sums);
     void (*copy)(bool of_a, int depth, const float *from, size_t step, float *to);
 };
 
@@ -60,8 +71,8 @@ static struct {
 #define FMA(a, b, c) (avx512_vector) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #include "model/portable_tile.h"
 
-static const struct set AVX2 = {4, 8, avx2_tile, avx2_copy};
-static const struct set AVX512 = {8, 16, avx512_tile, avx512_copy};
+static const struct set AVX2 = {4, 8, avx2_tile, avx2_row, avx2_copy};
+static const struct set AVX512 = {8, 16, avx512_tile, avx512_row, avx512_copy};
 
 bool dt__portable_choose(const char *kernel)
 {
@@ -111,6 +122,11 @@ static void turn_8x8(const float *from, size_t from_row, float *to, size_t to_ro
 }
 
 #endif
+
+bool dt__portable_need(void)
+{
+    return portable.set || dt__portable_choose(DT__PORTABLE);
+}
 
 void dt__portable_set_threads(int threads)
 {
@@ -200,32 +216,35 @@ static struct room *room_of_thread(void)
 }
 
 /* A tile at the edge of C: rows and columns that C has not are dropped. */
-static void edge_tile(const struct product *p, int rows, int columns, int depth, const float *a,
-                      const float *b, bool add, float *c)
+static void edge_tile(const struct set *set, const struct tile *t, int columns)
 {
-    const int lanes = p->set->lanes, vectors = (columns + lanes - 1) / lanes;
-    float tile[TILE_ROWS * MOST_WIDTH];
-    p->set->tile(vectors, p->a.column == 1, depth, a, b, false, tile, MOST_WIDTH);
-    for (int i = 0; i < rows; i++) {
-        float *restrict to = c + (size_t)i * p->ldc;
-        const float *restrict from = tile + i * MOST_WIDTH;
+    float sums[TILE_ROWS * MOST_WIDTH];
+    struct tile whole = *t;
+    whole.add = false;
+    whole.c = sums;
+    whole.ldc = MOST_WIDTH;
+    set->tile(&whole);
+    for (int i = 0; i < t->count; i++) {
+        float *restrict to = t->c + (size_t)i * t->ldc;
+        const float *restrict from = sums + i * MOST_WIDTH;
         for (int j = 0; j < columns; j++)
-            to[j] = add ? to[j] + from[j] : from[j];
+            to[j] = t->add ? to[j] + from[j] : from[j];
     }
 }
 
-/* Rows [0, rows) of C, whose panels are packed, and columns of one panel. */
-static void panel_product(const struct product *p, const struct room *room, int rows, int columns,
-                          int depth, bool add, float *c)
+/* Rows [0, rows) of C, whose panels are packed, and columns of one panel. The first tile is given. */
+static void panel_product(const struct set *set, const struct tile *first, int rows, int columns)
 {
-    const struct set *set = p->set;
-    for (int i = 0; i < rows; i += set->rows, c += (size_t)set->rows * p->ldc) {
-        const float *a = room->a + i * DEPTH;
-        if (rows - i < set->rows || columns % set->lanes)
-            edge_tile(p, rows - i < set->rows ? rows - i : set->rows, columns, depth, a, room->b,
-                      add, c);
+    struct tile t = *first;
+    t.vectors = (columns + set->lanes - 1) / set->lanes;
+    for (int i = 0; i < rows; i += set->rows) {
+        t.count = rows - i < set->rows ? rows - i : set->rows;
+        if (columns % set->lanes || t.count < set->rows)
+            edge_tile(set, &t, columns);
         else
-            set->tile(columns / set->lanes, p->a.column == 1, depth, a, room->b, add, c, p->ldc);
+            set->tile(&t);
+        t.a += set->rows * DEPTH;
+        t.c += (size_t)set->rows * t.ldc;
     }
 }
 
@@ -244,13 +263,48 @@ static void block_product(const struct product *p, struct room *room, int begin,
     for (int j = 0; j < p->n; j += width) {
         const int columns = p->n - j < width ? p->n - j : width;
         const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
-        panel_of_b(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column}, room->b);
-        panel_product(p, room, rows, columns, depth, add, p->c + (size_t)begin * p->ldc + j);
+        /* Few rows read B where it is. */
+        const bool direct = p->m <= 4 * set->rows && p->b.column == 1 && columns % set->lanes == 0;
+        const struct tile first = {.rows = p->a.column == 1,
+                                   .add = add,
+                                   .depth = depth,
+                                   .a = room->a,
+                                   .b = direct ? b : room->b,
+                                   .ldb = direct ? p->b.row : (size_t)width,
+                                   .c = p->c + (size_t)begin * p->ldc + j,
+                                   .ldc = p->ldc};
+        if (!direct)
+            panel_of_b(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column},
+                       room->b);
+        panel_product(set, &first, rows, columns);
     }
+}
+
+/* C of one row, and a B of contiguous rows, which are read once, where they are. */
+static void row_product(const struct product *p, struct room *room)
+{
+    const int most = DEPTH * MOST_WIDTH;
+    float *restrict sums = room->b;
+    for (int j = 0; j < p->n; j += most)
+        for (int from = 0; from < p->k; from += DEPTH) {
+            const int columns = p->n - j < most ? p->n - j : most;
+            const int depth = p->k - from < DEPTH ? p->k - from : DEPTH;
+            const bool add = p->add || from > 0;
+            float *restrict c = p->c + j;
+            memset(sums, 0, (size_t)columns * sizeof *sums);
+            p->set->row(columns, depth, p->a.at + from, p->b.at + (size_t)from * p->b.row + j,
+                        p->b.row, sums);
+            for (int i = 0; i < columns; i++)
+                c[i] = add ? c[i] + sums[i] : sums[i];
+        }
 }
 
 static void product_run(const struct product *p, struct room *room)
 {
+    if (p->m == 1 && p->a.column == 1 && p->b.column == 1) {
+        row_product(p, room);
+        return;
+    }
     for (int from = 0; from < p->k; from += DEPTH)
         for (int begin = 0; begin < p->m; begin += MOST_ROWS)
             block_product(p, room, begin, p->m - begin < MOST_ROWS ? p->m - begin : MOST_ROWS, from,

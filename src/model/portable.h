@@ -13,6 +13,8 @@
 /* The instructions for the products that follow: the CPU's best for "portable", AVX2 for
  * "portable-avx2". false: another name, or the CPU has no AVX2 and FMA. */
 bool dt__portable_choose(const char *kernel);
+/* The CPU's best, if none is chosen. false: it has none. */
+bool dt__portable_need(void);
 void dt__portable_set_threads(int threads);
 
 /* A matrix whose element (i, j) is at[i * row + j * column]; one of the two is 1. */

@@ -20,20 +20,22 @@ typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), ma
         if (vectors > 1) y##i = FMA(s, q, y##i);                                                   \
         if (vectors > 2) z##i = FMA(s, r, z##i);                                                   \
     }
-#define STORE(i, sum, at)                                                                          \
-    *(NAME(floats) *)(c + (i)*ldc + (at)) = add ? LOAD(c + (i)*ldc + (at)) + (sum) : (sum);
+#define STORE(sum, to) *(NAME(floats) *)(to) = t->add ? LOAD(to) + (sum) : (sum);
 #define END(i)                                                                                     \
-    STORE(i, x##i, 0)                                                                              \
-    if (vectors > 1) STORE(i, y##i, LANES)                                                         \
-    if (vectors > 2) STORE(i, z##i, 2 * LANES)
+    {                                                                                              \
+        float *to = t->c + (i)*t->ldc;                                                             \
+        STORE(x##i, to)                                                                            \
+        if (vectors > 1) STORE(y##i, to + LANES)                                                   \
+        if (vectors > 2) STORE(z##i, to + 2 * LANES)                                               \
+    }
 
 /* C (ROWS, vectors * LANES) = A B, or += if `add`. Elements of A: a[i * row + l * step]. */
 static inline __attribute__((always_inline, target(ISA))) void
-NAME(tile_of)(int vectors, size_t row, size_t step, int depth, const float *a, const float *b,
-              bool add, float *c, size_t ldc)
+NAME(tile_of)(const struct tile *t, int vectors, size_t row, size_t step)
 {
+    const float *a = t->a, *b = t->b;
     EACH(BEGIN)
-    for (int l = 0; l < depth; l++, a += step, b += NAME(WIDTH)) {
+    for (int l = 0; l < t->depth; l++, a += step, b += t->ldb) {
         const NAME(vector) p = LOAD(b), q = LOAD(b + (vectors > 1 ? LANES : 0)),
                            r = LOAD(b + (vectors > 2 ? 2 * LANES : 0));
         (void)q, (void)r;
@@ -42,22 +44,39 @@ NAME(tile_of)(int vectors, size_t row, size_t step, int depth, const float *a, c
     EACH(END)
 }
 
-static __attribute__((target(ISA))) void NAME(tile)(int vectors, bool rows, int depth,
-                                                    const float *a, const float *b, bool add,
-                                                    float *c, size_t ldc)
+#define TILE_OF(vectors)                                                                           \
+    if (!t->rows)                                                                                  \
+        NAME(tile_of)(t, vectors, 1, ROWS);                                                        \
+    else                                                                                           \
+        NAME(tile_of)(t, vectors, DEPTH, 1);
+
+static __attribute__((target(ISA))) void NAME(tile)(const struct tile *t)
 {
-    if (vectors == 3 && rows)
-        NAME(tile_of)(3, DEPTH, 1, depth, a, b, add, c, ldc);
-    else if (vectors == 3)
-        NAME(tile_of)(3, 1, ROWS, depth, a, b, add, c, ldc);
-    else if (vectors == 2 && rows)
-        NAME(tile_of)(2, DEPTH, 1, depth, a, b, add, c, ldc);
-    else if (vectors == 2)
-        NAME(tile_of)(2, 1, ROWS, depth, a, b, add, c, ldc);
-    else if (rows)
-        NAME(tile_of)(1, DEPTH, 1, depth, a, b, add, c, ldc);
-    else
-        NAME(tile_of)(1, 1, ROWS, depth, a, b, add, c, ldc);
+    if (t->vectors == 3) {
+        TILE_OF(3)
+    } else if (t->vectors == 2) {
+        TILE_OF(2)
+    } else {
+        TILE_OF(1)
+    }
+}
+
+/* sums (n) = a (depth) B (depth, n), added to what they are; rows of B are `ldb` floats apart. */
+static __attribute__((target(ISA))) void NAME(row)(int n, int depth, const float *a, const float *b,
+                                                   size_t ldb, float *restrict sums)
+{
+    int l = 0;
+    for (; l + 4 <= depth; l += 4, a += 4, b += 4 * ldb)
+        for (int j = 0; j < n; j++) {
+            const float *at = b + j;
+            float sum = __builtin_fmaf(a[0], at[0], sums[j]);
+            sum = __builtin_fmaf(a[1], at[ldb], sum);
+            sum = __builtin_fmaf(a[2], at[2 * ldb], sum);
+            sums[j] = __builtin_fmaf(a[3], at[3 * ldb], sum);
+        }
+    for (; l < depth; l++, a++, b += ldb)
+        for (int j = 0; j < n; j++)
+            sums[j] = __builtin_fmaf(a[0], b[j], sums[j]);
 }
 
 /* Panels of whole width whose floats are contiguous: (depth, width) out of rows `step` apart. */
@@ -77,6 +96,7 @@ static __attribute__((target(ISA))) void NAME(copy)(bool of_a, int depth, const 
 #undef ACCUMULATE
 #undef STORE
 #undef END
+#undef TILE_OF
 #undef ISA
 #undef NAME
 #undef LANES

@@ -1,8 +1,8 @@
 /* The predictor: a model file, the network that it describes, and room for a chunk of rows.
  *
  * Rows are computed in chunks of at most DT_EVAL_CHUNK, as evaluation does; wide ones, as they
- * stand in files, in smaller ones (rows_that_fit). What prediction and evaluation
- * say of a row agrees: both read the same logits. */
+ * stand in files, in smaller ones (rows_that_fit). A row's prediction is the same in any chunk.
+ * Evaluation reads the same logits, but for their last digits. */
 #include "predict/predict.h"
 
 #include <math.h>
@@ -21,7 +21,9 @@ static size_t rows_that_fit(size_t numbers)
 static dt_status network_need(struct dt_predictor *p)
 {
     if (p->network) return DT_OK;
-    return dt__network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network);
+    DT_TRY(dt__network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
+    dt__network_keep_apart(p->network);
+    return DT_OK;
 }
 
 static dt_status predictor_create(const char *path, bool opens, struct dt_predictor **out)

@@ -154,7 +154,7 @@ static float chain(const float *x, const float *y, int k, float start, bool add)
 
 /* Shapes that cross blocks of k, and tiles' rows and columns in both sets of instructions. */
 static const int CHAINS[][3] = {
-    {1, 1, 300}, {9, 49, 255}, {33, 50, 257}, {300, 7, 3}, {48, 96, 256}};
+    {1, 1, 300}, {9, 49, 255}, {33, 50, 257}, {300, 7, 3}, {5, 96, 256}};
 
 static void check_chain(int variant, const char *level)
 {
@@ -162,8 +162,9 @@ static void check_chain(int variant, const char *level)
     float x[300], y[300];
     for (size_t s = 0; s < sizeof CHAINS / sizeof *CHAINS; s++) {
         const int m = CHAINS[s][0], n = CHAINS[s][1], k = CHAINS[s][2];
-        memcpy(expected, c, (size_t)(m * n) * sizeof *c);
+        memcpy(expected, c, (size_t)MOST * sizeof *c);
         EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
+        ck_assert_mem_eq(c + m * n, expected + m * n, (size_t)(MOST - m * n) * sizeof *c);
         for (int i = 0; i < m * n; i++) {
             const int row = i / n, column = i % n;
             for (int l = 0; l < k; l++) {
@@ -187,6 +188,26 @@ START_TEST(portable_bits_are_those_of_the_chain)
             dt__blas_set_threads(1 + variant / 8);
             check_chain(variant % 8, LEVEL[l]);
         }
+    tear_down();
+}
+END_TEST
+
+/* The way to keep rows apart without AVX2: kernels that are chosen there, and those with the most
+ * rows in a tile. */
+START_TEST(padded_rows_do_not_depend_on_others)
+{
+    static const char *const kernels[] = {"Haswell", "Nehalem", "Sandybridge", "Prescott", "Core2"};
+    const int n = 13, k = 40, rows = 100;
+    set_up();
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (dt__blas_settle(kernels[i])) continue; /* not on this machine */
+        EXPECT_OK(dt__gemm_padded(rows, n, k, a, b, false, expected));
+        for (int m = 1; m <= rows; m++) {
+            memset(c, 0, (size_t)(m * n) * sizeof *c);
+            EXPECT_OK(dt__gemm_padded(m, n, k, a + (rows - m) * k, b, true, c));
+            ck_assert_mem_eq(c, expected + (rows - m) * n, (size_t)(m * n) * sizeof *c);
+        }
+    }
     tear_down();
 }
 END_TEST
@@ -286,5 +307,5 @@ START_TEST(the_environment_may_ask_for_any_kernel)
 END_TEST
 
 SUITE("blas", products_are_right, transposed_products_are_right, bits_do_not_depend_on_alignment,
-      portable_bits_are_those_of_the_chain, kernel_is_named, the_table_has_these_kernels,
+      portable_bits_are_those_of_the_chain, padded_rows_do_not_depend_on_others, kernel_is_named, the_table_has_these_kernels,
       an_unknown_cpu_gets_what_it_can_do, the_environment_may_ask_for_any_kernel)

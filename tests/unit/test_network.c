@@ -450,8 +450,8 @@ END_TEST
 START_TEST(table_tells_shapes_and_costs)
 {
     char *table;
-    struct dt_model_desc desc = desc_of("dense 10 relu, dropout 0.5, tanh, batchnorm", 6, 4,
-                                        DT_TASK_CLASSIFY);
+    struct dt_model_desc desc =
+        desc_of("dense 10 relu, dropout 0.5, tanh, batchnorm", 6, 4, DT_TASK_CLASSIFY);
     desc.shape[0] = 3, desc.shape[1] = 2, desc.shape[2] = 1;
     EXPECT_OK(dt__model_create(&desc, &model));
     EXPECT_OK(dt__model_table(model, &table));
@@ -595,7 +595,9 @@ static const struct {
     {{"model.layers=embedding 8 relu, dense 16"}, "expected embedding WIDTH", true},
     {{"model.layers=dense 8, wide relu, dense 4"}, "expected wide", true},
     {{"model.layers=dense 8, wide, residual(dense 8)"}, "there is an item behind 'wide'", true},
-    {{"model.layers=output dense 3, residual(dense 3)"}, "there is an item behind the output", true},
+    {{"model.layers=output dense 3, residual(dense 3)"},
+     "there is an item behind the output",
+     true},
     {{"model.layers=residual(dense 8) dense 16"}, "expected a comma or an activation", true},
     {{"model.layers=conv1d 8 3 stride 2x5"}, "expected conv1d", true},
     {{"model.layers=conv1d 8 3 pad 1x2"}, "expected conv1d", true},
@@ -730,6 +732,59 @@ START_TEST(parts_of_a_softmax_make_the_whole)
 }
 END_TEST
 
+/* ---- rows apart ----------------------------------------------------------------------------- */
+
+enum { APART = 300, INPUTS = 36 };
+static const char *const KERNELS[] = {"auto",    "oneDNN",      "SkylakeX", "Haswell", "Zen",
+                                      "Nehalem", "Sandybridge", "Prescott", "portable"};
+
+/* The first `rows` of APART rows alone; then as many of them from the last one back. */
+static void check_apart(const char *kernel, const float *rows_x, const float *expected, int rows,
+                        int nout)
+{
+    float out[APART * 3];
+    for (int end = 0; end < 2; end++) {
+        const int first = end ? APART - rows : 0;
+        const struct dt_batch batch = {
+            .rows = rows, .ndense = INPUTS, .x = rows_x + (size_t)first * INPUTS};
+        EXPECT_OK(dt__network_forward(net, params, &batch, out));
+        if (memcmp(out, expected + first * nout, (size_t)(rows * nout) * sizeof *out))
+            ck_abort_msg("%s: %d rows from %d on, other bits", kernel, rows, first);
+    }
+}
+
+/* A prediction whose last digits depend on how many rows are asked for, or on which. */
+START_TEST(rows_are_apart_under_each_kernel)
+{
+    static const struct {
+        const char *layers;
+        int shape[3], nout;
+    } nets[] = {{"dense 50 relu, dense 20 tanh", {1, 1, INPUTS}, 3},
+                {"dense 9 gelu, layernorm, wide", {1, 1, INPUTS}, 1},
+                {"conv 6 3x3 pad same relu, maxpool 2, flatten, dense 40 relu", {6, 6, 1}, 3}};
+    float expected[APART * 3], *rows_x = randoms(APART * INPUTS, 8);
+    for (size_t k = 0; k < sizeof KERNELS / sizeof *KERNELS; k++)
+        for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+            struct dt_model_desc desc =
+                desc_of(nets[n].layers, INPUTS, nets[n].nout, DT_TASK_CLASSIFY);
+            memcpy(desc.shape, nets[n].shape, sizeof desc.shape);
+            if (dt__blas_settle(KERNELS[k])) continue; /* not on this machine */
+            EXPECT_OK(dt__model_create(&desc, &model));
+            EXPECT_OK(dt__network_create(model, APART, DT_PRECISION_F32, &net));
+            dt__network_keep_apart(net);
+            params = randoms(model->params, 1);
+            const struct dt_batch all = {.rows = APART, .ndense = INPUTS, .x = rows_x};
+            EXPECT_OK(dt__network_forward(net, params, &all, expected));
+            for (int rows = 1; rows <= APART; rows += k + n ? 23 : 1)
+                check_apart(KERNELS[k], rows_x, expected, rows, nets[n].nout);
+            dt_free(params);
+            dt__network_destroy(net);
+            dt__model_destroy(model);
+        }
+    dt_free(rows_x);
+}
+END_TEST
+
 SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope_of_the_loss,
       lone_layers_have_the_right_slope, dropout_keeps_its_share, mask_follows_drop_numbers,
       mask_is_a_function_of_the_key, slices_add_up, weights_count_as_repetitions,
@@ -737,4 +792,5 @@ SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope
       nan_reaches_the_loss, tensors_lie_one_behind_the_other, table_tells_shapes_and_costs,
       initial_weights_have_their_spread, a_product_that_fails_is_an_error,
       texts_come_to_their_canonical_form, settled_text_is_printed_alone,
-      bad_descriptions_are_refused, parts_of_a_softmax_make_the_whole)
+      bad_descriptions_are_refused, parts_of_a_softmax_make_the_whole,
+      rows_are_apart_under_each_kernel)

@@ -50,9 +50,11 @@ static dt_status dense_forward(const struct dt__layer_call *call)
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
     const float *weight = call->params;
     if (dense_reads_parts(call))
-        DT_TRY(dt__inputs_forward(call->batch, weight, (size_t)nout, false, call->y));
+        DT_TRY(dt__inputs_forward(call, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
+    else if (call->apart)
+        DT_TRY(dt__gemm_apart(call->rows, nout, nin, call->x, weight, false, call->y));
     else
         DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
     dt__epilogue_forward(call, NULL);

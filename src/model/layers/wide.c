@@ -34,7 +34,7 @@ static dt_status wide_forward(const struct dt__layer_call *call)
 {
     const size_t nout = dt__shape_size(call->layer->out);
     memcpy(call->y, call->x, (size_t)call->rows * nout * sizeof *call->y);
-    return dt__inputs_forward(call->batch, call->params, nout, true, call->y);
+    return dt__inputs_forward(call, call->params, nout, true, call->y);
 }
 
 static dt_status wide_backward(const struct dt__layer_call *call)
