@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.kernel=portable has the same bits everywhere: checksums of eleven short runs are written here, and
+# run.kernel=portable has the same bits everywhere: checksums of thirteen short runs are written here, and
 # come out of each compiler, MPI, number of ranks and CPU with AVX2 and FMA, by AVX2 and AVX-512, and on
 # two that qemu-user plays. Would catch a product, a layer, an optimizer or an initial value whose bits
 # depend on vectors, tiles, the C library or the machine. Whoever changes bits on purpose writes the
@@ -60,6 +60,8 @@ sparse|1b845ce3|sparse.svm|dense 24 relu|train.optimizer=adagrad train.lr=0.05
 ftrl|6f17d9dc|sparse.svm|linear|train.optimizer=ftrl train.lr=0.5 train.l1=0.02
 words|85107394|words.csv|embedding 8, dense 30 relu, wide|$table train.optimizer=adam train.lazy=yes train.lr=0.01
 local|37d717ea|pictures.csv|dense 64 relu|$table train.lr=0.05 train.local_steps=3 train.groups=2 train.wire=q8
+cosine|ad39e0cc|pictures.csv|dense 30 relu|$table train.lr=0.05 data.encode=cosine data.encode_width=3
+ple|8247ab85|counts.csv|dense 30 relu|$table model.task=regress train.optimizer=adamw train.lr=0.003 data.encode=ple
 split|7a8e1cce|pictures.csv|dense 64 relu split, dense 48 tanh split|$table train.optimizer=nesterov train.lr=0.02
 END
 }
@@ -77,7 +79,7 @@ if command -v qemu-x86_64 >/dev/null; then
     ranks=1 more=
     for cpu in Haswell EPYC-Rome; do
         what="qemu's $cpu" before="qemu-x86_64 -cpu $cpu"
-        pinned sgd adam conv quantile sparse
+        pinned sgd adam conv quantile sparse cosine
     done
 fi
 [ $wrong -eq 0 ] || fail 'other bits'

@@ -55,6 +55,19 @@ same 'LIBSVM'
 "$dtrain" predict "$tmp/penguins" data.eval="$rows" >"$tmp/out" </dev/null && cmp "$tmp/want" "$tmp/out" ||
     fail 'predictions of a file differ'
 
+# ---- a row's digits do not depend on the rows with it --------------------------------------------
+train broad penguins.ini model.hidden=700,40 train.epochs=1
+features >"$tmp/rows"
+for kernel in auto Haswell Prescott; do
+    digits() { "$dtrain" predict "$tmp/broad" run.kernel=$kernel 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
+    digits <"$tmp/rows" >"$tmp/all"
+    for count in 1 2 13 100; do
+        head -n $count "$tmp/rows" | digits >"$tmp/out"
+        head -n $count "$tmp/all" | cmp - "$tmp/out" || fail "$count rows under $kernel have other digits"
+    done
+done
+echo 'digits of 1, 2, 13, 100 and all rows: the same'
+
 # ---- bad rows ------------------------------------------------------------------------------------
 features | awk 'NR == 3 {print "[1,2]"} NR == 5 {print "[1,2,3,\"x\"]"} NR == 7 {print "[1,"}
     {print "[" $0 "]"} END {print "{\"instances\": [[39.1,18.7,181,3750], [1]]}"}' >"$tmp/bad"
