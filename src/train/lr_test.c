@@ -90,8 +90,11 @@ static bool has_diverged(void *arg)
 dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
                       struct dt_lr_test *out)
 {
-    const struct dt__train_options options = {
-        .record = watch_record, .stop = has_diverged, .arg = out, .test = true};
+    const struct dt__train_options options = {.record = watch_record,
+                                              .stop = has_diverged,
+                                              .arg = out,
+                                              .test = true,
+                                              .no_first_save = true};
     bool bank = world->is_bank;
     char *dir = NULL;
     *out = (struct dt_lr_test){0};

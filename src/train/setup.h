@@ -21,8 +21,4 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
                        const struct dt__train_options *options, bool *out_done);
 void dt__run_close(struct dt_run *run);
 
-/* dt_train, behind which the watchdog and a request to stop are as in it. */
-dt_status dt__train(struct dt_world *world, struct dt_config *config,
-                    const struct dt__train_options *options);
-
 #endif

@@ -84,8 +84,9 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
         /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of
          * a new run, or a checkpoint that was made elsewhere. */
         if (run.job.bank) {
+            const bool saves = run.job.step > 0 || !run.options.no_first_save;
             status = dt__record_start(run.job.bank);
-            if (!status) status = dt__save(run.job.bank, true);
+            if (!status && saves) status = dt__save(run.job.bank, true);
         }
         status = dt__ranks_agree(world->all, status);
         if (!status) status = take_part(&run);

@@ -18,7 +18,14 @@ struct dt__train_options {
     bool (*stop)(void *arg);
     void *arg; /* of record and stop */
     bool test; /* skip quality reports and leave held-out rows unused; the same on every rank */
+    bool no_first_save; /* rank 0: save no checkpoint of step 0 */
 };
+
+/* Trains as dt_train, but leaves the watchdog on and a stop request set: dt__world_rest ends both.
+ * Several worlds of disjoint ranks may train at the same time, each in its own run directory.
+ * Collective over the world. */
+dt_status dt__train(struct dt_world *world, struct dt_config *config,
+                    const struct dt__train_options *options);
 
 /* ---- a rate to start from ------------------------------------------------------------------- */
 

@@ -192,6 +192,50 @@ static void expect_stop_in_round(const char *dir, const struct dt_arrays *rows)
     dt_world_destroy(world);
 }
 
+static void count_first_saves(void *arg, const char *json)
+{
+    *(int *)arg += strstr(json, "\"kind\":\"checkpoint\"") && strstr(json, "\"step\":0,");
+    note_crc((char *)arg + sizeof(int), json);
+}
+
+/* A search: ranks divide into worlds that train at the same time, run after run, each in its own directory. All
+ * end with the same bits, whatever the number of ranks, and none saves step 0. Would catch state that worlds or runs
+ * share. */
+static void expect_trials(int rank, const char *top, const struct dt_arrays *rows)
+{
+    enum { TRIALS = 3 };
+    struct trial {
+        int first_saves;
+        char crc[12];
+    } trial[TRIALS] = {{0}}, first;
+    MPI_Comm comm;
+    struct dt_world *world;
+    MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &comm);
+    EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
+    for (int i = 0; i < TRIALS; i++) {
+        const struct dt__train_options options = {
+            .train = rows, .record = count_first_saves, .arg = &trial[i], .no_first_save = true};
+        char settings[300];
+        struct dt_config config;
+        snprintf(settings, sizeof settings,
+                 "run.dir=%s/trial-%d-%d\nrun.replicas=2\nmodel.hidden=4\ntrain.epochs=5\ndata.eval_fraction=0.2\n"
+                 "train.batch=%d",
+                 top, rank > 0, i, i == 1 ? 10 : 50);
+        EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        EXPECT(dt__train(world, &config, &options) == DT_OK, "%s", dt_error_text());
+        EXPECT(trial[i].first_saves == 0, "trial %d saved step 0", i);
+        dt__config_free(&config);
+    }
+    dt__world_rest(world, false);
+    dt_world_destroy(world);
+    MPI_Comm_free(&comm);
+    memcpy(&first, &trial[0], sizeof first);
+    MPI_Bcast(&first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    EXPECT(rank > 1 || !strcmp(first.crc, trial[0].crc), "worlds differ: %s, %s", first.crc, trial[0].crc);
+    EXPECT(rank > 1 || !strcmp(trial[2].crc, trial[0].crc), "runs differ: %s, %s", trial[2].crc, trial[0].crc);
+    EXPECT(rank > 1 || (*first.crc && strcmp(trial[1].crc, trial[0].crc)), "another batch has no other bits");
+}
+
 /* A run fails while its evaluator exports step 0: that result is none of the next run, whose evaluator measures its last
  * step alone. */
 static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const struct dt_arrays *rows)
@@ -264,6 +308,7 @@ int main(int argc, char **argv)
     expect_own_evaluation(world, dir + 5, &rows);
     dt_world_destroy(world);
     if (rank == 0) expect_stop_in_round(dir[7], &rows);
+    expect_trials(rank, top, &rows);
     expect_refusal_on_hosts(dir[3]);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
     snprintf(command, sizeof command, "rm -r '%s'", top);
