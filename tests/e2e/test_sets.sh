@@ -42,7 +42,7 @@ run one 1 eval.also="$also"
 # They choose nothing: the weights and the best are those of a run without them.
 for name in plain one; do
     sed -n 's/.*"params_crc32c":"\([^"]*\)".*/\1/p' "$tmp/$name/metrics.jsonl"
-    (cd "$tmp/$name/export/best" && echo *)
+    (cd "$tmp/$name/export/best" && ls | sort -n | tail -n 1)
     grep -v '"set"' "$tmp/$name/metrics.jsonl" | sed -n '/"kind":"eval"/s/,"secs".*//p'
 done >"$tmp/both"
 lines=$(($(wc -l <"$tmp/both") / 2))
