@@ -51,19 +51,24 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
     const struct dt_schema *schema = &source->schema;
     const struct dt__row_layout *layout = &source->layout;
     const size_t width = dt__row_layout_x(layout), n = (size_t)layout->dense;
+    const size_t encoded = (size_t)schema->encoded;
     struct dt__block *to = &assembly->rows;
     to->rows = at;
     for (size_t i = 0; i < count; i++, to->rows++) {
-        const uint64_t slot = slots[i];
-        const unsigned char *next = from->x + slots[i + AHEAD < count ? i + AHEAD : i] * width;
+        const uint64_t slot = slots[i], later = slots[i + AHEAD < count ? i + AHEAD : i];
+        const unsigned char *next = from->x + later * width;
         const unsigned char *raw = from->x + slot * width, *y = dt__block_y(layout, from, slot);
         float *x = (float *)(void *)dt__block_x(&assembly->layout, to, to->rows);
         for (size_t b = 0; b < width; b += LINE)
             __builtin_prefetch(next + b);
+        for (size_t c = 0; c < encoded; c += LINE / sizeof *from->z)
+            __builtin_prefetch(from->z + later * encoded + c);
         if (layout->bytes)
             dt__normalize_bytes(schema, n, raw, x);
         else
             dt__normalize_floats(schema, n, (const float *)(const void *)raw, x);
+        for (size_t c = 0; c < encoded; c++)
+            x[n + c] = from->z[slot * encoded + c];
         memcpy(dt__block_y(layout, to, to->rows), y, dt__row_layout_y(layout));
         if (to->weight) to->weight[to->rows] = dt__row_weight(source, from, slot);
         if (!to->offsets) continue;

@@ -13,6 +13,7 @@
 #include "data/cursor.h"
 #include "data/order.h"
 #include "data/source.h"
+#include "table/normalize.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
@@ -89,7 +90,7 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
         if (segment.count < run) run = segment.count;
         DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));
     }
-    return DT_OK;
+    return dt__block_encode(&loader->source->schema, &loader->source->layout, &window->rows);
 }
 
 /* Holds the lock but while it reads or waits. */
@@ -353,6 +354,7 @@ dt_status dt__table_create(const struct dt_config *config, const struct dt_sourc
     DT_GUARD(dt__cursor_open(source, held, &table->cursor));
     if (held) {
         DT_GUARD(dt__cursor_read(table->cursor, begin, rows, &table->rows));
+        DT_GUARD(dt__block_encode(&source->schema, &source->layout, &table->rows));
         dt__cursor_close(table->cursor);
         table->cursor = NULL;
     }
@@ -380,7 +382,9 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
         return dt_fail(DT_EBUG, "no such rows in the table");
     if (table->cursor) {
         table->rows.rows = 0;
+        const struct dt_source *source = table->assembly.source;
         DT_TRY(dt__cursor_read(table->cursor, begin, (size_t)count, &table->rows));
+        DT_TRY(dt__block_encode(&source->schema, &source->layout, &table->rows));
     }
     uint64_t first = table->cursor ? 0 : begin - table->begin;
     for (int i = 0; i < count; i++)

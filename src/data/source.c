@@ -106,7 +106,8 @@ uint64_t dt__source_row_bytes(const struct dt_source *source)
     const struct dt__row_layout *layout = &source->layout;
     uint64_t entries = source->raw_rows ? source->entries / source->raw_rows + 1 : 0;
     if (!dt__row_layout_is_sparse(layout)) entries = 0;
-    return dt__row_layout_row(layout) + entries * dt__row_layout_entry(layout);
+    return dt__row_layout_row(layout) + entries * dt__row_layout_entry(layout) +
+           (uint64_t)source->schema.encoded * sizeof(float);
 }
 
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row)

@@ -23,54 +23,85 @@ struct encoding {
 
 /* ---- z -------------------------------------------------------------------------------------- */
 
-/* Numbers in ascending q (n) that are below x, or with `equal` at most x. */
-static inline size_t count_below(const float *q, size_t n, float x, bool equal)
+enum { BLOCK = 256 }; /* rows that are done at once */
+
+/* For each x (rows) how many of ascending q (n) are below it, or with `equal` at most it: a binary
+ * search without branches, of many at once. */
+static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
+                                const float *restrict x, bool equal, int32_t *restrict out)
 {
-    const float *at = q;
-    for (size_t half; n > 1; n -= half) {
+    memset(out, 0, rows * sizeof *out);
+    for (int32_t half; n > 1; n -= half) {
         half = n / 2;
-        at += (equal ? at[half - 1] <= x : at[half - 1] < x) ? half : 0;
+        for (size_t r = 0; r < rows; r++) {
+            const float at = q[out[r] + half - 1];
+            out[r] += (equal ? at <= x[r] : at < x[r]) ? half : 0;
+        }
     }
-    return (size_t)(at - q) + (equal ? *at <= x : *at < x);
+    for (size_t r = 0; r < rows; r++)
+        out[r] += equal ? q[out[r]] <= x[r] : q[out[r]] < x[r];
 }
 
 /* From one quantile to the next: slope of the rank. */
-static float rank_slope(float low, float high)
+static inline float rank_slope(float low, float high)
 {
     const float slope = 1.0f / (high - low);
     return slope < 3e38f ? slope : 3e38f;
 }
 
-/* The share of numbers on the far side of x, which is negative (-0 too) for the lower side. */
-static float signed_tail(const float *q, size_t n, float x)
+/* x (rows) become the shares of numbers on their far sides, negative (-0 too) for the lower one.
+ * from, to: quantiles below x, and at most x. */
+static inline void signed_tails(const float *restrict q, int32_t last, size_t rows,
+                                const int32_t *restrict from, const int32_t *restrict to,
+                                float *restrict x)
 {
-    const size_t last = n - 1, to = count_below(q, n, x, true);
-    const size_t from = to && q[to - 1] == x ? count_below(q, n, x, false) : to;
-    float low = to ? (float)last : 0.0f, high = (float)last - low;
-    if (from < to) {
-        low = 0.5f * (float)(from + to - 1);
-        high = (float)last - low;
-    } else if (to && to < n) {
-        const float t = dt__clampf((x - q[to - 1]) * rank_slope(q[to - 1], q[to]), 0.0f, 1.0f);
-        low = (float)(to - 1) + t;
-        high = (float)(last - to) + (1.0f - t);
+    const float all = (float)last;
+    for (size_t r = 0; r < rows; r++) {
+        const int32_t below = to[r] > 0 ? to[r] - 1 : 0, above = to[r] <= last ? to[r] : last;
+        const float slope = rank_slope(q[below], q[above]);
+        const float part = dt__clampf((x[r] - q[below]) * slope, 0.0f, 1.0f);
+        const float middle = 0.5f * (float)(from[r] + to[r] - 1);
+        const bool inside = to[r] > 0 && to[r] <= last, equal = from[r] < to[r];
+        float low = inside ? (float)below + part : to[r] > 0 ? all : 0.0f;
+        float high = inside ? (float)(last - to[r]) + (1.0f - part) : all - low;
+        low = equal ? middle : low;
+        high = equal ? all - middle : high;
+        x[r] = low < high ? -(low / all) : high / all;
     }
-    return low < high ? -low / (float)last : high / (float)last;
 }
 
+/* Numbers (rows <= BLOCK) of one column become z. */
 DT__CLONES
-static void tails_to_normal(size_t n, float *z)
+static void numbers_to_normal(const float *restrict q, size_t n, size_t rows, float *restrict x)
 {
-    for (size_t i = 0; i < n; i++)
-        z[i] = __builtin_copysignf(dt__normal_tail(__builtin_fabsf(z[i])), z[i]);
+    int32_t from[BLOCK], to[BLOCK], tied = 0;
+    counts_below(q, (int32_t)n, rows, x, true, to);
+    for (size_t r = 0; r < rows; r++) {
+        from[r] = to[r] - (to[r] > 0 && q[to[r] > 0 ? to[r] - 1 : 0] == x[r]);
+        tied |= to[r] > 1 && q[to[r] > 1 ? to[r] - 2 : 0] == x[r];
+    }
+    if (tied) counts_below(q, (int32_t)n, rows, x, false, from);
+    signed_tails(q, (int32_t)n - 1, rows, from, to, x);
+    for (size_t r = 0; r < rows; r++)
+        x[r] = __builtin_copysignf(dt__normal_tail(__builtin_fabsf(x[r])), x[r]);
 }
 
-void dt__quantile_normal(const struct dt_quantiles *quantiles, float *inout)
+void dt__quantile_normal(const struct dt_quantiles *quantiles, size_t rows, float *inout,
+                         size_t stride)
 {
-    for (size_t c = 0; c < quantiles->columns; c++)
-        inout[c] =
-            signed_tail(quantiles->value + c * quantiles->count, quantiles->count, inout[c]);
-    tails_to_normal(quantiles->columns, inout);
+    float block[BLOCK];
+    for (size_t begin = 0; begin < rows; begin += BLOCK) {
+        const size_t count = rows - begin < BLOCK ? rows - begin : BLOCK;
+        for (size_t c = 0; c < quantiles->columns; c++) {
+            float *x = inout + begin * stride + c;
+            for (size_t r = 0; r < count; r++)
+                block[r] = x[r * stride];
+            numbers_to_normal(quantiles->value + c * quantiles->count, quantiles->count, count,
+                              block);
+            for (size_t r = 0; r < count; r++)
+                x[r * stride] = block[r];
+        }
+    }
 }
 
 /* ---- cosine --------------------------------------------------------------------------------- */
@@ -119,7 +150,7 @@ static void ple_make(const struct dt_config *config, const struct dt_quantiles *
         if (seen++ != (next * (distinct - 1) + (edges - 1) / 2) / (edges > 1 ? edges - 1 : 1))
             continue;
         table[next] = value[i];
-        dt__quantile_normal(&one, &table[next++]);
+        dt__quantile_normal(&one, 1, &table[next++], 1);
     }
     for (; next <= width; next++)
         table[next] = BEYOND * (float)next;
@@ -134,7 +165,9 @@ static bool ple_fits(const float *table, size_t width)
 
 static inline float ple_bin(const float *edge, size_t width, float z, size_t *out_bin)
 {
-    const size_t bin = width > 1 ? count_below(edge + 1, width - 1, z, true) : 0;
+    size_t bin = 0;
+    for (size_t b = 1; b < width; b++)
+        bin += edge[b] <= z;
     *out_bin = bin;
     return dt__clampf((z - edge[bin]) / (edge[bin + 1] - edge[bin]), 0.0f, 1.0f);
 }
@@ -237,33 +270,45 @@ void dt__fractions_backward(const struct dt__fractions *fractions, int rows, con
 
 /* ---- as nodes of ONNX ----------------------------------------------------------------------- */
 
-static const char *emit_polynomial(struct dt__emitter *e, const char *x, size_t n,
-                                   const double *coefficient)
+/* Casts of numbers; ONNX's own names of types. */
+enum { FLOAT = 1, DOUBLE = 11 };
+static const char *emit_cast(struct dt__emitter *e, const char *x, int64_t type)
 {
-    const char *y = dt__emit_scalar(e, coefficient[0]);
+    x = DT__NODE(e, "Cast", x);
+    e->integer(e, "to", type);
+    return x;
+}
+
+static const char *emit_scalar(struct dt__emitter *e, float value)
+{
+    return dt__emit_scalar(e, (double)value);
+}
+
+static const char *emit_polynomial(struct dt__emitter *e, const char *x, size_t n,
+                                   const float *coefficient)
+{
+    const char *y = emit_scalar(e, coefficient[0]);
     for (size_t i = 1; i < n; i++)
-        y = DT__NODE(e, "Add", DT__NODE(e, "Mul", y, x), dt__emit_scalar(e, coefficient[i]));
+        y = DT__NODE(e, "Add", DT__NODE(e, "Mul", y, x), emit_scalar(e, coefficient[i]));
     return y;
 }
 
-/* dt__normal_tail. */
+/* dt__normal_tail, operation by operation. */
 static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
 {
-    static const double near[] = {59.10937472, 159.29113202, 50.434271938, 3.3871327179};
-    static const double over[] = {67.1875636, 78.757757664, 17.895169469, 1};
-    static const double far[] = {0.17023821103, 1.3067284816, 2.75681539, 1.4234372777};
-    static const double under[] = {0.12021132975, 0.7370016425, 1};
-    const char *q = DT__NODE(e, "Sub", dt__emit_scalar(e, 0.5), p);
-    const char *r = DT__NODE(e, "Sub", dt__emit_scalar(e, 0.180625), DT__NODE(e, "Mul", q, q));
-    const char *middle = DT__NODE(e, "Div", DT__NODE(e, "Mul", q, emit_polynomial(e, r, 4, near)),
-                                  emit_polynomial(e, r, 4, over));
-    const char *t = DT__NODE(e, "Log", DT__NODE(e, "Max", p, dt__emit_scalar(e, 9e-8)));
-    t = DT__NODE(e, "Sub", DT__NODE(e, "Sqrt", DT__NODE(e, "Neg", t)), dt__emit_scalar(e, 1.6));
-    const char *tail =
-        DT__NODE(e, "Div", emit_polynomial(e, t, 4, far), emit_polynomial(e, t, 3, under));
-    const char *is_tail = DT__NODE(e, "Greater", q, dt__emit_scalar(e, 0.425));
-    return DT__NODE(e, "Min", DT__NODE(e, "Where", is_tail, tail, middle),
-                    dt__emit_scalar(e, (double)DT__NORMAL_MOST));
+    const char *q = DT__NODE(e, "Sub", emit_scalar(e, 0.5f), p);
+    const char *r = DT__NODE(e, "Sub", emit_scalar(e, 0.180625f), DT__NODE(e, "Mul", q, q));
+    const char *near = DT__NODE(e, "Mul", q, emit_polynomial(e, r, 4, dt__normal_near[0]));
+    near = DT__NODE(e, "Div", near, emit_polynomial(e, r, 4, dt__normal_near[1]));
+    const char *t = DT__NODE(e, "Max", p, emit_scalar(e, DT__NORMAL_LEAST));
+    t = DT__NODE(e, "Neg", DT__NODE(e, "Log", emit_cast(e, t, DOUBLE)));
+    t = emit_cast(e, DT__NODE(e, "Sqrt", t), FLOAT);
+    t = DT__NODE(e, "Sub", t, emit_scalar(e, 1.6f));
+    const char *far = DT__NODE(e, "Div", emit_polynomial(e, t, 4, dt__normal_far[0]),
+                               emit_polynomial(e, t, 4, dt__normal_far[1]));
+    const char *is_far = DT__NODE(e, "Greater", q, emit_scalar(e, DT__NORMAL_NEAR));
+    return DT__NODE(e, "Min", DT__NODE(e, "Where", is_far, far, near),
+                    emit_scalar(e, DT__NORMAL_MOST));
 }
 
 /* A float of each column and step from one quantile to the next: quantile, slope of the rank, and
@@ -283,7 +328,7 @@ static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *
 static const char *emit_share(struct dt__emitter *e, const char *steps)
 {
     const char *inside =
-        DT__NODE(e, "Clip", steps, dt__emit_scalar(e, 0), dt__emit_scalar(e, 1));
+        DT__NODE(e, "Clip", steps, emit_scalar(e, 0), emit_scalar(e, 1));
     const char *share = DT__NODE(e, "ReduceMean", inside);
     e->ints(e, "axes", 1, (const int[]){2});
     e->integer(e, "keepdims", 0);
@@ -303,7 +348,7 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
     steps = DT__NODE(e, "Mul", steps, emit_steps(e, quantiles, 1));
     steps = DT__NODE(e, "Add", steps, emit_steps(e, quantiles, 2));
     const char *low = emit_share(e, steps);
-    const char *high = emit_share(e, DT__NODE(e, "Sub", dt__emit_scalar(e, 1), steps));
+    const char *high = emit_share(e, DT__NODE(e, "Sub", emit_scalar(e, 1), steps));
     const char *tail = emit_normal_tail(e, DT__NODE(e, "Min", low, high));
     return DT__NODE(e, "Where", DT__NODE(e, "Greater", high, low), DT__NODE(e, "Neg", tail), tail);
 }
@@ -321,18 +366,21 @@ static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
     return e->floats(e, NULL, 2, (const int64_t[]){(int64_t)columns, (int64_t)width}, values);
 }
 
+/* dt__cos_turns, operation by operation. */
 static const char *cosine_emit(struct dt__emitter *e, const char *z)
 {
-    const char *turns = DT__NODE(e, "Mul", z, emit_table(e, false, 0));
-    turns = DT__NODE(e, "Sub", turns, DT__NODE(e, "Round", turns));
-    return DT__NODE(e, "Cos", DT__NODE(e, "Mul", turns, dt__emit_scalar(e, 6.283185307179586)));
+    const char *u = DT__NODE(e, "Mul", z, emit_table(e, false, 0));
+    u = DT__NODE(e, "Abs", DT__NODE(e, "Sub", u, DT__NODE(e, "Round", u)));
+    const char *s = DT__NODE(e, "Sub", emit_scalar(e, 0.25f), u);
+    const char *p = emit_polynomial(e, DT__NODE(e, "Mul", s, s), DT__COS_TERMS, dt__cos_term);
+    return DT__NODE(e, "Mul", s, p);
 }
 
 static const char *ple_emit(struct dt__emitter *e, const char *z)
 {
     const char *part = DT__NODE(e, "Sub", z, emit_table(e, false, 1));
     part = DT__NODE(e, "Div", part, emit_table(e, true, 1));
-    return DT__NODE(e, "Clip", part, dt__emit_scalar(e, 0), dt__emit_scalar(e, 1));
+    return DT__NODE(e, "Clip", part, emit_scalar(e, 0), emit_scalar(e, 1));
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

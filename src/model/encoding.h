@@ -26,9 +26,11 @@ struct dt_quantiles {
     size_t columns, count; /* at least 2 quantiles a column */
     const float *value;    /* (columns, count) ascending */
 };
-/* Numbers (columns) of a row become their z, which is within DT__NORMAL_MOST: the mean of a
- * number's ranks from the left and from the right, so that equal quantiles do no harm. */
-void dt__quantile_normal(const struct dt_quantiles *quantiles, float *inout);
+/* Numbers (rows, columns), a row every `stride` floats, become their z, which is within
+ * DT__NORMAL_MOST: of the mean of a number's ranks from the left and from the right, so that equal
+ * quantiles do no harm. */
+void dt__quantile_normal(const struct dt_quantiles *quantiles, size_t rows, float *inout,
+                         size_t stride);
 
 /* Sets the encode members of a model, as data.encode has it, of a seed; the caller frees the
  * table. Numbers (columns) of features, which draw frequencies of their own. DT_EMEMORY. */

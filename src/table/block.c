@@ -48,6 +48,7 @@ void dt__block_free(struct dt__block *block)
     dt_free(block->x);
     dt_free(block->y);
     dt_free(block->weight);
+    dt_free(block->z);
     dt_free(block->offsets);
     dt_free(block->index);
     dt_free(block->value);

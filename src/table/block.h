@@ -59,6 +59,7 @@ struct dt__block {
     size_t rows, capacity;
     unsigned char *x, *y; /* (capacity, dense), (capacity, targets or 1) */
     float *weight;        /* (capacity), NULL without weights */
+    float *z;             /* (capacity, schema.encoded), once dt__block_encode has made it */
     uint64_t *offsets;    /* (capacity + 1) entries of row r: [offsets[r], offsets[r + 1]) */
     uint32_t *index;      /* NULL without a sparse part; grows */
     float *value;         /* NULL where all are 1 */

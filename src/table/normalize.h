@@ -5,11 +5,13 @@
 
 #include "table/block.h"
 
-/* Normalises the first n features of a row, of raw values that are bytes, or floats; behind them
- * in x come schema->encoded values z. */
+/* Normalises the first n features of a row, of raw values that are bytes, or floats. */
 void dt__normalize_bytes(const struct dt_schema *schema, size_t n, const unsigned char *raw,
                          float *x);
 void dt__normalize_floats(const struct dt_schema *schema, size_t n, const float *raw, float *x);
+/* Makes block->z of all rows of a block. DT_EMEMORY. */
+dt_status dt__block_encode(const struct dt_schema *schema, const struct dt__row_layout *layout,
+                           struct dt__block *block);
 /* Scales n entries in place. They are never moved: what is 0 stays 0. */
 void dt__normalize_entries(const struct dt_schema *schema, size_t n, const uint32_t *index,
                            float *value);
