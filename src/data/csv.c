@@ -89,7 +89,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
     if (text) {
         const char *why = text == end ? ": the row ends in a separator, the first one does not"
                           : memchr(record, '\n', length)
-                              ? ": a quote joins it to the lines behind it; within a "
+                              ? ": a quote joins it to the lines after it; within a "
                                 "text a quote is written twice"
                               : cells_hint(parser);
         size_t cells = count;

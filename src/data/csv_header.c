@@ -99,7 +99,7 @@ dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lin
         if (first->roles[i] != DT__ROLE_IGNORE && over)
             status = dt_fail(
                 DT_EFORMAT,
-                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
+                "column %zu: '%.40s' is above the %s '%.40s'%s: data.header=yes or no says what "
                 "the first row is",
                 i, first->cells.items[i], over, below,
                 first->names ? "" : ", but other cells of the first row are numbers");

@@ -163,7 +163,7 @@ static bool has_wide(const struct dt_model *model)
 static dt_status expect_open(const struct dt_model *model, bool is_wide)
 {
     if (!has_wide(model) && (!has_output(model) || is_wide)) return DT_OK;
-    return dt_fail(DT_EUSAGE, "there is an item behind %s",
+    return dt_fail(DT_EUSAGE, "there is an item after %s",
                    has_wide(model) ? "'wide'" : "the output layer");
 }
 
@@ -286,7 +286,7 @@ dt_status dt__layers_parse(struct dt_model *model)
     if (has_wide(model)) wide = model->layer[--model->layers];
     dt_status status = DT_OK;
     if (wide.kind && !model->layers)
-        status = dt_fail(DT_EUSAGE, "'wide': expected layers beside the linear path");
+        status = dt_fail(DT_EUSAGE, "'wide': expected layers besides the linear path");
     if (!status && !has_output(model)) {
         status = dt__strdup(OUTPUT, &layer.text);
         if (!status) status = push_layer(model, layer);
@@ -393,7 +393,7 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
         (void)snprintf(embedding, sizeof embedding, "embedding %d", (int)config->model.embedding);
     else if (config->model.wide && linear)
         status = dt_fail(DT_EUSAGE,
-                         "model.wide=yes: expected layers beside the linear path (model.hidden)");
+                         "model.wide=yes: expected layers besides the linear path (model.hidden)");
     if (!status && (*embedding || config->model.wide))
         status = dt__format(out, "%s%s%s%s", embedding, *embedding && !linear ? ", " : "",
                             linear ? "" : middle, config->model.wide ? ", wide" : "");

@@ -313,7 +313,7 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
     const char *name = column->name ? column->name : "";
     if (!dt__dates_settle(&column->dates))
         return dt_fail(DT_EFORMAT,
-                       "column %zu (%s): no date shows whether day or month stands first, as in "
+                       "column %zu (%s): no date shows whether day or month is first, as in "
                        "3/4/2021: write 2021-04-03, or data.ignore=%zu leaves it out",
                        column->place, name, column->place);
     dt__dates_form(&column->dates, text);

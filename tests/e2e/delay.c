@@ -1,12 +1,13 @@
-/* Preloaded into dtrain, makes ranks late: the program's own calls of MPI, futex, clock and memcpy take longer here
- * and there, and a child stops one rank of four now and then, between any two instructions. What libraries call for
- * themselves goes through.
+/* Preloaded into dtrain, makes ranks late: the program's calls of MPI, futex, clock and memcpy take
+ * longer at some places, and a child stops one rank of four from time to time, between any two
+ * instructions. Calls by libraries are not delayed.
  *
  *   DELAY=SEED        which places of which rank are late, and how
- *   DELAY_HOSTS=AABB  which host each rank is on, a letter a rank, as if they shared no memory
+ *   DELAY_HOSTS=AABB  the host of each rank, a letter a rank, as if they shared no memory
  *
- * A place is a stack of calls. Rank SEED modulo the ranks is late at one of three, the others at one of 64: before its
- * calls or behind them, by up to 30 ms, often at first and then less and less. */
+ * A place is a stack of calls. Rank SEED modulo the ranks is late at one of three places, the
+ * others at one of 64: before or after the call, by up to 30 ms, often at first and then less and
+ * less. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static void sleep_us(uint64_t us)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &left, NULL);
 }
 
-/* Where the program is. 0: not in its own code. */
+/* Returns the place of a caller; 0: not in the program's code. */
 static uint64_t place_of(const void *caller)
 {
     if (!delay.seed || !is_in_program(caller)) return 0;
@@ -147,7 +148,7 @@ LATE(Fetch_and_op,
 LATE(Win_flush, (int to, MPI_Win w), (to, w))
 LATE(Win_sync, (MPI_Win w), (w))
 
-/* Ranks of a host share memory: by that the program tells hosts. */
+/* Ranks of a host share memory, which is how the program recognises hosts. */
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
     const char *hosts = getenv("DELAY_HOSTS");

@@ -39,7 +39,7 @@ static struct {
     struct call {
         int64_t kind, n;
         uint64_t stack;
-    } * stacks; /* [CALLS_MAX], FAULT_STACKS likewise, or NULL */
+    } * stacks; /* [CALLS_MAX], in FAULT_STACKS, or NULL */
 } fault = {.kind = KINDS};
 
 static void *share(const char *path, size_t size)

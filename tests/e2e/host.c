@@ -1,5 +1,5 @@
-/* A program that has the library inside: it works for longer than a step may, computes with traps
- * and denormals of its own, asks for a stop, trains again.   host RUN_DIR */
+/* A program that contains the library: it computes for longer than a step may take, with its own
+ * traps and denormals, asks for a stop, and trains again.   host RUN_DIR */
 #define _GNU_SOURCE /* feenableexcept */
 #include <dtrain/dtrain.h>
 #include <fenv.h>

@@ -29,7 +29,7 @@ static int is_in_program(const void *address)
     return (uintptr_t)address >= program.begin && (uintptr_t)address < program.end;
 }
 
-/* "RANK" or "SIZE", as Open MPI or MPICH tells it; NULL: started without either. */
+/* Returns "RANK" or "SIZE" as set by Open MPI or MPICH; NULL: started without either. */
 __attribute__((unused)) static const char *launched_as(const char *what)
 {
     const int rank = !strcmp(what, "RANK");
@@ -37,7 +37,7 @@ __attribute__((unused)) static const char *launched_as(const char *what)
     return text ? text : getenv(rank ? "PMI_RANK" : "PMI_SIZE");
 }
 
-/* A hash of the calls in the program that led here, FNV-1a; of so many frames, at most 32. */
+/* Returns a hash (FNV-1a) of at most `most` (up to 32) calls in the program that led here. */
 __attribute__((always_inline)) static inline uint64_t hash_stack(int most)
 {
     void *frames[32];

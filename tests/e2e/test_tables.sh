@@ -221,10 +221,10 @@ wrong 'this is a zip archive' 'PK\003\004'
 wrong 'the file is empty' ''
 wrong 'the files have no rows' 'a,y\n'
 wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
-wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
-wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n\n\r\n0.5,0.6,cat\n0.6,0.7,dog\n'
-wrong "wrong.txt:1: column 0: '2021-03-04' stands over the date '2021-03-05'" '2021-03-04,red,yes\n2021-03-05,blue,no\n'
-wrong "wrong.txt:1: column 1: '0' stands over the number '1'" 'red,0\nblue,1\n'
+wrong "wrong.txt:1: column 0: 'area' is above the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
+wrong "wrong.txt:1: column 0: 'area' is above the number '0.5'" 'area,2019,y\n\n\r\n0.5,0.6,cat\n0.6,0.7,dog\n'
+wrong "wrong.txt:1: column 0: '2021-03-04' is above the date '2021-03-05'" '2021-03-04,red,yes\n2021-03-05,blue,no\n'
+wrong "wrong.txt:1: column 1: '0' is above the number '1'" 'red,0\nblue,1\n'
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
 wrong "wrong.txt:3: label: 'NA' is a missing value: data.unlabelled=skip" 'a,y\n1,2.5\n2,NA\n' model.task=regress

@@ -1,7 +1,7 @@
 #!/bin/sh
 # seconds: 120
 # Sparse rows follow PyTorch from the same weights through 50 batches: LIBSVM rows straight into the first layer, texts
-# through an embedding, with a linear path beside the layers. Gradients there are sparse too where a rule touches
+# through an embedding, with a linear path besides the layers. Gradients there are sparse too where a rule touches
 # the rows of a batch alone: sgd without momentum, adagrad, and train.lazy, which is SparseAdam. Would catch: a row that
 # is left out, counted twice or updated when its batch has it not, moments that age where they should stay, a rule that
 # is not what the field calls by that name.

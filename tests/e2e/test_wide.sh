@@ -1,5 +1,5 @@
 #!/bin/sh
-# Categories through an embedding, and a linear path beside the layers. Would catch a table's gradient that
+# Categories through an embedding, and a linear path besides the layers. Would catch a table's gradient that
 # loses a row or sums in another order than a whole one (other bits at another number of ranks, over a kill and
 # resume, or with train.exchange=reduce), a category that prediction looks up at another column's place, and a
 # model that does not come back whole from its file.
@@ -124,7 +124,7 @@ expect_error 2 'the data has no categories to embed' 1 run.dir="$tmp/no" data.tr
 expect_error 2 'model.embedding=65537' 1 run.dir="$tmp/no" data.train="$table" model.embedding=65537
 expect_error 2 'expected at most 1048576' 1 run.dir="$tmp/no" data.train="$table" model.task=regress \
     model.layers='embedding 600000'
-expect_error 2 'a linear path beside the layers goes with rows of plain features' 1 run.dir="$tmp/no" \
+expect_error 2 'a linear path besides the layers goes with rows of plain features' 1 run.dir="$tmp/no" \
     data.train="$tmp/numbers.csv" data.shape=1x2x1 model.layers='flatten, dense 3' model.wide=yes
 expect_error 2 'train.wide_optimizer, train.wide_lr: expected model.wide=yes' 3 run.dir="$tmp/no" \
     data.train="$tmp/numbers.csv" train.wide_optimizer=adagrad

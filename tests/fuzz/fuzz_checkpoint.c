@@ -16,7 +16,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
 
-/* What a table says of columns is digits in texts: a few bytes among thousands. */
+/* A table's columns are digits in texts, a few bytes among thousands, which this mutator
+ * changes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed)
 {
     static const char digits[] = "0123456789-";

@@ -42,8 +42,8 @@ void dt__inputs_free(struct dt_inputs *inputs)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* What jansson holds to be too large a number is one all the same, and a byte of zero does not end a text; what
- * else differs is only how deep or long. */
+/* jansson refuses numbers that are too large, and ends a text at a zero byte; otherwise the two may
+ * differ only in limits of depth and length. */
 static bool jansson_agrees(const char *text, size_t length, bool good, json_t **out)
 {
     json_error_t error;

@@ -1,4 +1,5 @@
-/* What is expected of every rank: EXPECT(what, format, ...) counts what is not so, and prints the first few. */
+/* Expectations of every rank: EXPECT(what, format, ...) counts failures, and prints the first
+ * few. */
 #ifndef DTRAIN_TESTS_MPI_EXPECT_H
 #define DTRAIN_TESTS_MPI_EXPECT_H
 

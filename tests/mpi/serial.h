@@ -1,4 +1,5 @@
-/* What the tests of the exchange compare with, written out; and a rank that is late now and then. */
+/* A plain implementation with which the tests of the exchange compare; and a rank that is sometimes
+ * late. */
 #ifndef DTRAIN_TESTS_MPI_SERIAL_H
 #define DTRAIN_TESTS_MPI_SERIAL_H
 

@@ -1,15 +1,15 @@
-/* Async exchange under real MPI: none lost, none applied twice, none torn, weights that rest while
- * they are read, spans, an early close, workers that leave before it, clocks.
+/* Async exchange under real MPI: no gradient lost, applied twice or torn; weights unchanged while
+ * they are read; spans, an early close, workers that leave before it, clocks.
  *
- * Every word of every gradient is a function of worker, number and place, and every weight is the
- * number of updates in it, so that a torn or stale word anywhere shows.
+ * Every word of every gradient is a function of worker, number and position, and every weight is
+ * its number of updates, so that a torn or stale word shows anywhere.
  *
  *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
  *
- * rows: in shared memory, and gradients touch some rows alone. What is no row and rows that are all updated have the
- * number of updates, as the state has; the others, three in four floats, that of the update that touched them last,
- * by which a worker that reads finds rows that its version should not have, and the bank those that it lacks.
- */
+ * rows: in shared memory, with gradients that touch only some rows. Floats outside rows, and rows
+ * that are all updated, count updates, as the state does; the others, three in four floats, hold
+ * the update that touched them last. So a worker that reads finds rows that its version should not
+ * have, and the bank those that it lacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void expect_weights(const struct dt_async *async, const float *weights, c
     }
 }
 
-/* The next row behind `row` that a gradient touches. */
+/* Returns the next row after `row` that a gradient touches. */
 static size_t next_row(int worker, uint64_t number, size_t row)
 {
     return row + 1 + ((size_t)worker * 31 + number * 17 + row * 7) % 23;
@@ -86,8 +86,9 @@ static void write_gradient(const struct dt_touched *touched, int worker, uint64_
         grad[at] = word_of(worker, number, at);
 }
 
-/* For a while the last worker is the slowest, and the first one slow: who waits for the last applies the first one's
- * gradients meanwhile, and must still be seen to wait, or the watchdog would blame it. */
+/* For a while the last worker is the slowest, and the first one is slow: a worker that waits for
+ * the last applies the first one's gradients meanwhile, and must still be seen to wait, or the
+ * watchdog would blame it. */
 static struct dt_world *staggered;
 
 static void expect_waits(struct dt_async *async)
@@ -179,12 +180,12 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
     EXPECT(!wrong, "%d of the bank's weights are not those of the last update", (int)wrong);
 }
 
-/* At the end of a span the weights must rest. */
+/* At the end of a span the weights must not change. */
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt__async_weights(async);
-    expect_weights(async, weights, "at rest");
-    EXPECT(weights[params - 1] == (float)step, "at rest, step %d", (int)step);
+    expect_weights(async, weights, "after the span");
+    EXPECT(weights[params - 1] == (float)step, "after the span, step %d", (int)step);
     EXPECT(!memcmp(weights, dt__async_states(async)[0], params * sizeof *weights), "a row is lost");
     for (size_t i = 0; i < params && !has_rows; i++)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
@@ -231,7 +232,7 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         dt__async_gather(async);
         if (bank) expect_rest(async, step);
         dt__ranks_bcast(world->trainers, &step, sizeof step, 0);
-        if (!bank) expect_weights(async, dt__async_read(async), "at rest");
+        if (!bank) expect_weights(async, dt__async_read(async), "after the span");
         if (!bank)
             EXPECT(dt__async_read(async)[params - 1] == (float)step, "not the newest weights");
     }
@@ -255,8 +256,8 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
-/* Workers that leave the span after one gradient do not leave it behind, whenever the bank begins to serve, and are
- * waited for by nobody. Returns what the worker has sent. */
+/* Workers that leave the span after one gradient must not lose it, whenever the bank begins to
+ * serve, and no rank waits for them. Returns what the worker has sent. */
 static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late, uint64_t *step,
                             uint64_t sent)
 {

@@ -29,7 +29,7 @@ enum {
 };
 static const size_t bucket_end[BUCKETS] = {100000, 149990, PARAMS};
 
-/* Of the trials that follow: enum dt_wire, and groups of replicas. */
+/* Settings of the following trials: enum dt_wire, and groups of replicas. */
 static struct {
     int wire, groups;
 } rounding = {DT_WIRE_F32, 1};
@@ -61,7 +61,7 @@ static void apply(void *arg, const struct dt_update_info *info, size_t offset, s
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
-/* To multiples of 2^-7 of its power of two. */
+/* Rounds to multiples of 2^-7 of its power of two. */
 static float round_bf16(float value)
 {
     uint32_t bits;
@@ -162,7 +162,7 @@ static dt_status make_tile(void *arg, int index, const void *factors, struct dt_
     return DT_OK;
 }
 
-/* Row by row; what is kept beside the weights is their negatives. */
+/* Row by row; the state next to the weights is their negatives. */
 static void apply_tile(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
                        const float *grad, float *const *vectors)
 {
@@ -186,8 +186,8 @@ static void expect_copies(const float *weights, int step)
 
 /* ---- no shared memory ----------------------------------------------------------------------- */
 
-/* None in /dev/shm, or none for the last rank, that finds no file, or no pages where there was room: each is a group
- * of its own, as if alone on its host. */
+/* No space in /dev/shm, or none for the last rank, which finds no file, or no pages although there
+ * was space: each rank is a separate node. */
 static enum { ROOM, NO_ROOM, NO_FILE, NO_PAGES } memory;
 static int refused; /* pages */
 
@@ -253,7 +253,7 @@ struct trial {
     bool norm;
     int stop_step, stop_ask; /* the last worker asks at this step; -1: nobody */
     int bank_ask;            /* the bank asks that in the first span */
-    bool alone;              /* each rank as if on a host of its own, by the fixed tree */
+    bool alone;              /* each rank is a separate node, with the fixed tree */
 };
 
 static int bank_asks(void *arg)
@@ -286,12 +286,13 @@ static void expect_rest(const struct dt_exchange *x)
     EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
 }
 
-/* Who goes on behind a wait is not seen to wait: the watchdog would blame another rank. */
+/* A rank that continues after a wait must not be seen to wait: the watchdog would blame another
+ * one. */
 static void expect_awake(struct dt_world *world)
 {
     struct dt_rank_status own;
     dt__world_rank_status(world, world->rank, &own);
-    EXPECT(!own.wait[0], "behind a step a rank is seen to wait for %s", own.wait);
+    EXPECT(!own.wait[0], "after a step a rank is seen to wait for %s", own.wait);
 }
 
 static int worker_step(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
@@ -437,7 +438,7 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     dt__exchange_destroy(x);
 }
 
-/* A team's first rank writes between two barriers what all read behind the second. */
+/* The first rank of a node writes between two barriers; all read after the second one. */
 static void try_barrier(struct dt_world *world)
 {
     float rate = 0;
@@ -455,7 +456,7 @@ static void try_barrier(struct dt_world *world)
         if (dt__exchange_is_first(x)) dt__exchange_vectors(x)[0][PARAMS - 1] = (float)i;
         dt__exchange_barrier(x);
         float seen = dt__exchange_weights(x)[PARAMS - 1];
-        EXPECT(seen == (float)i, "%g behind barrier %d", (double)seen, i);
+        EXPECT(seen == (float)i, "%g after barrier %d", (double)seen, i);
     }
     dt__exchange_destroy(x);
 }
@@ -478,7 +479,7 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
     dt__exchange_destroy(x);
 }
 
-/* What a worker asks for, it is given once: the span behind it goes on to its end. */
+/* A rank's request is granted once: the next span continues to its end. */
 static void try_ask_once(struct dt_world *world, int kind, bool alone)
 {
     float rate = 0.01f;

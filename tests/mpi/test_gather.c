@@ -16,7 +16,7 @@
 
 enum { PIECE = 16 << 20 };
 
-/* `pieces` times the same memory, one behind the other. */
+/* Maps the same memory `pieces` times, contiguously. */
 static char *map_again(size_t pieces)
 {
     int fd = memfd_create("piece", 0);
@@ -64,7 +64,7 @@ static void fill(float *floats, int kind, int rank)
     if (kind == 2) floats[FLOATS - 1] = -1;
 }
 
-/* From each rank to the first one, and back. */
+/* Moves floats from each rank to the first one, and back. */
 static void move_floats(struct dt_world *world, size_t n, int kind, bool to_first)
 {
     static float own[FLOATS], first[FLOATS], want[FLOATS], untouched[FLOATS];
@@ -78,7 +78,7 @@ static void move_floats(struct dt_world *world, size_t n, int kind, bool to_firs
         if (!(to_first ? has_first : has_own)) continue;
         const float *got = to_first ? first : own;
         EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind, rank, to_first);
-        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats behind, kind %d", kind);
+        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats after, kind %d", kind);
     }
 }
 

@@ -1,17 +1,15 @@
-/* Gradients of touched rows against the same gradients written out and added up by hand: weights
- * and optimizer state have the same bits, with rules that update the touched rows alone and with
- * those that update all, with the norm, at several numbers of replicas, on one host and on
- * several.
+/* Gradients of touched rows against the same gradients written out and added by hand: weights and
+ * optimizer state have the same bits, with rules that update only touched rows and with those that
+ * update all, with the norm, for several numbers of replicas, on one host and on several.
  *
- * Would catch a row that one list alone has, or all; rows of two ranges, wider than a block, or
- * of a single float; a replica that touches nothing; a worker's part that ends between two rows
- * of a block; a block of the norm that rows and other floats share; a sum in another order; -0
- * where the whole gradient has +0. Of several hosts: rows that come before the last step's are
- * used up, a host that starts without the optimizer's state, a bank that has not its own host's
- * update yet, hosts that have another number of workers, or none; rows at another place than the
- * one where their inputs stand in the list, rows of the step before, owners whose blocks meet in a
- * block of the norm. With a rounded wire: sums of groups that
- * are rounded by some hosts and not by others, twice, or in another order. */
+ * Would catch: a row that only one list has, or all; rows of two ranges, wider than a block, or of
+ * a single float; a replica that touches nothing; a worker's part that ends between two rows of a
+ * block; a block of the norm that rows and other floats share; a sum in another order; -0 where the
+ * whole gradient has +0. On several hosts: rows that arrive before those of the last step are used,
+ * a host that starts without the optimizer's state, a bank that lacks its own host's update, hosts
+ * with another number of workers, or none; rows elsewhere than their inputs are in the list, rows
+ * of the step before, owners whose blocks meet in a block of the norm. With a rounded wire: sums of
+ * groups that some hosts round and others do not, twice, or in another order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +32,10 @@ static struct dt_row_range range[RANGES] = {
     {130, 500, 45, false, .first = 5},
     {SECOND, 9, 2500, false, .first = 0},
     {THIRD, 3000, 1, false, .first = 2, .most = 400}};
-enum { INPUTS = 3002, ALWAYS = 5 }; /* of the ranges; those that whoever reads one reads */
+enum { INPUTS = 3002, ALWAYS = 5 }; /* of the ranges; rows that every reader reads */
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
-/* Of the trials that follow: whether sums of so many groups are rounded to bf16. */
+/* In the following trials, sums of this number of groups are rounded to bf16. */
 static bool rounds;
 static int groups = 1;
 
@@ -49,8 +47,8 @@ struct rule {
 
 /* ---- several hosts -------------------------------------------------------------------------- */
 
-/* Which ranks share memory: all; every other one; the first half; none; all but the bank; so
- * many runs as three. */
+/* Ranks that share memory: all; every other one; the first half; none; all but the bank; three
+ * runs. */
 enum place { TOGETHER, IN_TURN, HALVES, ALONE, BANK_ALONE, THIRDS, PLACES } place;
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -151,7 +149,7 @@ static void apply_rows(void *arg, const struct dt_update_info *info,
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
-/* What training starts from: weights and state. */
+/* Initial weights and state. */
 static void fill(float *weights, float *state)
 {
     for (size_t i = 0; i < PARAMS; i++) {
@@ -167,7 +165,7 @@ static bool in_rows(size_t at)
     return false;
 }
 
-/* To multiples of 2^-7 of its power of two; of a sum, or, with the error that is kept, of whole floats. */
+/* Rounds to multiples of 2^-7 of its power of two: a sum, or, keeping the error, whole floats. */
 static float rounded(float value, float *error)
 {
     uint32_t bits;
@@ -328,7 +326,7 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
         } else {
             dt__exchange_serve_span(x, step, until, bank_ask_nothing, NULL, &step);
         }
-        /* What the bank has now it may save: nobody waits for the others first. */
+        /* The bank may save its values: no rank waits for the others first. */
         dt__exchange_gather(x);
         for (int v = 0; v < 2 && world->is_bank; v++)
             memcpy(out + v * PARAMS, dt__exchange_vectors(x)[v], PARAMS * sizeof(float));
@@ -344,7 +342,7 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
     float *out = calloc(2 * PARAMS, sizeof *out);
     struct rule rule = {touched_alone, 0, world->worker == 0};
     int failed = train(world, replicas, norm, &rule, out);
-    /* A bank updates rows only if it has no worker beside it. */
+    /* A bank updates rows only if it has no worker on its host. */
     if (world->is_worker || place == BANK_ALONE || place == ALONE)
         failed |= (rule.calls > 0) != touched_alone;
     if (world->is_bank) {

@@ -1,6 +1,6 @@
-/* The exchange of split layers: whether every row and column comes to where it belongs, in one node and with each rank a
- * node of its own. Would catch rows of another replica, a part at the wrong owner, a sum in another order, and a wait
- * that not all workers have. */
+/* The exchange of split layers: every row and column arrives where it belongs, on one node and with
+ * each rank a separate node. Would catch rows of another replica, a part at the wrong owner, a sum
+ * in another order, and a wait that not all workers take part in. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static size_t part_begin(int layer, int part)
     return dt__split_cut(layers[layer].nout, (size_t)part, PARTS);
 }
 
-/* What part p has of the gradient by an input: floats whose sum depends on the order. */
+/* Part p of the gradient by an input: floats whose sum depends on the order. */
 static float share(int part, size_t row, size_t column)
 {
     static const float size[PARTS] = {1e8f, 1.0f, -1e8f, 3.0f, 1e-3f};
@@ -44,7 +44,7 @@ static int ask_nothing(void *arg)
     return DT_ASK_NONE;
 }
 
-/* Writes the rows of a matrix (rows, width) that stand in pieces, or reads them. */
+/* Writes, or reads, the rows of a matrix (rows, width) that are stored in ranges. */
 static void piece_rows(float *piece, int first, int end, size_t width, int step, int layer,
                        size_t column, bool write)
 {

@@ -1,17 +1,17 @@
-/* Starts that fail on one rank, and what a job of somebody else's MPI needs.
+/* Starts that fail on one rank, and worlds in a job of another program's MPI.
  *
  *   test_world             the Nth allocation or thread of rank 1 fails, for every N, in the start of a
- *                          world, an exchange and an async exchange: all ranks get one and the same error,
- *                          and none waits for ever; a spec beyond its bounds; a gather beyond 2 GiB
+ *                          world, an exchange and an async exchange: all ranks get the same error,
+ *                          and none waits forever; a spec beyond its bounds; a gather beyond 2 GiB
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
  *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
- *   test_world single      an MPI that lets a rank have no threads: one error
+ *   test_world single      an MPI without thread support: one error
  *   test_world stays       rank 1 is stopped before it has ended MPI: the others exit, with their code
- *   test_world refused     the same behind a start that failed
- *   test_world late        rank 1 is slow to show itself in its host's table: nobody takes that for a stall
+ *   test_world refused     the same after a start that failed
+ *   test_world late        rank 1 appears late in its host's table: no rank takes that for a stall
  *
- * Would catch a rank that ends alone before the others know of it, a start or an end that nobody watches,
+ * Would catch a rank that ends before the others know of it, a start or an end without a watchdog,
  * counts that do not fit an int. */
 #include <errno.h>
 #include <mpi.h>
@@ -239,7 +239,7 @@ static void show_late(void)
     MPI_Finalize();
 }
 
-/* Ranks as if each were on a host of its own. */
+/* Each rank acts as if on a separate host. */
 static bool are_apart;
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -255,7 +255,7 @@ static void part(void)
     are_apart = true;
     const dt_status status = dt_world_attach(&comm, 60, &world);
     EXPECT(!status, "%s", dt_error_text());
-    if (rank == 0) { /* of who has not been heard it tells no phase of its own */
+    if (rank == 0) { /* a rank that has not been heard has no known phase */
         struct dt_rank_status other;
         dt__world_heartbeat(world, "the bank's own", 17);
         dt__world_watch(world, 60);

@@ -1,4 +1,4 @@
-/* What the tests of data share: small files, a config, a survey. */
+/* Shared by the tests of data: small files, a config, a survey. */
 #ifndef UNIT_DATA_FILES_H
 #define UNIT_DATA_FILES_H
 
@@ -42,7 +42,7 @@ static inline void set(const char *assignment)
     EXPECT_OK(dt_config_set(&config, assignment));
 }
 
-/* Threads of this process. A loader that streams has one of its own. */
+/* Returns the threads of this process. A loader that streams has one. */
 static inline int threads(void)
 {
     int count = 0;
@@ -108,7 +108,7 @@ struct loop {
     size_t count;
 };
 
-/* Runs the tests, each in a directory of its own with a fresh config; returns main's exit code. */
+/* Runs the tests, each in a separate directory with a fresh config; returns main's exit code. */
 static inline int data_run(const char *name, const struct loop *tests, size_t count)
 {
     TCase *test_case = tcase_create(name);

@@ -1,4 +1,4 @@
-/* What the tests of models share: a description from its parts, and numbers. */
+/* Shared by the tests of models: a description from its parts, and numbers. */
 #ifndef UNIT_MODEL_TEXT_H
 #define UNIT_MODEL_TEXT_H
 

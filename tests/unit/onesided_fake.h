@@ -1,11 +1,11 @@
-/* A fake of MPI's one-sided memory, in one process under a seeded scheduler that is out for trouble.
+/* A fake of MPI's one-sided memory, in one process under a seeded adversarial scheduler.
  *
- * Actors are coroutines; every operation gives way to the others before and behind its effect. Puts
- * and answers happen word by word, in random order, and operations on control words that are only begun
- * at any time, those of an actor at a memory in their order. Some actors own memory: an owner's loads and stores go to
- * a private copy of it, which meets the public one word by word at random times, and wholly
- * only in `sync` (the separate memory model of MPI-3, section 11.4). One actor falls asleep now and
- * then, in the middle of any operation, while the others run on for long. */
+ * Actors are coroutines; every operation yields before and after its effect. Puts and answers
+ * arrive word by word, in random order; nonblocking operations on control words happen at any time,
+ * those of one actor at one memory in order. Some actors own memory: an owner's loads and stores go
+ * to a private copy, which is merged with the public copy word by word at random times, and
+ * completely only in `sync` (the separate memory model of MPI-3, section 11.4). From time to time
+ * one actor sleeps in the middle of an operation while the others run for long. */
 #ifndef DT_TESTS_ONESIDED_FAKE_H
 #define DT_TESTS_ONESIDED_FAKE_H
 
@@ -25,10 +25,11 @@ struct fake_memory { /* an owner's */
     uint64_t word[FAKE_WORDS];
     _Alignas(64) unsigned char private[FAKE_BYTES];
     _Alignas(64) unsigned char public[FAKE_BYTES];
-    size_t written_begin, written_end, bytes; /* the part that the owner writes; the rest is put */
+    size_t written_begin, written_end, bytes; /* the part that the owner writes; the others put into
+                                               * the rest */
     struct fake_answer { /* to each worker */
         bool expected;
-        int left; /* words under way */
+        int left; /* words in flight */
         struct dt__answer *sent, *come; /* the owner's, the worker's */
         void *body;
     } answer[FAKE_ACTORS];
@@ -39,17 +40,17 @@ struct fake_port { /* an actor's end of a memory */
     struct fake_memory *memory;
     int actor;
 };
-struct fake_place { /* where the scheduler or an actor stands */
+struct fake_place { /* saved context of the scheduler or an actor */
     ucontext_t context;
     jmp_buf jump;
     bool fresh; /* nowhere yet */
 };
-struct fake_copy { /* a word under way */
+struct fake_copy { /* a word in flight */
     unsigned char *to;
     const unsigned char *from; /* NULL: `sent`, for the sender may have changed it since */
     unsigned char sent[8];
     int actor; /* -1: of an answer */
-    int *left; /* of which so much is still to come, or to leave */
+    int *left; /* number of words that have not arrived, or not left */
     struct fake_answer *answer; /* NULL: of a put */
     size_t bytes;
 };
@@ -154,7 +155,7 @@ static void fake_launch(struct fake *fake, int actor, void *to, const void *from
     }
 }
 
-/* What has left is a copy, which lands when it will. */
+/* A copy of the data is in flight, and arrives at any time. */
 static void fake_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                      size_t length)
 {
@@ -271,7 +272,7 @@ static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, ui
     fake_linger(fake);
 }
 
-/* Where memory is shared, no news is a sleep without end. */
+/* In shared memory a wait without a wake-up would never end. */
 static void fake_pause(struct dt__onesided *remote, const char *what)
 {
     struct fake_port *port = (struct fake_port *)remote;
@@ -290,7 +291,7 @@ static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 
 /* ---- scheduler ------------------------------------------------------------------------------ */
 
-/* Of each memory the owner, the actor with its number, has yet to say how many bytes it has. */
+/* The owner of each memory, the actor with its number, must still set its size in bytes. */
 static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped, int memories)
 {
     static const struct dt__onesided_ops ops = {

@@ -1,4 +1,4 @@
-/* A small checkpoint with something in every member, and a directory of its own for each test. */
+/* A small checkpoint with a value in every member, and a separate directory for each test. */
 #ifndef STATE_SAMPLE_H
 #define STATE_SAMPLE_H
 
@@ -15,7 +15,7 @@
 
 #define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
 
-/* As the writer's thread saves. *out_file: base name, caller frees. */
+/* Saves as the writer's thread does. *out_file: base name; the caller frees it. */
 static inline dt_status save_checkpoint(const char *dir, const struct dt_checkpoint *checkpoint,
                                         int64_t keep, const char *protected, char **out_file)
 {
@@ -72,7 +72,7 @@ static inline float *sample_fill(float *floats, size_t n, float first)
     return floats;
 }
 
-/* Of a schema; dt_free. */
+/* An array for a schema; free with dt_free. */
 static inline float *sample_array(size_t n, float first)
 {
     float *array;
@@ -80,7 +80,7 @@ static inline float *sample_array(size_t n, float first)
     return sample_fill(array, n, first);
 }
 
-/* Of a checkpoint; dt__free_backed. */
+/* A vector for a checkpoint; free with dt__free_backed. */
 static inline float *sample_vector(size_t n, float first)
 {
     float *vector;
@@ -252,7 +252,7 @@ static inline void assert_same_checkpoint(const struct dt_checkpoint *a,
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* Runs the tests of a program, each in a process and a directory of its own. */
+/* Runs the tests of a program, each in a separate process and directory. */
 static inline int run_tests(const char *name, int count, const TTest *const tests[])
 {
     TCase *all = tcase_create(name);

@@ -1,4 +1,4 @@
-/* What the test programs share: a main's body, a directory of their own. */
+/* Shared by the test programs: the body of main, a separate directory. */
 #ifndef UNIT_SUITE_H
 #define UNIT_SUITE_H
 
@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* Runs the tests of a case, each in a process of its own; returns main's exit code. */
+/* Runs the tests of a case, each in a separate process; returns main's exit code. */
 static inline int suite_run_case(const char *name, TCase *test_case)
 {
     Suite *suite = suite_create(name);
@@ -40,7 +40,7 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
         return suite_run(name, tests, sizeof tests / sizeof *tests);                               \
     }
 
-/* For loops over many values: Check makes a note, by a system call, of each of its own assertions that holds. */
+/* For loops over many values: Check notes each assertion that holds by a system call. */
 #define EXPECT(condition)                                                                          \
     do                                                                                             \
         if (!(condition)) ck_abort_msg("expected %s", #condition);                                 \

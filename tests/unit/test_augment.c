@@ -10,7 +10,7 @@ static const int SHAPE[3] = {H, W, C};
 
 static float pictures[ROWS * SIZE], scratch[SIZE];
 
-/* Every value of a row tells its place: 1 + its number. */
+/* Every value of a row encodes its position: 1 + its number. */
 static void fill(void)
 {
     for (int i = 0; i < ROWS * SIZE; i++)
@@ -136,7 +136,7 @@ START_TEST(noise_has_its_deviation)
     }
     ck_assert_double_lt(fabs(sum / (ROWS * SIZE)), 0.02);
     ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
-    /* The numbers are those of replica and epoch, behind eight for moves. */
+    /* The numbers belong to replica and epoch; eight for moves come first. */
     struct dt__augment augment;
     const struct dt_rng rng = dt__rng_make(7, DT_STREAM_AUGMENT, 3, 5);
     float x = 1;

@@ -1,6 +1,6 @@
-/* bf16: the rounding and layout of weights, products against f64 of the rounded operands, the same bits at every alignment and
- * from a copy of the weights, gradients near those of f32; by rounding in f32 on any CPU, and by the
- * library where the CPU has it. */
+/* bf16: rounding and layout of weights, products against f64 of the rounded operands, the same bits
+ * at every alignment and from a copy of the weights, gradients near those of f32; by rounding in
+ * f32 on any CPU, and by the library if the CPU supports it. */
 #include "model/bf16_products.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static float from_bits(uint32_t bits)
     return out;
 }
 
-/* To the nearest, ties to even; infinity, NaN and zeros stay. */
+/* Rounds to nearest even; infinity, NaN and zeros stay. */
 START_TEST(values_are_rounded_to_nearest_even)
 {
     static const uint32_t rows[][2] = {
@@ -249,7 +249,7 @@ START_TEST(gradients_are_near_and_evaluation_is_f32)
 }
 END_TEST
 
-/* At any address of the inputs and of the gradient. */
+/* The inputs and the gradient may have any alignment. */
 START_TEST(bits_do_not_depend_on_places)
 {
     double loss, again;

@@ -297,7 +297,7 @@ START_TEST(an_unknown_cpu_gets_what_it_can_do)
 }
 END_TEST
 
-/* What the environment asks for is taken as it is. */
+/* A kernel from the environment is used unchanged. */
 START_TEST(the_environment_may_ask_for_any_kernel)
 {
     setenv("OPENBLAS_CORETYPE", "Prescott", 1);

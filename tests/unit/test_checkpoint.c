@@ -102,7 +102,8 @@ START_TEST(a_deep_network_with_names_survives)
 }
 END_TEST
 
-/* State tensors stand last in the flat vector, away from their layers; the optimizer has none of them. */
+/* State tensors are last in the flat vector, away from their layers; the optimizer has no state for
+ * them. */
 START_TEST(state_tensors_survive)
 {
     struct dt_model *model;
@@ -337,7 +338,7 @@ END_TEST
 
 /* ---- hostile files, whose checksum is right --------------------------------------------------- */
 
-/* Writes the user block that belongs to the bytes behind it. */
+/* Writes the user block for the bytes after it. */
 static void seal(unsigned char *bytes, size_t length)
 {
     memset(bytes, 0, DT__USER_BLOCK);
@@ -625,7 +626,7 @@ START_TEST(a_hostile_file_is_refused)
 }
 END_TEST
 
-/* What the HDF5 library does not write: a layout whose size is not that of its values. */
+/* A layout that the HDF5 library never writes: its size is not that of its values. */
 START_TEST(a_lying_layout_is_refused)
 {
     unsigned char *bytes, *at;

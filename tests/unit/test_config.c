@@ -46,7 +46,7 @@ START_TEST(defaults_are_as_promised)
 }
 END_TEST
 
-/* A key that was set, to its default even, is told from one that was not. */
+/* A key that was set, even to its default, differs from one that was not. */
 START_TEST(what_was_given_is_known)
 {
     set_up();
@@ -60,7 +60,7 @@ START_TEST(what_was_given_is_known)
 }
 END_TEST
 
-/* The words of the table stand in the order of the enumerators. */
+/* The words of the table have the order of the enumerators. */
 START_TEST(words_are_the_enumerators)
 {
     set_up();
@@ -314,7 +314,7 @@ START_TEST(files_that_are_no_config_are_refused)
 }
 END_TEST
 
-/* inih cuts lines at 200 bytes unless told otherwise: the rest would be a line of its own. */
+/* By default inih cuts lines at 200 bytes: the remainder would be a separate line. */
 /* A list that goes on over 250,000 lines: would catch a stack that grows with them. */
 START_TEST(a_list_goes_on_in_the_next_line)
 {
@@ -377,8 +377,8 @@ END_TEST
 
 /* ---- round trip ----------------------------------------------------------------------------- */
 
-/* Prints, reads into a fresh config, and compares both the text and all fields; the short forms of
- * model.layers are not printed beside it. */
+/* Prints, reads into a fresh config, and compares both the text and all members; with model.layers
+ * its short forms are not printed. */
 static void round_trip(void)
 {
     struct dt_config back;
@@ -579,7 +579,7 @@ START_TEST(a_resume_may_change_only_what_is_free)
     EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
     EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH,
                 "model.layers=dense 3: the run to resume has linear");
-    /* What was made of short forms is told by them, and by the widths where none is given. */
+    /* The error names the short forms that gave the layers, and the widths if none is given. */
     static const char *const forms[][2] = {
         {"model.hidden=5", "model.hidden=5, which makes dense 3: the run to resume has linear"},
         {"model.dropout=0.5", "model.dropout=0.5, which makes dense 3"},
@@ -604,8 +604,8 @@ START_TEST(a_resume_may_change_only_what_is_free)
 }
 END_TEST
 
-/* Would catch weights that a resume of ftrl makes anew with another rate, and state that is lost
- * where two rules share its vectors. */
+/* Would catch weights that a resume of ftrl computes with another rate, and state that is lost if
+ * two rules share its vectors. */
 START_TEST(a_resume_keeps_what_state_depends_on)
 {
     static const struct {
@@ -766,7 +766,7 @@ static dt_status use_all(void)
     if (!status) status = dt_config_print(&config, &text);
     dt_free(text);
     text = NULL;
-    /* What a preset and the data set. */
+    /* The values that the preset and the data set. */
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_settle(&config, true);
@@ -891,7 +891,7 @@ START_TEST(a_preset_gives_way)
 }
 END_TEST
 
-/* An update of async is that of one replica; an evaluator of its own measures checkpoints. */
+/* An async update is that of one replica; a dedicated evaluator measures checkpoints. */
 START_TEST(a_preset_evaluates_now_and_then)
 {
     set_up();

@@ -127,7 +127,7 @@ static void products_agree(const struct dt__convolution_shape *shape, int rows, 
     problem_free(&p);
 }
 
-/* in; out; kernel; stride; padding before; behind; groups */
+/* in; out; kernel; stride; padding before; after; groups */
 static const struct dt__convolution_shape SHAPES[] = {
     {{7, 5, 1}, {7, 5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},     /* same */
     {{8, 8, 4}, {6, 6, 16}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, 1},    /* valid */
@@ -139,7 +139,8 @@ static const struct dt__convolution_shape SHAPES[] = {
     {{1, 50, 3}, {1, 25, 7}, {1, 5}, {1, 2}, {0, 2}, {0, 2}, 1},   /* one-dimensional */
     {{4, 4, 5}, {1, 1, 2}, {4, 4}, {4, 4}, {0, 0}, {0, 0}, 1},     /* a kernel as large as the picture */
     {{9, 7, 2}, {3, 4, 5}, {1, 1}, {3, 2}, {0, 0}, {0, 0}, 1},     /* points of each stride */
-    {{64, 64, 3}, {32, 32, 8}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, 1}, /* so many that oneDNN 2.6.3 fails itself */
+    {{64, 64, 3}, {32, 32, 8}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, 1}, /* a size at which oneDNN 2.6.3
+                                                                    * fails itself */
     {{4, 1, 16}, {4, 1, 16}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, 1},   /* rows shorter than a stride */
     {{31, 28, 29}, {16, 7, 8}, {1, 5}, {2, 4}, {0, 2}, {0, 2}, 1}, /* a stride beyond the kernel */
 };
@@ -171,7 +172,7 @@ START_TEST(test_products_in_bf16)
 }
 END_TEST
 
-/* A row's result does not depend on the rows beside it, nor on where a batch is cut. */
+/* A row's result does not depend on its neighbours, nor on where a batch is cut. */
 START_TEST(test_rows_are_apart)
 {
     const struct dt__convolution_shape *shape = &SHAPES[4];

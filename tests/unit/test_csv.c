@@ -177,8 +177,9 @@ START_TEST(many_classes_are_declared)
 }
 END_TEST
 
-/* Several targets stand in the order of data.label, in a file's typed rows as in batches, and in evaluation data whose
- * columns are in another order. Would catch a target that is read as another one's, and files with fewer of them. */
+/* Several targets have the order of data.label, in a file's typed rows, in batches, and in
+ * evaluation data whose columns are in another order. Would catch targets that are exchanged, and
+ * files with fewer of them. */
 START_TEST(targets_may_be_several)
 {
     static const char *const keys[] = {"data.label=z,x,y", "data.label=-1,0,2", "data.label=4,x,-3"};
@@ -315,7 +316,7 @@ START_TEST(evaluation_fits_the_schema)
 }
 END_TEST
 
-/* What was logged of columns that are ignored, and of points. */
+/* Logged lines about ignored columns, and about points. */
 static char said[600];
 
 static void catch_said(void *arg, enum dt_log_level level, const char *line)
@@ -404,8 +405,8 @@ START_TEST(files_must_agree)
 }
 END_TEST
 
-/* Each file may have its columns in an order of its own, and others beside them; one that has a header
- * alone has no rows. */
+/* Each file may have its columns in another order, and further columns; a file with only a header
+ * has no rows. */
 START_TEST(files_go_by_their_own_headers)
 {
     const float x[] = {1, 2, 3, 4, 5, 6};
@@ -442,8 +443,8 @@ START_TEST(separators_are_told)
 }
 END_TEST
 
-/* Runs of blanks, beside one tab too, and decimal commas; tabs where a cell between them is empty or has blanks; a
- * comma where texts have blanks. */
+/* Runs of blanks, also with a single tab, and decimal commas; tabs if a cell between them is empty
+ * or has blanks; a comma if texts have blanks. */
 static const struct {
     const char *text, *option;
     float x[2][6];
@@ -472,7 +473,7 @@ START_TEST(runs_of_blanks_separate)
 }
 END_TEST
 
-/* Commas that separate cells go on to do so beside texts that have other separators. */
+/* Separating commas still separate if texts contain other separators. */
 START_TEST(texts_have_separators)
 {
     const float x[] = {1, 1, 0, 0, 2, 0, 1, 0};
@@ -484,7 +485,7 @@ START_TEST(texts_have_separators)
 }
 END_TEST
 
-/* A comma before the decimals, whatever stands between the cells. */
+/* A decimal comma, with any separator between the cells. */
 START_TEST(decimals_may_have_commas)
 {
     static const char separators[] = ";:\t ";
@@ -501,7 +502,7 @@ START_TEST(decimals_may_have_commas)
 }
 END_TEST
 
-/* Of commas between the cells, as sheets of Google have them, those in quotes alone are decimal ones. */
+/* If commas separate the cells, as in Google Sheets, only quoted commas are decimal. */
 START_TEST(decimals_may_be_quoted)
 {
     static const char *const guises[] = {"a,b,c\n1,\"2,5\",0\n-3,4000,2\n", "\"1\",\"2,5\",0\n-3,\"4000,0\",2\n",
@@ -518,7 +519,8 @@ START_TEST(decimals_may_be_quoted)
 }
 END_TEST
 
-/* Beside decimal commas a point may stand between thousands, and would divide by them in silence. */
+/* With decimal commas a point may separate thousands; reading it as a decimal point would give a
+ * wrong number in silence. */
 START_TEST(points_beside_decimal_commas_are_told)
 {
     put_text("a.csv", "p;q;y\n1,125;4.3.2021;0\n0.125;4.3.2021; 1.25e3 \n12.5;4.3.2021; -1.250 \n"
@@ -568,7 +570,7 @@ START_TEST(blanks_part_no_classes)
 }
 END_TEST
 
-/* Row numbers of sorted files tell the label, and nothing of other rows. */
+/* Row numbers of sorted files predict the label, and mean nothing for other rows. */
 START_TEST(columns_without_a_name_are_told)
 {
     put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
@@ -644,7 +646,8 @@ START_TEST(texts_are_categories)
     ck_assert_str_eq(dt__source_schema(source)->feature_names[5], "carat=2");
     ck_assert_mem_eq(read_row(table, 1).x, insisted, sizeof insisted);
     dt__table_destroy(table), dt__source_destroy(source);
-    set("data.train=a.csv"), set("data.categories=carat"); /* beside those that are found */
+    set("data.train=a.csv"), set("data.categories=carat"); /* in addition to the columns that are
+                                                            * found */
     source = survey();
     ck_assert_int_eq(dt__source_schema(source)->features, 4 + 5 + 3);
     dt__source_destroy(source);
@@ -654,8 +657,8 @@ START_TEST(texts_are_categories)
 }
 END_TEST
 
-/* The mean of the training rows stands for what is missing, a flag says so, and statistics leave the gaps
- * out. A missing text is a category of its own. */
+/* A missing number becomes the mean of the training rows, a flag marks it, and statistics leave the
+ * gaps out. A missing text is a separate category. */
 START_TEST(gaps_are_filled)
 {
     const float mean[] = {1, 5, 2, 5, 3, 5}, flag[] = {1, 5, 0, 2, 5, 1, 3, 5, 0};
@@ -703,13 +706,13 @@ static const struct {
                           "if the column holds names and no amounts: data.categories=d", "data.decimal=,"},
     {"1,5;2,5;0,5\n2,5;3,5;1,5\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma: write a point, or "
                                              "set data.decimal=,. Or, if the column holds names and no amounts: data.categories=0", NULL},
-    {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' stands over the number '4'", NULL},
+    {"1,5;2,5;3\n2,5;3,5;4\n", "a.csv:1: column 2: '3' is above the number '4'", NULL},
     {"1,5|no\n2,5|yes\n", "a.csv:2: column '1,5': '2,5' is a number with a decimal comma", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
     {"a,y\n1,0,\n", "a.csv:2: 3 columns, expected 2: the row ends in a separator", NULL},
-    {"a,y\n5\" pipe,0\n6\" pipe,1\n", "a.csv:2: 3 columns, expected 2: a quote joins it to the lines behind", NULL},
+    {"a,y\n5\" pipe,0\n6\" pipe,1\n", "a.csv:2: 3 columns, expected 2: a quote joins it to the lines after", NULL},
     {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title, or without", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
@@ -832,7 +835,8 @@ START_TEST(packed_files_are_read)
 }
 END_TEST
 
-/* Behind a member of gzip there is another one, or zeros; rows that stand there as they are would be lost in silence. */
+/* A gzip member may be followed by another one, or by zeros; plain rows after it would be lost in
+ * silence. */
 START_TEST(what_is_behind_a_member_is_told)
 {
     static const struct {
@@ -898,7 +902,7 @@ START_TEST(foreign_files_are_named)
 }
 END_TEST
 
-/* What a user runs first: types, gaps and ranges, and lines that suit them. */
+/* The first command of a user: types, gaps and ranges, and suitable lines of a configuration. */
 START_TEST(a_table_is_summed_up)
 {
     char told[4096] = "";

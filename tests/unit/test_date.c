@@ -126,7 +126,8 @@ START_TEST(one_column_has_one_order)
 }
 END_TEST
 
-/* In a table: features and their names, gaps, the order that a later row shows, and what is said of columns of which none does. */
+/* Dates in a table: features and their names, gaps, an order that only a later row shows, and the
+ * message if no row shows it. */
 START_TEST(tables_have_dates)
 {
     static const char *const names[] = {"when (days)", "when (year)", "when (month)", "when (weekday)", "a", "when (missing)"};
@@ -146,7 +147,7 @@ START_TEST(tables_have_dates)
     dt__table_destroy(table);
     dt__source_destroy(source);
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n5/4/2021,2,1\n");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month stands first");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month is first");
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 'when': 'soon' is not a date as they are read");
     put_text("a.csv", "at,a,y\n6:00,1,0\n,2,1\n12:00,3,0\n");

@@ -87,7 +87,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     return __real_write(fd, bytes, length);
 }
 
-/* What a function writes to stderr. */
+/* Catches what a function writes to stderr. */
 static void catch_stderr(void (*function)(void), char *buffer, size_t size)
 {
     int ends[2], old = dup(STDERR_FILENO);
@@ -142,8 +142,8 @@ static void log_over_progress(void)
     dt__log_progress(NULL);
 }
 
-/* A log line takes the progress line's place, and only once. A line wider than the terminal is cut
- * there (mode 7): in two rows, each would leave one behind. */
+/* A log line replaces the progress line, once. A line wider than the terminal is cut (mode 7):
+ * wrapped, each would leave a row. */
 START_TEST(a_log_line_clears_the_progress_line)
 {
     char text[256];

@@ -168,8 +168,8 @@ START_TEST(every_path_leads_to_the_model)
 }
 END_TEST
 
-/* Of inputs' weights (20, 10) only some rows are not 0, none at all, or all but a few: the same bits come back, a 0
- * with a sign among them, and few rows make a smaller file. Would catch rows put to other places. */
+/* Of weights of inputs (20, 10) some rows, none, or all but a few are 0: the same bits come back,
+ * including -0, and few rows make a smaller file. Would catch rows that are put elsewhere. */
 START_TEST(rows_of_zeros_are_left_out)
 {
     static const int every[] = {3, 7, 20, 1};
@@ -195,7 +195,7 @@ START_TEST(rows_of_zeros_are_left_out)
 }
 END_TEST
 
-/* Two of numbers, one of them with a flag, and two of three texts each, as training would have settled them. */
+/* Two numeric columns, one of them with a flag, and two of three texts each, as after training. */
 static void table_columns(struct dt_column columns[4])
 {
     static char *texts[] = {"red", "", "blue"};
@@ -296,7 +296,8 @@ END_TEST
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/* What holds the file's name, then what holds the version's: without them a crash takes the export away again. */
+/* The directory of the file, then the directory of the version: without syncing both, a crash loses
+ * the export. */
 START_TEST(both_directories_of_a_version_are_synced)
 {
     struct stat base, version;
@@ -352,7 +353,7 @@ START_TEST(the_same_step_is_replaced)
 }
 END_TEST
 
-/* Who asks for the highest gets the one written last, also after a resume from an older step. */
+/* The highest version is the one written last, also after a resume from an older step. */
 START_TEST(versions_of_an_abandoned_branch_go)
 {
     uint64_t step;
@@ -410,8 +411,8 @@ END_TEST
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* With each call failing in turn: the version is there with the old or the new content, or was never
- * there; nothing half made is left under a number. */
+/* Each call fails in turn: the version has the old or the new content, or never existed; nothing
+ * incomplete has a version's name. */
 static void fail_each_call(bool there_before)
 {
     uint64_t step;

@@ -14,7 +14,7 @@ static struct {
     bool armed;
     int calls, fail_at;
     size_t write_most; /* bytes that a write takes; 0: all */
-    int interrupted;   /* so many writes are interrupted by a signal first */
+    int interrupted;   /* number of writes that a signal interrupts first */
     char trace[64];
 } faults;
 
@@ -195,7 +195,7 @@ START_TEST(short_writes_are_continued)
 }
 END_TEST
 
-/* Of the 7 bytes 2 are taken at a time: each behind the one before, where it shall stand. */
+/* 2 of 7 bytes are taken at a time: each range must go after the one before. */
 START_TEST(short_writes_in_place_are_continued)
 {
     char back[16] = "";
@@ -215,8 +215,8 @@ START_TEST(short_writes_in_place_are_continued)
 }
 END_TEST
 
-/* The file is old or new as a whole, nothing is left beside it, and the error is told. After the
- * rename only the sync of the directory is left to fail: then it is new. */
+/* The file is old or new as a whole, nothing else is left, and the error is returned. After the
+ * rename only the sync of the directory can fail: then the file is new. */
 START_TEST(every_call_may_fail)
 {
     enter();
@@ -245,7 +245,7 @@ static dt_status note_and_fail(const char *path, void *arg)
     return dt_fail(DT_EFORMAT, "not good");
 }
 
-/* What does not verify never gets the name. */
+/* A file that does not verify never gets the name. */
 START_TEST(a_file_that_does_not_verify_is_dropped)
 {
     enter();
@@ -270,7 +270,7 @@ START_TEST(errors_name_the_file)
     EXPECT_FAIL(dt__file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
     EXPECT_FAIL(dt__file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
     EXPECT_FAIL(dt__path_sync("none"), DT_EIO, "none");
-    EXPECT_OK(dt__path_sync("pipe")); /* nobody reads it: would catch a wait for one who does */
+    EXPECT_OK(dt__path_sync("pipe")); /* no process reads it: would catch a wait for a reader */
     leave();
 }
 END_TEST

@@ -30,7 +30,7 @@ static void write_train(int step, double loss)
 
 /* ---- TensorBoard ---------------------------------------------------------------------------- */
 
-/* CRC-32C bit by bit (RFC 3720, B.4), masked as record_writer.cc has it. */
+/* CRC-32C bit by bit (RFC 3720, B.4), masked as in record_writer.cc. */
 static uint32_t masked(const unsigned char *bytes, size_t length)
 {
     uint32_t crc = 0xffffffffu;
@@ -316,7 +316,7 @@ START_TEST(phases_are_events)
 }
 END_TEST
 
-/* Of a long run the last stretch stays. */
+/* A long run keeps the end of its trace. */
 START_TEST(a_trace_is_bounded)
 {
     size_t before, after;

@@ -26,7 +26,7 @@ static double attribute(hid_t group, const char *name)
     return value;
 }
 
-/* A whole data set in memory of its own; *count: its elements. */
+/* Reads a whole data set into new memory; *count: its elements. */
 static void *read_set(hid_t group, const char *name, hid_t type, size_t *count)
 {
     void *values;

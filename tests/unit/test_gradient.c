@@ -60,7 +60,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
     dt__network_destroy(network);
 }
 
-/* Masks that begin anew with each slice, or slices that do not add up. */
+/* Would catch masks that restart with each slice, or slices that do not add up. */
 START_TEST(slices_draw_the_masks_of_the_share)
 {
     open_worker();

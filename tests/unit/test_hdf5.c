@@ -19,7 +19,7 @@
 
 static hid_t file;
 
-/* What the library does in the process that reads a file: any malformed file could have it do so. */
+/* Faults of the library in the reader process; a malformed file could cause any of them. */
 static enum fault {
     SOUND,
     CRASH_ON_OPEN,
@@ -85,7 +85,7 @@ dt_status __wrap_dt__h5_guard_open(int fd, int *out_socket)
     return status;
 }
 
-/* What a process that reads may have, from its first read on; 0: all it wants. Sanitizers do not say. */
+/* Limit of a reader's memory, from its first read on; 0: none. Sanitizers do not report it. */
 static size_t held_most, held_first;
 static size_t held_bytes(void)
 {
@@ -174,7 +174,7 @@ START_TEST(types_are_read)
 }
 END_TEST
 
-/* What numpy calls float16. */
+/* numpy's float16. */
 START_TEST(half_precision_is_read)
 {
     hid_t half = H5Tcopy(H5T_IEEE_F32LE);
@@ -280,8 +280,8 @@ START_TEST(large_chunks_are_unpacked_once)
 }
 END_TEST
 
-/* Of chunks that are read in part, as by a rank that has some of the rows, a packed one is kept until
- * there is another, and of one that is not packed no more than its rows. */
+/* If chunks are read in part, as by a rank with some of the rows, a packed chunk is kept until
+ * another one is read, and of an unpacked one only the rows. */
 START_TEST(chunks_read_in_part_are_not_all_kept)
 {
     enum { CHUNK = 5 << 20, CHUNKS = 12 };
@@ -512,8 +512,8 @@ static void put_names(size_t count)
     H5Tclose(type);
 }
 
-/* Names stand in the file's order: a CSV with texts gets the numbers of those names, whether it is
- * trained on behind the file, or evaluated. */
+/* Names are in the file's order: a CSV with texts gets the numbers of those names, whether it is a
+ * second training file or evaluation data. */
 START_TEST(class_names_keep_their_numbers)
 {
     create("a.h5");
@@ -709,8 +709,9 @@ static void stop_in_labels(void)
     if (--pieces == 0) dt_stop_request();
 }
 
-/* What takes several reads: labels as rows with a 1, more than are read at once, and values that the reader process
- * converts, more than it hands over at once. Labels are given up at a stop, and the watchdog sees that they come. */
+/* Sizes that need several reads: labels as one-hot rows, more than are read at once, and values
+ * that the reader process converts, more than it sends at once. Reading labels ends at a stop, and
+ * the watchdog sees their progress. */
 START_TEST(files_take_several_reads)
 {
     enum { MANY = 2500, WIDE = 900, CLASSES = 3 };
@@ -771,8 +772,8 @@ static const char *path_of_many(int i)
     return path;
 }
 
-/* As a checkpoint of many groups with many layers has them. Would catch a bound that the writer does not know, and a
- * search through all items for each. */
+/* Like a checkpoint of many groups with many layers. Would catch a limit that the writer does not
+ * know, and a search through all items for each one. */
 START_TEST(a_file_may_have_many_items)
 {
     enum { MANY = 20 * 60 * 60 };
@@ -825,7 +826,7 @@ static void short_y(void)
     put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
 }
 
-/* As R and MATLAB write 4 rows of 6 numbers. */
+/* 4 rows of 6 numbers, as R and MATLAB write them. */
 static void turned_x(void)
 {
     const hsize_t dims[] = {4};
@@ -966,7 +967,7 @@ static void virtual_x(void)
     put_y(H5T_STD_I32LE);
 }
 
-/* 10^12 rows of which not one is stored. */
+/* 10^12 rows, none of which is stored. */
 static void hollow_x(void)
 {
     const hsize_t dims[] = {1000000000000, 100}, chunk[] = {1000, 100};
@@ -1112,8 +1113,8 @@ START_TEST(damage_never_crashes)
 }
 END_TEST
 
-/* The library dies in a process of its own: the file is refused by name. Readers that are killed say nothing of it: an
- * older checkpoint would be taken in its place. */
+/* The library crashes in a separate process: the file is refused by name. A killed reader says
+ * nothing about the file: an older checkpoint must not be used instead. */
 START_TEST(a_crash_of_the_library_is_one_message)
 {
     create("a.h5");
@@ -1130,7 +1131,7 @@ START_TEST(a_crash_of_the_library_is_one_message)
 }
 END_TEST
 
-/* A line of /proc/PID/stat behind the name: the state, and the parent. */
+/* Reads the state and the parent from a line of /proc/PID/stat. */
 static bool process_is(pid_t pid, char *state, pid_t *parent)
 {
     char path[64], name[64] = "";

@@ -202,8 +202,8 @@ START_TEST(the_start_names_the_metric)
 }
 END_TEST
 
-/* Evaluations of other rows do not count behind the start that holds out these, nor behind the next. Would catch a best
- * of rows that are easier. */
+/* Evaluations of other rows do not count after a start that holds out other rows, nor after the
+ * next one. Would catch a best evaluation on easier rows. */
 START_TEST(other_rows_begin_anew)
 {
     static const char again[] = "{\"kind\":\"start\",\"step\":20,\"best_era\":1700000000}\n"
@@ -339,7 +339,7 @@ START_TEST(a_run_has_ended_with_its_final_record)
         {"{\"kind\":\"train\",\"step\":7}\n", false},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n", true},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}",
-         false}, /* torn, as far as one can tell */
+         false}, /* looks torn */
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":6}\n", false},
         {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,"
          "\"loss\":null}\n",

@@ -68,8 +68,8 @@ static void expect_bytes(void)
     expect_rows(x, labels, ROWS, FEATURES);
 }
 
-/* The same file plain, in gzip, and in gzip of two members (whose trailer tells only of the
- * last). */
+/* The same file plain, in gzip, and in gzip of two members (whose trailer covers only the last
+ * one). */
 START_TEST(plain_and_gzip_are_the_same)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
@@ -131,7 +131,7 @@ START_TEST(lies_are_named)
     bad = x, bad.bytes[2] = 0x0A;
     put_bytes("x", bad.bytes, bad.length), set("data.format=idx");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0a 03");
-    bad = x, bad.bytes[2] = 0x0F; /* behind the last type */
+    bad = x, bad.bytes[2] = 0x0F; /* beyond the last type */
     put_bytes("x", bad.bytes, bad.length);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0f 03");
     bad = x, memset(bad.bytes + 4, 0xFF, 12);
@@ -196,7 +196,7 @@ START_TEST(truncated_gzip_is_an_error)
 }
 END_TEST
 
-/* A flipped bit in gzip's checksum is found behind the last row: 1 MB of noise. */
+/* A flipped bit in gzip's checksum is found after the last row: 1 MB of noise. */
 START_TEST(damaged_gzip_is_an_error)
 {
     enum { NOISE = 1 << 20 };

@@ -2,7 +2,7 @@
  * other files looked up in them. Catches classes that no row has, and labels of another class. */
 #include "data_files.h"
 
-/* IDX labels of one byte, and as many rows of one byte. */
+/* Writes IDX labels of one byte, and the same number of rows of one byte. */
 static void put_idx(const char *x, const char *y, const unsigned char *labels, unsigned char rows)
 {
     unsigned char head[12] = {0, 0, 8, 2, 0, 0, 0, rows, 0, 0, 0, 1}, bytes[64];
@@ -162,7 +162,7 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
-/* With model.task numbers of any size and sign are names. */
+/* If model.task is set, numbers of any size and sign are names. */
 START_TEST(large_numbers_are_declared)
 {
     put_text("a.csv", "1,5000000000\n1,-7\n1,12\n1,-7\n");

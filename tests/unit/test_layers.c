@@ -121,7 +121,7 @@ static const struct {
     {"conv 2 3x3 pad same silu, conv 2 1x1 softplus, dense 5 softplus", 5, 5, 1},
 };
 
-/* What is plainly seen of an activation: values at -2, 0 and 3. */
+/* Obvious values of an activation: at -2, 0 and 3. */
 START_TEST(activations_have_their_values)
 {
     static const struct {
@@ -205,8 +205,8 @@ START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
 }
 END_TEST
 
-/* A window of 400 places, and channels that fill no vector: the greatest of a channel stands at a place of its
- * own, and behind the 256th. A byte would name another one. */
+/* A window of 400 positions, and channels that fill no vector: the maximum of each channel is at
+ * another position, beyond the 256th. One byte could not hold it. */
 START_TEST(maxpool_knows_places_of_large_windows)
 {
     enum { SIDE = 20, CHANNELS = 11 };
@@ -278,9 +278,10 @@ START_TEST(batchnorm_moves_its_statistics)
 }
 END_TEST
 
-/* Of more channels than are summed at a time: outputs with the running mean and variance; with the share's own the
- * gradients of gain and offset, through a linear layer and a squared error, and the way of the running ones. Would catch
- * a strip that takes what another one has. */
+/* More channels than are summed at a time: outputs with the running mean and variance; with the
+ * replica's own, the gradients of gain and offset, through a linear layer and a squared error, and
+ * the update of the running ones. Would catch a block of channels that uses another block's
+ * sums. */
 START_TEST(batchnorm_is_the_formula_in_every_strip)
 {
     const size_t width = (size_t)WIDTHS[_i];
@@ -376,13 +377,13 @@ static const struct {
     {"resid(dense 3)", "expected residual(ITEM, ...)"},
     {"conv 3 3x3, residual()", "item 2: item 1: an empty item"},
     {"residual(conv 3 3x3, upsample 3)", "has no stride"},
-    {"output conv 1 3x3, dense 3", "item 2: there is an item behind the output layer"},
+    {"output conv 1 3x3, dense 3", "item 2: there is an item after the output layer"},
     {"output conv 1 3x3 pad same", "8 x 8 x 1 come out, expected 3 in all"},
     {"output dense 3 relu", "without activation in the output layer"},
     {"dense 3, output dropout 0.3", "'output dropout 0.3': expected dropout P"},
     {"batchnorm 3", "'batchnorm 3': expected batchnorm"},
-    {"wide", "'wide': expected layers beside the linear path"},
-    {"dense 3, wide", "a linear path beside the layers goes with rows of plain features, not"},
+    {"wide", "'wide': expected layers besides the linear path"},
+    {"dense 3, wide", "a linear path besides the layers goes with rows of plain features, not"},
     {"embedding 4, dense 3", "the data has no categories to embed"},
     {"dense 3, embedding 4", "an embedding is the first layer"},
 };
@@ -397,7 +398,7 @@ START_TEST(wrong_texts_are_refused)
 }
 END_TEST
 
-/* Would catch a network that looks for its first weight behind its last layer. */
+/* Would catch a network that looks for its first weight beyond its last layer. */
 START_TEST(a_network_has_weights)
 {
     static const char *const without[] = {"output flatten", "relu, output globalpool"};

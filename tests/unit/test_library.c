@@ -24,7 +24,7 @@ START_TEST(symbols_are_found)
 }
 END_TEST
 
-/* A library of another version must not be called by a pointer that nobody has set. */
+/* Would catch a call through a pointer that was not set, in a library of another version. */
 START_TEST(what_is_missing_is_told)
 {
     struct dt__library library = DT__LIBRARY("openblas", symbols, &table);

@@ -1,5 +1,5 @@
-/* The loader: the order is the same in memory and streamed, each sample comes once an epoch, a
- * resume stands where the run stood, and what cannot be read is an error. */
+/* The loader: the order is the same in memory and streamed, each sample occurs once an epoch, a
+ * resume continues at the same position, and unreadable data is an error. */
 #include <math.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
 
 enum { COUNTED = 1 << 16 };
-/* Of allocations of 64 KiB or more; the thread that reads ahead has a sum of its own. */
+/* Largest allocation of at least 64 KiB; kept per thread, so the read-ahead thread has its own. */
 static _Thread_local size_t largest_bytes;
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
@@ -260,8 +260,9 @@ START_TEST(nothing_is_read_in_vain)
 }
 END_TEST
 
-/* Before anything is asked for, the thread has read the window of each replica where the run goes on, and the one behind
- * it. Would catch a loader that reads only what is waited for, which hangs this test, or begins elsewhere. */
+/* Before anything is requested, the thread has read the window of each replica at the resumed
+ * position, and the next one. Would catch a loader that reads only what is waited for, which hangs
+ * this test, or starts elsewhere. */
 START_TEST(next_windows_are_read_ahead)
 {
     enum { WINDOW = 96, AHEAD = 2 * REPLICAS * WINDOW };
@@ -348,7 +349,7 @@ START_TEST(change_is_noticed)
 }
 END_TEST
 
-/* Text is parsed once: behind the survey its file is not looked at again. */
+/* Text is parsed once: after the survey its file is not opened again. */
 START_TEST(text_is_read_once)
 {
     struct dt_source *source = make_source();

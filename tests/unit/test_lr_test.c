@@ -1,5 +1,5 @@
-/* What a learning-rate range test makes of its losses. Would catch: a suggestion behind the fall, one in the
- * part that diverges, a course without any number. */
+/* The result of a learning-rate range test. Would catch: a suggestion after the fall, one in the
+ * diverging part, a curve without any number. */
 #include <math.h>
 
 #include "suite.h"
@@ -53,7 +53,7 @@ START_TEST(test_an_end_without_a_number)
 }
 END_TEST
 
-/* What says nothing about a rate is told: a loss that never falls, and one that hardly does. */
+/* A loss that never falls, or hardly, gives no rate but a message. */
 START_TEST(test_a_course_without_a_fall)
 {
     struct dt_lr_test test = make_course(1e-3, 0.1);

@@ -8,7 +8,8 @@
 #include "base/internal.h"
 #include "base/kept.h"
 
-/* AddressSanitizer ends the program at an impossible size unless told to fail like malloc. */
+/* AddressSanitizer ends the program at an impossible size unless this option makes it fail like
+ * malloc. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -42,7 +43,7 @@ END_TEST
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* Whether a file below the directory is mapped. */
+/* Returns true if a file below the directory is mapped. */
 static bool is_mapped(const char *dir)
 {
     char line[4096];
@@ -157,8 +158,8 @@ START_TEST(blocks_of_a_list_are_freed_together)
 }
 END_TEST
 
-/* One of a sixteenth of memory is in a file, of which nothing is to be seen; what is less, or has no
- * room for a file, is plain memory. */
+/* Memory of a sixteenth of the host's is an unnamed file; a smaller block, or one without disk
+ * space, is plain memory. */
 START_TEST(backed_memory_is_a_file_without_a_name)
 {
     enum { SMALL = 1000, BIG = 10 << 20 };
@@ -233,7 +234,7 @@ START_TEST(text_without_memory_is_an_error_and_stays_whole)
 }
 END_TEST
 
-/* One that is added behind a failure would leave a text with a hole. */
+/* A text added after a failure would leave a gap. */
 START_TEST(a_texts_first_failure_stays)
 {
     struct dt_text text = {0};

@@ -272,8 +272,9 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
 }
 END_TEST
 
-/* With units a loss is one of the targets' own units, the slope that of standardised ones: by finite differences of
- * the loss, divided by its own unit (a square's is the unit squared). Huber's delta counts in deviations. */
+/* With units, a loss is in the units of the targets, its slope in those of standardised ones:
+ * finite differences of the loss, divided by its unit (of a square the unit squared). Huber's delta
+ * counts in deviations. */
 START_TEST(losses_have_units)
 {
     const float mean[1] = {300}, std[1] = {20}, goal[1] = {290}, h = 1e-2f;
@@ -371,8 +372,8 @@ START_TEST(constants_have_the_least_loss)
 }
 END_TEST
 
-/* Of classes the constants are their frequencies; a class without rows counts as half a row, also of labels and counts,
- * and nothing is infinite. */
+/* The constants of classes are their frequencies; a class without rows counts as half a row, also
+ * for labels and counts, and nothing is infinite. */
 START_TEST(constants_of_classes_are_frequencies)
 {
     enum { CLASSES = 4 };
@@ -431,9 +432,10 @@ START_TEST(the_bias_of_the_output_is_found)
 }
 END_TEST
 
-/* Values and gradients are those of PyTorch 1.13 by torch.maximum(q * u, (q - 1) * u), the mean over 2 x 3 elements,
- * times 2 rows. With units the loss has them, and the slope is that of standardised targets. The middle one counts for
- * rmse. Would catch quantiles that cross, slopes of a wrong side, and values that are made where outputs still stand. */
+/* Values and gradients of PyTorch 1.13 by torch.maximum(q * u, (q - 1) * u), the mean over 2 x 3
+ * elements, times 2 rows. With units the loss has them, and the slope is that of standardised
+ * targets. The middle quantile counts for rmse. Would catch quantiles that cross, slopes with the
+ * wrong sign, and values that overwrite outputs still needed. */
 START_TEST(quantiles_rise)
 {
     enum { COUNT = 6 };
@@ -480,7 +482,7 @@ START_TEST(quantiles_rise)
 }
 END_TEST
 
-static int own_rows; /* told to it */
+static int own_rows; /* rows that the loss was called with */
 
 static double own_row(void *arg, int n, const float *z, const float *goal, float *gradient)
 {

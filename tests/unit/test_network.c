@@ -174,7 +174,7 @@ static void check_share(const char *layers)
 START_TEST(dropout_keeps_its_share)
 {
     check_share("dense 1000 relu, dropout 0.3");
-    check_share("dense 1000 relu, relu, dropout 0.3"); /* as a layer of its own */
+    check_share("dense 1000 relu, relu, dropout 0.3"); /* as a separate layer */
 }
 END_TEST
 
@@ -327,7 +327,7 @@ static void note_forward(void *arg, int layer)
     calls->forward[calls->nforward++] = layer;
 }
 
-/* Spoils the layer's weights: whoever reads them later gives another gradient. */
+/* Spoils the layer's weights: a later read would give another gradient. */
 static void note_backward(void *arg, int layer)
 {
     struct calls *calls = arg;
@@ -547,7 +547,7 @@ END_TEST
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* A configuration with `assignments` (NULL at the end), settled. */
+/* Makes a resolved configuration with `assignments` (NULL at the end). */
 static dt_status settle(const char *const *assignments, struct dt_config *config)
 {
     EXPECT_OK(dt__config_init(config));
@@ -586,17 +586,17 @@ static const struct {
      "model.embedding=4 and model.layers, which begins with embedding 8",
      true},
     {{"model.layers=dense 3, wide", "model.wide=no"}, "model.wide=no and model.layers", true},
-    {{"model.kind=linear", "model.wide=yes"}, "model.wide=yes: expected layers beside", true},
-    {{"model.layers=wide, dense 3"}, "item 2: there is an item behind 'wide'", true},
+    {{"model.kind=linear", "model.wide=yes"}, "model.wide=yes: expected layers besides", true},
+    {{"model.layers=wide, dense 3"}, "item 2: there is an item after 'wide'", true},
     {{"model.layers=residual(dense 3, wide)"}, "an output layer inside of a residual", true},
     {{"model.layers=dense 3, output wide"}, "'output wide': expected wide, without", true},
     {{"model.layers=embedding 0"}, "'embedding 0': expected embedding WIDTH", true},
     {{"model.layers=dense 64, dropout 0.2 relu"}, "expected dropout", true},
     {{"model.layers=embedding 8 relu, dense 16"}, "expected embedding WIDTH", true},
     {{"model.layers=dense 8, wide relu, dense 4"}, "expected wide", true},
-    {{"model.layers=dense 8, wide, residual(dense 8)"}, "there is an item behind 'wide'", true},
+    {{"model.layers=dense 8, wide, residual(dense 8)"}, "there is an item after 'wide'", true},
     {{"model.layers=output dense 3, residual(dense 3)"},
-     "there is an item behind the output",
+     "there is an item after the output",
      true},
     {{"model.layers=residual(dense 8) dense 16"}, "expected a comma or an activation", true},
     {{"model.layers=conv1d 8 3 stride 2x5"}, "expected conv1d", true},

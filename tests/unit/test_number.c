@@ -74,7 +74,7 @@ START_TEST(edges_are_read)
 }
 END_TEST
 
-/* Where the short way ends with a double, it is the right one, and it takes what it read. */
+/* If the short way gives a double, it is the right one, and it has consumed what it read. */
 START_TEST(the_short_way_is_exact)
 {
     const struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, 0, 0);
@@ -107,7 +107,7 @@ START_TEST(what_is_no_number_is_refused)
 }
 END_TEST
 
-/* Numbers as people write them are told from texts, and from dates, versions and ranges. */
+/* Numbers with units are distinguished from texts, and from dates, versions and ranges. */
 START_TEST(numbers_with_units_are_known)
 {
     static const struct {

@@ -29,8 +29,8 @@ static void fill(float *values, uint64_t stream)
         values[i] = (float)dt__rng_normal(&rng, i);
 }
 
-/* One update from fixed values; everything lies `shift` floats off alignment, and is split into
- * pieces of `piece`. out: params and states behind it. */
+/* One update from fixed values; everything is `shift` floats off alignment, and split into ranges
+ * of `piece`. out: params, then states. */
 static void update(const struct dt_optimizer *optimizer, size_t shift, size_t piece, bool in_place,
                    float out[3][N])
 {
@@ -178,7 +178,7 @@ START_TEST(two_rules_share_their_vectors)
     static const struct {
         int one, two;
         double momentum;
-        const char *name[DT_MAX_STATE]; /* of the vectors; NULL behind the last */
+        const char *name[DT_MAX_STATE]; /* names of the vectors; NULL after the last one */
         int vector[DT_MAX_STATE];       /* of the second one's states */
     } rows[] = {
         {DT_OPT_ADAGRAD, DT_OPT_FTRL, 0, {"square", "z"}, {1, 0}},

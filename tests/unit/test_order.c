@@ -42,7 +42,7 @@ START_TEST(order_is_a_permutation)
 }
 END_TEST
 
-/* What a window reads run by run is what its slots hold one by one. */
+/* The runs that a window reads are what its slots hold one by one. */
 START_TEST(runs_are_what_slots_hold)
 {
     struct dt__order order = make((size_t)_i, 1);

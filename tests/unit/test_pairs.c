@@ -60,7 +60,8 @@ static bool has_key_of(const char *text, const char *settings)
     return false;
 }
 
-/* Value v of axis a beside value w of axis b; false: refused, by a line that names both. */
+/* Returns true if value v of axis a and value w of axis b go together; false: refused, by a line
+ * that names both. */
 static bool go_together(int a, int v, int b, int w)
 {
     struct dt_config config;

@@ -1,10 +1,11 @@
-/* The plan: Webster's order by brute force, full batches, exactly once, how shards are dealt. */
+/* The plan: Webster's order by brute force, full batches, each sample once, assignment of
+ * shards. */
 #include "data/order.h"
 #include "data_files.h"
 
 enum { MOST_FILES = 16, MOST_REPLICAS = 8 };
 
-/* What a case has: rows of each CSV file, R, B. */
+/* A case: rows of each CSV file, R, B. */
 static const struct {
     int rows[MOST_FILES];
     int replicas, batch;
@@ -47,7 +48,8 @@ static struct dt_plan *make_plan(const struct dt_source *source, int replicas, i
     return plan;
 }
 
-/* Whether sample j of replica r comes before sample k of q: (2j+1)/(2 s_r), ties by replica. */
+/* Returns true if sample j of replica r comes before sample k of q: (2j+1)/(2 s_r), ties by
+ * replica. */
 static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_t k)
 {
     uint64_t left = (2 * j + 1) * dt__plan_replica_rows(plan, q);
@@ -134,7 +136,7 @@ START_TEST(shards_cover_the_source)
 }
 END_TEST
 
-/* Even files are dealt whole: a shard then is one segment a file. Uneven ones are cut. */
+/* Files of equal length are assigned whole, so a shard has one range per file. Others are cut. */
 START_TEST(even_files_stay_whole)
 {
     const int even[MOST_FILES] = {100, 101, 99, 100}, uneven[MOST_FILES] = {100, 300};

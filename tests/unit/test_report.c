@@ -59,7 +59,7 @@ double __wrap_dt__clock_secs(void)
     return __real_dt__clock_secs() + ahead;
 }
 
-static bool another_appends; /* behind the next look into the file */
+static bool another_appends; /* after the next look into the file */
 static const char ANOTHERS[] = "{\"kind\":\"final\",\"step\":9}\n";
 ssize_t __real_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *bytes, size_t length, off_t offset);
@@ -287,7 +287,7 @@ START_TEST(a_long_torn_line_is_cut)
 }
 END_TEST
 
-/* What a full disk does not take waits for the next record; what is in the file is whole lines. */
+/* Lines that a full disk refuses wait for the next record; the file has whole lines. */
 START_TEST(a_full_disk_leaves_whole_lines)
 {
     dt_log_set_level(DT_LOG_ERROR);
@@ -476,7 +476,8 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
     warnings += level == DT_LOG_WARN;
 }
 
-/* status.json stands as long as the report is open. Would catch a full disk that is told of every two seconds. */
+/* status.json exists as long as the report is open. Would catch a full disk that is reported every
+ * two seconds. */
 START_TEST(a_status_that_fails_is_told_once)
 {
     const struct dt_progress progress = {.last_step = 100};

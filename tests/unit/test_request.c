@@ -27,7 +27,7 @@ static const char *read_request(const char *body, bool v2, struct dt_inputs *inp
     return status ? dt_error_text() : "";
 }
 
-/* Would catch a token that is taken for another one, or a copy that reads on where the other one stands. */
+/* Would catch a token taken for another one, or a copy that continues where the original is. */
 START_TEST(json_is_a_row_of_tokens)
 {
     const char body[] = " {\"a\\u0062\" : [1,-2.5e1,{}, []],\"c\":[{\"d\":true}, null ]} ";
@@ -51,7 +51,7 @@ START_TEST(json_is_a_row_of_tokens)
 }
 END_TEST
 
-/* Rows go where their columns stand, in whatever form and order they come. */
+/* Values go to their columns, in any form and order of the request. */
 START_TEST(rows_have_many_forms)
 {
     static const struct {

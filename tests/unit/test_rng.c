@@ -41,7 +41,7 @@ START_TEST(streams_never_change)
 }
 END_TEST
 
-/* Two numbers a block, the high half behind the low one. */
+/* Two numbers a block; the high half follows the low one. */
 START_TEST(numbers_are_words_of_blocks)
 {
     struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, 0, 0);

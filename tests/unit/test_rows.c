@@ -85,7 +85,7 @@ START_TEST(csv_has_many_guises)
 }
 END_TEST
 
-/* With a header that names every feature, their order and other columns do not matter. */
+/* If a header names every feature, order and further columns do not matter. */
 START_TEST(csv_columns_go_by_name)
 {
     schema.feature_names = names;
@@ -98,7 +98,7 @@ START_TEST(csv_columns_go_by_name)
 }
 END_TEST
 
-/* What data.header says of the rows goes before a guess. */
+/* data.header takes precedence over a guess. */
 START_TEST(csv_has_the_header_that_it_is_told)
 {
     set("data.header=yes"); /* its names are numbers, as years are */
@@ -309,8 +309,8 @@ START_TEST(tables_are_read)
 }
 END_TEST
 
-/* A number of JSON is looked up as it stands, as a CSV may have it, by its shortest text, and with the point that
- * JavaScript does not write. */
+/* A JSON number is looked up as written, as in a CSV, then by its shortest text, and with the point
+ * that JavaScript leaves out. */
 START_TEST(numbers_may_be_categories)
 {
     char *texts[] = {"0.1"}, *many[] = {"1000000"}, *whole[] = {"1.0"};
@@ -347,7 +347,7 @@ START_TEST(numbers_may_be_categories)
 }
 END_TEST
 
-/* What was logged. */
+/* Logged lines. */
 static char said[200];
 
 static void catch_lines(void *arg, enum dt_log_level level, const char *line)
@@ -391,7 +391,7 @@ START_TEST(comments_are_no_rows)
 }
 END_TEST
 
-/* A first row that has no feature looks like CSV, until another tells. */
+/* A first row without features looks like CSV, until a later row decides. */
 START_TEST(libsvm_may_begin_with_labels_alone)
 {
     open_rows("1\n\n0\n1 2:1 # one\n");
@@ -411,7 +411,8 @@ START_TEST(libsvm_may_begin_with_labels_alone)
 }
 END_TEST
 
-/* Where the model takes one column, numbers alone are rows of CSV, and one is answered before the next has come. */
+/* If the model takes one column, single numbers are rows of CSV, and one is answered before the
+ * next arrives. */
 START_TEST(numbers_alone_may_be_rows)
 {
     int ends[2];
@@ -458,7 +459,8 @@ START_TEST(rows_have_the_format_that_they_are_told)
 }
 END_TEST
 
-/* Of a model that takes a table's categories a row has one entry a column, however many its line has. */
+/* For a model of a table with categories a LIBSVM row must have one entry a column, whatever the
+ * line has. */
 START_TEST(libsvm_rows_are_no_table)
 {
     struct dt_column columns[] = {{.kind = DT_COLUMN_CATEGORY, .ncategories = 2}};
@@ -492,8 +494,8 @@ static void expect_kept(const char *first, const char *second)
     dt_free(kept[0]), dt_free(kept[1]), dt_free(kept);
 }
 
-/* What is kept is that of the last row, whole or not at all: of a row before whose texts nobody took nothing is left, and
- * of one that lacks a column nothing is there. */
+/* Kept texts are those of the last row, whole or not at all: nothing remains of an earlier row
+ * whose texts were not taken, and a row that lacks a column has none. */
 START_TEST(kept_texts_are_of_one_row)
 {
     schema.feature_names = names;
@@ -507,7 +509,7 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(5, 1, 2, 3);
     expect_kept("z", "4");
     expect_end();
-    set("data.decimal=,"); /* what stands there, a comma and a point */
+    set("data.decimal=,"); /* with a comma and a point */
     open_rows("id;s;q, r;p;note\n1,5;3;2,0;1;1.5\n");
     EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(2, 1, 2, 3);

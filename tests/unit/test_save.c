@@ -1,5 +1,5 @@
-/* Would catch: a save that loses the older checkpoint when anything in it fails or it is killed, that
- * leaves rubbish behind, removes too much, or moves latest.h5 to what is not verified. */
+/* Would catch: a save that loses the older checkpoint when it fails or is killed, leaves other
+ * files, removes too much, or moves latest.h5 to a file that was not verified. */
 #include "state_sample.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 
 /* ---- failing calls -------------------------------------------------------------------------- */
 
-/* Every call of the library that may fail counts; the one with the number `fail_at` does, with ENOSPC
- * or EIO, and `fail_on` says whether those behind it do too. */
+/* Counts every library call that may fail; number `fail_at` fails with ENOSPC or EIO, and `fail_on`
+ * decides whether later ones do too. */
 static int calls, fail_at;
 static bool fail_on;
 static bool cut_short;  /* a write that fails takes a part instead */
-static bool lying_disk; /* writes behind the first line change a byte and say nothing */
+static bool lying_disk; /* writes after the first line silently change a byte */
 
 static bool killing; /* the call with the number kills the process instead */
 
@@ -51,7 +51,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     {                                                                                              \
         return fails_now() ? -1 : __real_##name arguments;                                         \
     }
-/* What a kill leaves needs no disk to hold it: nothing is flushed, which took most of the time. */
+/* The state after a kill does not need a disk: nothing is flushed, which took most of the time. */
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
@@ -214,7 +214,7 @@ START_TEST(a_fallback_is_told)
 }
 END_TEST
 
-/* latest.h5 counts only as a link to a checkpoint beside it. */
+/* latest.h5 counts only as a link to a checkpoint in the same directory. */
 START_TEST(a_strange_latest_is_passed_over)
 {
     const char *const targets[] = {"step-000000009.h5", "/etc/passwd", "../x", "step-1.h5", ""};
@@ -333,7 +333,7 @@ static int fail_each_call(void)
         dt_status status = try_save(2, 0, NULL);
         bool reached = calls >= at;
         fail_at = 0;
-        ck_assert_msg(!reached || status || cut_short, "the failure of call %d is not told", at);
+        ck_assert_msg(!reached || status || cut_short, "the failure of call %d is not returned", at);
         uint64_t step = load_step();
         ck_assert_msg(step == 2 || (status && step == 1), "call %d: step %d", at, (int)step);
         ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
@@ -522,7 +522,7 @@ START_TEST(a_kill_at_each_call_leaves_the_older_one_good)
 }
 END_TEST
 
-/* Whether a save was under way, as far as the directory shows. */
+/* Returns true if a save was in progress, judging by the directory. */
 static bool was_saving(void)
 {
     return count_names(test_dir, ".tmp-") > 0;

@@ -1,4 +1,4 @@
-/* Shards: every row once, shuffled truly, labels and names kept, and nothing left behind. */
+/* Shards: every row once, really shuffled, labels and names kept, and no other files left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -253,7 +253,7 @@ START_TEST(old_shards_are_read)
 }
 END_TEST
 
-/* What does not fit is refused before any memory is taken for it. */
+/* Invalid shards are refused before any memory is allocated for them. */
 START_TEST(malformed_shards_are_refused)
 {
     static const uint32_t words[12] = {0, 1}, large[] = {4, 1};
@@ -359,7 +359,7 @@ static void expect_said(const char *train, const char *eval, const char *expecte
     ck_assert_str_eq(said, expected);
 }
 
-/* Shards of a set that are not read are told of, whoever has left them out; but what data.eval has is held out. */
+/* Warns of shards of a set that are not read; those in data.eval are held out. */
 START_TEST(shards_left_out_are_told_of)
 {
     put_text("in.csv", "1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n");

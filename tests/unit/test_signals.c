@@ -28,7 +28,7 @@ static bool requested_soon(void)
     return dt__stop_requested();
 }
 
-/* The exit code of `body` in a process of its own, 256 + the signal that ended it. */
+/* Returns the exit code of `body` in a separate process, or 256 + the signal that ended it. */
 static int end_of(void body(int arg), int arg)
 {
     int status;
@@ -85,7 +85,7 @@ START_TEST(an_early_signal_waits)
 }
 END_TEST
 
-/* SIGTERM comes so many seconds behind the first request: ends with 7 if that does not end the process. */
+/* SIGTERM `secs` seconds after the first request: returns 7 if it does not end the process. */
 static void ask_again(int secs)
 {
     ahead = secs;
@@ -157,7 +157,7 @@ static void handle(int number)
     handled = 1;
 }
 
-/* As kernels of matrix libraries do that need rsp as one more pointer: it points into the heap. */
+/* As in kernels of matrix libraries that use rsp as a further pointer: it points into the heap. */
 static void spin_with_stack_in(char *block)
 {
     long turns = 150000000;

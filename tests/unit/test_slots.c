@@ -1,8 +1,8 @@
-/* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose owners are
- * workers themselves: gradients lost, applied twice or torn, weights
- * torn or overwritten while they are read or should rest, rows that a version lacks or has too early, an update
- * log that leaves something out, clocks that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
- * them show that each of these would be found. */
+/* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose
+ * owners are workers. Would catch: gradients lost, applied twice or torn; weights torn, overwritten
+ * while they are read, or changed after a span; rows that a version lacks or has too early; an
+ * update log with gaps; clocks that run ahead; spans that do not end. Operations that fail as a bug
+ * in the protocol would make them prove that each of these is found. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_n
 enum { MOST_WORKERS = FAKE_ACTORS - 1, MOST_STEPS = 40 };
 enum { VALUES = 4, FLOATS = 2 * VALUES /* words of payload, in each slice that has some */ };
 
-/* Behind them rows of a word each, of which gradients have touched ones alone. */
+/* After them, rows of one word each; gradients touch only some of them. */
 enum { RANGES = 2, MOST_ROWS = 20 };
 static const struct dt_row_range RANGE[RANGES] = {
     {.offset = 2 * VALUES, .rows = MOST_ROWS, .width = 2, .touched_alone = true},
@@ -169,15 +169,15 @@ static enum fault {
     LOST_DOORBELL, /* the bank acknowledges what it has not seen */
     EARLY_PUBLISH, /* the number is out before the weights are */
     LATE_PIN,      /* the reader pins what it has checked, not what it will check */
-    DEAF_STOP,     /* the span ends without those that were under way */
+    DEAF_STOP,     /* the span ends without gradients that are in flight */
     STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
     NO_LOCK,       /* two act for the bank at once */
     EARLY_LEAVE,   /* a worker leaves while its gradients wait */
     UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was out of use */
     UNLOGGED_ROWS, /* rows are written that the row log does not name */
-    EARLY_ANSWER,  /* a worker takes an answer for come that is under way */
+    EARLY_ANSWER,  /* a worker takes an answer in flight as arrived */
     UNPINNED,      /* an owner writes to weights that it is sending */
-    CLOCKLESS,     /* an owner answers whoever asks */
+    CLOCKLESS,     /* an owner answers any request */
     EARLY_END,     /* an owner leaves the span while gradients wait */
 } fault;
 
@@ -193,7 +193,7 @@ static int memory_of(const struct dt__onesided *remote)
     return (int)(port->memory - port->fake->memory);
 }
 
-/* As its owner has it. */
+/* Returns the slice as its owner sees it. */
 static struct dt__slice *slice_of(const struct dt__onesided *remote)
 {
     const int memory = memory_of(remote);
@@ -313,7 +313,7 @@ static void expect_gradient(const struct dt_gradient *gradient, int slice)
     if (scene.end[0].spec.staleness >= 0 && note->gap > (uint64_t)scene.end[0].spec.staleness)
         fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
     uint64_t *most = &most_gap[scene.end[0].shared];
-    const bool late = in_first_span && number > MOST_STALENESS; /* clocks begin anew with a span */
+    const bool late = in_first_span && number > MOST_STALENESS; /* clocks start again with a span */
     if (scene.end[0].spec.staleness > 0 && late && note->gap > *most) *most = note->gap;
     expect_values(gradient->grad, slice, (uint64_t)(GRADIENTS + w), number, "gradient");
 }
@@ -411,7 +411,7 @@ static void expect_fresh(const struct dt_async *worker, int slice, uint64_t vers
     }
 }
 
-/* In shared memory all meet before they rest. */
+/* In shared memory all meet at the end of a span. */
 static void end_span(struct dt_async *async)
 {
     scene.left++;
@@ -466,7 +466,7 @@ static void serve(struct dt_async *bank)
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
         if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
-            fake_fail(&scene.fake, "the update log tells of %d of worker %d",
+            fake_fail(&scene.fake, "the update log has %d of worker %d",
                       (int)applied[i].note.number, w);
     }
     scene.step += (uint64_t)n;
@@ -476,10 +476,10 @@ static void expect_rest(int slice)
 {
     const struct dt__slice *owners = &scene.slice[slice][slice];
     if (owners->state->step != scene.step)
-        fake_fail(&scene.fake, "slice %d rests at %d of %d", slice, (int)owners->state->step,
+        fake_fail(&scene.fake, "slice %d ended at %d of %d", slice, (int)owners->state->step,
                   (int)scene.step);
-    expect_values(dt__newest(owners), slice, WEIGHTS, scene.step, "weights at rest");
-    expect_rows(dt__newest(owners), scene.step, "row at rest");
+    expect_values(dt__newest(owners), slice, WEIGHTS, scene.step, "weights after the span");
+    expect_rows(dt__newest(owners), scene.step, "row after the span");
 }
 
 static void bank_body(void)
@@ -511,7 +511,8 @@ static void rest_body(void)
 
 /* ---- a seed --------------------------------------------------------------------------------- */
 
-/* In shared memory one slice; in windows the bank's, at times without floats, and one of each of some workers. */
+/* In shared memory one slice; in windows the bank's, sometimes without floats, and one for each of
+ * some workers. */
 static void slices_init(struct dt_async *async, int actor, bool bank_has_floats)
 {
     size_t behind = 0;
@@ -610,7 +611,7 @@ static void expect_accounts(void)
     for (int w = 0; w < scene.workers; w++) {
         const int sent = (int)scene.end[w + 1].sent;
         if (sent != (int)scene.told[w])
-            fake_fail(&scene.fake, "worker %d sent %d gradients, %d are told of", w, sent,
+            fake_fail(&scene.fake, "worker %d sent %d gradients, %d are recorded", w, sent,
                       (int)scene.told[w]);
         for (int i = 0; i < scene.slices; i++)
             if (scene.end[0].slice[i].params && sent != (int)scene.applied[i][w])
@@ -620,7 +621,7 @@ static void expect_accounts(void)
     if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "span cut short");
 }
 
-/* As behind a span all ranks have the newest weights. */
+/* After a span all ranks have the newest weights. */
 static void share_weights(void)
 {
     for (int i = 0; i <= scene.workers && !scene.end[0].shared; i++)

@@ -51,7 +51,7 @@ START_TEST(files_come_in_order)
     EXPECT_FAIL(try_survey(), DT_EIO, "nowhere.csv: No such file or directory");
     set("data.train=/tmp");
     EXPECT_FAIL(try_survey(), DT_EIO, "/tmp: not a plain file");
-    ck_assert_int_eq(mkfifo("pipe.csv", 0600), 0); /* nobody writes to it */
+    ck_assert_int_eq(mkfifo("pipe.csv", 0600), 0); /* it has no writer */
     set("data.train=pipe.csv"), set("data.format=hdf5");
     EXPECT_FAIL(try_survey(), DT_EIO, "pipe.csv: a pipe: expected a file");
     set("data.format=auto");
@@ -93,7 +93,7 @@ START_TEST(keys_of_another_format_are_refused)
         set(rows[i].initial);
         EXPECT_OK(try_survey());
     }
-    /* All keys stand in a run's own configuration; held-out files may be CSV. */
+    /* A run's config.ini has all keys; held-out files may be CSV. */
     EXPECT_OK(dt_config_print(&config, &text));
     EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
     dt_free(text);
@@ -105,7 +105,7 @@ START_TEST(keys_of_another_format_are_refused)
 }
 END_TEST
 
-/* Exactly as many rows as asked; rank and select are each other's inverse, over block borders. */
+/* Exactly as many rows as requested; rank and select are inverse, also across block borders. */
 START_TEST(holdout_is_exact)
 {
     static const struct {
@@ -221,9 +221,10 @@ static struct dt_source *survey_with(const char *normalize, int rows, const char
     return survey();
 }
 
-/* Without outliers robust statistics are the plain ones to the bit. A misprint of any size, in rows that are sampled
- * or not, in a column that has gaps, moves them by little, and in one that is nearly always 0 leaves them their size;
- * it counts as 5 deviations, or data.clip. Would catch statistics that are clipped but not robust, and fences that shut out rare values. */
+/* Without outliers, robust statistics equal the plain ones to the bit. A misprint of any size, in
+ * sampled rows or not, in a column with gaps, changes them little, and not at all in a column that
+ * is nearly always 0; it counts as 5 deviations, or data.clip. Would catch statistics that are
+ * clipped but not robust, and limits that exclude rare values. */
 START_TEST(robust_statistics_stay_where_they_are)
 {
     static const struct {
@@ -351,7 +352,7 @@ START_TEST(targets_have_units)
 }
 END_TEST
 
-/* A resume tells other values in memory, to the last one. */
+/* A resume notices other values in memory, up to the last one. */
 START_TEST(values_in_memory_count)
 {
     static float x[8] = {0}, y[8] = {1, 5, 1, 6, 1, 7, 1, 8}, weight[4] = {1, 1, 1, 1};
@@ -392,7 +393,7 @@ START_TEST(pack_is_whole)
     dt__table_destroy(b);
     for (size_t cut = 0; cut < length; cut++)
         EXPECT_FAIL(dt__source_unpack(bytes, cut, &far), DT_EBUG, "too short");
-    /* Where the file of typed rows is not to be seen, a copy does. */
+    /* If the file of typed rows is not visible, it is copied. */
     const struct dt_place place = dt__source_place(copy);
     float x[2][2];
     for (uint64_t r = 0; r < 2; r++)
@@ -494,7 +495,7 @@ START_TEST(evaluation_is_checked)
 }
 END_TEST
 
-/* What was logged of deviations, or of another encoding. */
+/* Logged lines about deviations, or another encoding. */
 static char said[200];
 
 static void catch_deviations(void *arg, enum dt_log_level level, const char *line)
@@ -503,7 +504,7 @@ static void catch_deviations(void *arg, enum dt_log_level level, const char *lin
     if (strstr(line, "its deviation")) snprintf(said, sizeof said, "%s", line);
 }
 
-/* A deviation whose inverse is no normal float scales nothing, and is told of. */
+/* A deviation whose inverse is not a normal float scales nothing, and gives a warning. */
 START_TEST(deviations_may_be_beyond_floats)
 {
     static const char *const deviations[] = {"1e-40", "3e38"};
@@ -617,7 +618,7 @@ START_TEST(memory_may_run_out_in_a_survey)
         allocations_left = -1;
         if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
         ck_assert(!status || reached);
-        /* What is only said may fail alone: nothing is lost. */
+        /* A failing warning must not lose anything. */
         if (!status) ck_assert_uint_eq(dt__source_crc(source), dt__source_crc(known));
         if (!status) ck_assert_uint_eq(dt__source_crc(again), dt__source_crc(known));
         if (!status && _i < 2) expect_same_rows(again, known);
@@ -701,8 +702,8 @@ START_TEST(tables_are_the_same)
 }
 END_TEST
 
-/* Rows take as many bytes in a start and in its resume: their order follows from that. A column whose first cells are
- * gaps is one of texts or of numbers only later. */
+/* Rows take the same bytes in a start and in its resume, since their order depends on it. A column
+ * whose first cells are gaps becomes one of texts or of numbers only later. */
 START_TEST(gaps_in_front_are_what_the_column_is)
 {
     static const struct {

@@ -157,7 +157,7 @@ END_TEST
 
 enum { COLUMNS = 4, WIDTH = 5, TABLE = NIN - DENSE, EMBEDDED = DENSE + COLUMNS * WIDTH };
 
-/* One category a column, anywhere in the table, as hashing has it: a row may have one twice. */
+/* One category a column, anywhere in the table, as with hashing: a row may have one twice. */
 static struct dt_batch make_categories(int dense)
 {
     struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, 0, 0);
@@ -175,8 +175,8 @@ static struct dt_batch make_categories(int dense)
                              .index = index_of, .label = label};
 }
 
-/* The outputs and the gradients by a dense network's inputs, which are the vectors written out: those stand in
- * the gradient of factors before it, a row at a time. */
+/* Writes the outputs and the gradients by the inputs of a dense network, whose inputs are the
+ * looked-up vectors: the latter are in the gradient of factors before it, row by row. */
 static void write_out(const struct dt_batch *batch, const float *table, const float *rest,
                       float *logits, float *table_grad)
 {
@@ -510,7 +510,8 @@ START_TEST(sparse_rows_are_scaled_robustly)
 }
 END_TEST
 
-/* Categories with many texts are entries without values behind the dense numbers, hashed ones too. */
+/* Categories with many texts are entries without values after the dense numbers, also hashed
+ * ones. */
 START_TEST(categories_are_entries)
 {
     FILE *out = fopen("a.csv", "w");
@@ -602,7 +603,7 @@ START_TEST(weights_count_rows)
 }
 END_TEST
 
-/* Of many features, rows stay sparse where fewer than one in eight is set. */
+/* With many features, rows stay sparse if fewer than one in eight is set. */
 START_TEST(full_rows_are_dense)
 {
     enum { MANY = 1200 };

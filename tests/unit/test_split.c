@@ -42,7 +42,8 @@ static void check_counts(const struct dt__split *split)
     }
 }
 
-/* Exactly as many rows as asked, and the rows that versions before stratified splits held out. */
+/* Exactly as many rows as requested, and the rows that versions before stratified splits held
+ * out. */
 START_TEST(random_rows_are_those_of_old_runs)
 {
     static const uint64_t cases[][2] = {{2, 1}, {64, 57}, {4096, 1}, {4097, 3500}, {20000, 1999}};

@@ -154,8 +154,8 @@ START_TEST(test_trust_is_of_whole_tensors)
 }
 END_TEST
 
-/* A bias that starts at the baseline meets no decay and no L1, which draw the weights beside it, of any rule; and it is
- * not lamb's trust ratio that moves it, which a gradient of nothing makes large. */
+/* A bias that starts at the baseline gets no decay and no L1, which apply to the weights next to it
+ * under any rule; nor does lamb's trust ratio move it, which a zero gradient makes large. */
 START_TEST(test_a_bias_at_the_baseline_does_not_decay)
 {
     static const char *const rules[] = {"sgd", "nesterov", "adam", "adamw", "ftrl", "lamb", "rmsprop", "adagrad"};
@@ -209,9 +209,9 @@ START_TEST(test_outer_update)
 }
 END_TEST
 
-/* With train.overlap the weights are ahead by what the next update takes from the momentum, from an exchange
- * without differences on; the last update takes that back, and ends where Nesterov's rule does. Fails where the
- * momentum counts twice or not at all. */
+/* With train.overlap the weights are ahead by what the next update takes from the momentum,
+ * starting with an exchange without differences; the last update takes this back, and ends as
+ * Nesterov's rule does. Fails if the momentum counts twice or not at all. */
 START_TEST(test_outer_update_ahead)
 {
     set("train.outer_lr=0.7");
@@ -243,7 +243,7 @@ START_TEST(test_outer_update_ahead)
 }
 END_TEST
 
-/* How much of its own difference a group begins with. */
+/* The fraction of its own difference with which a group starts. */
 START_TEST(test_own_rate)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -283,8 +283,8 @@ START_TEST(test_outer_update_of_states)
 }
 END_TEST
 
-/* A group's mean is over its own rows, here half of all and so half of the sums; its first step starts from the
- * weights of all, and a step of no rows leaves the weights. */
+/* A group's mean is over its own rows, here half of all and so half of the sums; its first step
+ * starts from the common weights, and a step without rows leaves the weights. */
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -313,7 +313,8 @@ START_TEST(test_group_update)
 }
 END_TEST
 
-/* Of a round's samples a group has those of its replicas: of three replicas of ten rows, the first has three. */
+/* A group has the samples of its replicas in a round: of three replicas with ten rows, the first
+ * has three. */
 START_TEST(test_group_part)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 3);
@@ -327,7 +328,8 @@ START_TEST(test_group_part)
 }
 END_TEST
 
-/* Rounds of 4 behind step 6, of a run of 20 steps. `passed`: a multiple of 5 lies in the round that ended. */
+/* Rounds of 4 after step 6, in a run of 20 steps. `passed`: a multiple of 5 is in the round that
+ * ended. */
 static const struct {
     uint64_t step, round_end, span_end;
     bool local, passed;
@@ -350,7 +352,7 @@ START_TEST(test_rounds)
     ck_assert_uint_eq(dt__span_end(&job), ROUNDS[_i].span_end);
     ck_assert_int_eq(dt__round_passed(&job, 5), ROUNDS[_i].passed);
     ck_assert_int_eq(dt__log_due(&job), ROUNDS[_i].passed);
-    set("train.overlap=yes"); /* a round behind which something pends is a span of its own */
+    set("train.overlap=yes"); /* a round that leaves an exchange pending is a separate span */
     ck_assert_uint_eq(dt__span_end(&job), job.step < 6 ? ROUNDS[_i].span_end : ROUNDS[_i].round_end);
     job.pending = true;
     ck_assert_uint_eq(dt__span_end(&job), ROUNDS[_i].span_end);
@@ -363,7 +365,7 @@ static const struct {
     const float (*path)[3];
 } ASYNC[] = {{"train.clip_norm=0", ASYNC_PATH}, {"train.clip_norm=1.5", ASYNC_CLIPPED}};
 
-/* As the exchange does it: number `step`, of step + 1 rows, step % 3 updates old. */
+/* As the exchange does it: number `step`, with step + 1 rows, step % 3 updates old. */
 static void apply_async(struct dt_job *job, int step, float *weights, float *const *states)
 {
     float grad[3];
@@ -447,7 +449,7 @@ START_TEST(test_failed_gradient_changes_nothing)
 }
 END_TEST
 
-/* The rate falls by decay_rate each time, behind the warm-up, down to min_lr. */
+/* After the warm-up the rate falls by decay_rate each time, down to min_lr. */
 START_TEST(test_plateau_rate)
 {
     struct dt_schedule schedule = {.kind = DT_SCHED_PLATEAU,
@@ -551,8 +553,8 @@ static void free_worker(struct fixture *f)
     free_job(&f->job);
 }
 
-/* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, once each.
- * By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
+/* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, each
+ * once. By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
  *   one  -1.5 -0.5 0.5 1.5 -2.5; other  -0.5 2.5 -0.5 -5.5 -7.5 */
 START_TEST(test_async_shares)
 {
@@ -583,7 +585,7 @@ START_TEST(test_async_shares)
 }
 END_TEST
 
-/* Who has drawn least is next, whatever came before, and however many. */
+/* The replica with the fewest draws is next, whatever the history and the number of replicas. */
 START_TEST(test_next_replica)
 {
     struct fixture f = make_worker(DT_MODE_ASYNC);
@@ -599,7 +601,7 @@ START_TEST(test_next_replica)
 }
 END_TEST
 
-/* What a checkpoint holds of the gradients applied: sums, and the draw that each replica is to do next. */
+/* A checkpoint's record of applied gradients: sums, and each replica's next draw. */
 START_TEST(test_applied_gradients_are_counted)
 {
     uint64_t draws[2] = {5, 7};
@@ -645,7 +647,7 @@ static const struct {
     {80, 1, false, true, false, 0, 2},
 };
 
-/* Behind a save that failed no span ends for the clock's sake until the next try is due. */
+/* After a failed save no span ends because of the clock until the next try is due. */
 START_TEST(test_a_failed_save_rests)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
@@ -710,7 +712,8 @@ START_TEST(test_patience_waits_for_the_rate)
 }
 END_TEST
 
-/* Of evaluations that are as good by the metric the one with the lower loss is the best; patience runs on. */
+/* Among evaluations with equal metric, the one with the lower loss is the best; patience continues
+ * to count. */
 START_TEST(test_ties)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);

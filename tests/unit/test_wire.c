@@ -32,8 +32,8 @@ static float limit_of(int wire, float value, float most)
     return wire == DT_WIRE_BF16 ? fabsf(value) / 256 : most / 127 * 0.5001f;
 }
 
-/* The error is at most half of what the kind can tell apart, and value = rounded + error. Bytes read as what
- * the sender keeps; those of a part that ends at a cut are the same as in the whole. */
+/* The error is at most half of the resolution, and value = rounded + error. The bytes read back as
+ * what the sender keeps; a range that ends at a cut has the same bytes as in the whole. */
 START_TEST(values_are_rounded_and_the_rest_is_kept)
 {
     const int wire = KINDS[_i];
@@ -69,8 +69,8 @@ START_TEST(values_are_rounded_and_the_rest_is_kept)
 }
 END_TEST
 
-/* What a thousand roundings give away sums to what they were given, but for the one error that is left: also
- * of a value far below what its block can tell apart. */
+/* A thousand rounded values sum to the exact sum except for the one remaining error, also for
+ * values far below the resolution of their block. */
 START_TEST(errors_are_made_good)
 {
     const int wire = KINDS[_i];
@@ -102,7 +102,7 @@ START_TEST(zeros_and_denormals_stay_or_wait)
     for (int i = 0; i < 600; i++)
         ck_assert(values[i] == 0 && !signbit(values[i]) && error[i] == 0);
     values[3] = 0x1p-140f;   /* a block of denormals */
-    values[300] = 0x1p-140f; /* one beside others */
+    values[300] = 0x1p-140f; /* next to larger values */
     values[301] = 1;
     dt__wire_round(wire, 0, 600, values, error, bytes);
     ck_assert(values[3] + error[3] == 0x1p-140f || values[3] + error[3] == 0);

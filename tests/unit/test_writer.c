@@ -10,7 +10,7 @@
 /* ---- a disk that waits, or fails ------------------------------------------------------------- */
 
 static bool hold;         /* fsync waits meanwhile */
-static int failing_syncs; /* so many of the next fail */
+static int failing_syncs; /* number of syncs that fail next */
 static ino_t synced[16];  /* the files that were synced, in order */
 static int syncs;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -174,7 +174,7 @@ START_TEST(an_error_reaches_the_caller)
 }
 END_TEST
 
-/* Would catch: records that a power cut takes away, though the checkpoint behind them is there. */
+/* Would catch: records lost in a power cut although the later checkpoint exists. */
 START_TEST(records_are_synced_before_the_checkpoint)
 {
     struct dt_writer *writer;

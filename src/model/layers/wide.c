@@ -13,7 +13,7 @@ static dt_status wide_infer(struct dt_model *model, struct dt__layer *layer)
     const size_t nout = dt__shape_size(layer->in);
     if (shape[0] != 1 || shape[1] != 1)
         return dt_fail(DT_EUSAGE,
-                       "a linear path beside the layers goes with rows of plain features, not "
+                       "a linear path besides the layers goes with rows of plain features, not "
                        "with rows of %d x %d x %d",
                        shape[0], shape[1], shape[2]);
     const struct dt_tensor weight = {.rank = 2,
