@@ -154,3 +154,74 @@ void dt__emit_numbers(struct dt__emitter *e, const char *x)
     if (rises) x = dt__emit_reshape(e, x, 2, flat);
     DT__NAMED(e, e->model->loss->task->answer, link, x);
 }
+
+/* ---- means of several networks --------------------------------------------------------------- */
+
+const char *dt__emit_two_to_mean(struct dt__emitter *e, const char *x)
+{
+    return DT__NODE(e, "Sigmoid", x);
+}
+
+/* log p - log(1 - p). */
+const char *dt__emit_two_from_mean(struct dt__emitter *e, const char *x)
+{
+    x = DT__NODE(e, "Clip", x, dt__emit_scalar(e, 1e-37), dt__emit_scalar(e, 1 - 6e-8));
+    const char *rest = DT__NODE(e, "Sub", dt__emit_scalar(e, 1), x);
+    return DT__NODE(e, "Sub", DT__NODE(e, "Log", x), DT__NODE(e, "Log", rest));
+}
+
+const char *dt__emit_softmax_to_mean(struct dt__emitter *e, const char *x)
+{
+    x = DT__NODE(e, "Softmax", x);
+    e->integer(e, "axis", 1);
+    return x;
+}
+
+const char *dt__emit_log(struct dt__emitter *e, const char *x)
+{
+    return DT__NODE(e, "Log", DT__NODE(e, "Max", x, dt__emit_scalar(e, 1e-37)));
+}
+
+const char *dt__emit_numbers_to_mean(struct dt__emitter *e, const char *x)
+{
+    const struct dt_outputs *outputs = &e->model->outputs;
+    const int64_t flat[] = {-1, outputs->count};
+    if (outputs->link == DT_LINK_SIGMOID) return dt__emit_two_to_mean(e, x);
+    if (outputs->link == DT_LINK_EXP) return DT__NODE(e, "Exp", x);
+    if (outputs->link == DT_LINK_IDENTITY) return x;
+    return dt__emit_reshape(
+        e, emit_rising(e, x, outputs->count / outputs->each, outputs->each), 2, flat);
+}
+
+/* Of quantiles that rise: the first one, and what softplus turns into the steps. */
+static const char *emit_steps(struct dt__emitter *e, const char *x)
+{
+    const struct dt_outputs *outputs = &e->model->outputs;
+    const int64_t each = outputs->each, n = outputs->count / each, flat[] = {-1, outputs->count};
+    float differences[DT_MAX_QUANTILES * DT_MAX_QUANTILES] = {0};
+    float first[DT_MAX_QUANTILES] = {1}, others[DT_MAX_QUANTILES] = {0};
+    for (int64_t q = 0; q < each; q++) {
+        others[q] = 1 - first[q];
+        differences[q * each + q] = 1;
+        if (q + 1 < each) differences[q * each + q + 1] = -1;
+    }
+    x = dt__emit_reshape(e, x, 3, (const int64_t[]){-1, n, each});
+    x = DT__NODE(e, "MatMul", x,
+                 e->floats(e, NULL, 2, (const int64_t[]){each, each}, differences));
+    /* log(e^d - 1) = d + log(1 - e^-d) */
+    const char *d = DT__NODE(e, "Max", x, dt__emit_scalar(e, 1e-37));
+    const char *rest = DT__NODE(e, "Exp", DT__NODE(e, "Neg", d));
+    rest = DT__NODE(e, "Sub", dt__emit_scalar(e, 1), rest);
+    d = DT__NODE(e, "Add", d, DT__NODE(e, "Log", DT__NODE(e, "Max", rest, dt__emit_scalar(e, 1e-37))));
+    d = DT__NODE(e, "Mul", d, dt__emit_vector(e, NULL, (size_t)each, others));
+    x = DT__NODE(e, "Mul", x, dt__emit_vector(e, NULL, (size_t)each, first));
+    return dt__emit_reshape(e, DT__NODE(e, "Add", x, d), 2, flat);
+}
+
+const char *dt__emit_numbers_from_mean(struct dt__emitter *e, const char *x)
+{
+    const int link = e->model->outputs.link;
+    if (link == DT_LINK_SIGMOID) return dt__emit_two_from_mean(e, x);
+    if (link == DT_LINK_EXP) return dt__emit_log(e, x);
+    return link == DT_LINK_IDENTITY ? x : emit_steps(e, x);
+}

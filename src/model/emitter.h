@@ -14,6 +14,7 @@ struct dt__emitter {
     dt_status status;
     const struct dt_model *model;
     const float *params;
+    const char *sum;           /* of the members so far (mean) */
     const char *const *before; /* (layers) the input of each layer, up to the one being emitted */
 
     /* Adds a node with one output and returns the output's name: `name`, or a new one if it is
@@ -70,5 +71,13 @@ const char *dt__emit_rows(struct dt__emitter *e, const char *x, struct dt__shape
 void dt__emit_two(struct dt__emitter *e, const char *x);     /* "class", "probabilities" */
 void dt__emit_softmax(struct dt__emitter *e, const char *x); /* likewise */
 void dt__emit_numbers(struct dt__emitter *e, const char *x); /* the task's `answer` */
+
+/* From outputs to the space in which members' predictions are averaged, and back. */
+const char *dt__emit_two_to_mean(struct dt__emitter *e, const char *x);
+const char *dt__emit_two_from_mean(struct dt__emitter *e, const char *x);
+const char *dt__emit_softmax_to_mean(struct dt__emitter *e, const char *x);
+const char *dt__emit_log(struct dt__emitter *e, const char *x);
+const char *dt__emit_numbers_to_mean(struct dt__emitter *e, const char *x);
+const char *dt__emit_numbers_from_mean(struct dt__emitter *e, const char *x);
 
 #endif

@@ -119,6 +119,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
     int behind = -2, ordinal = 0;
     for (size_t i = 0; i < model->layers; i++) {
         struct dt__layer *layer = &model->layer[i];
+        if (layer->from >= 0) in = model->layer[layer->from].in;
         layer->in = layer->out = in;
         layer->row_sparse = -1;
         layer->begin = layer->end = model->params;
@@ -298,6 +299,11 @@ const struct dt_tensor *dt__model_output_bias(const struct dt_model *model)
         if (tensor->layer == layer->index && tensor->role == DT_TENSOR_BIAS && fits) return tensor;
     }
     return NULL;
+}
+
+bool dt__layer_reads_rows(const struct dt_model *model, const struct dt__layer *layer)
+{
+    return layer == model->layer || layer->from == 0 || layer[-1].kind == &dt__mean_layer;
 }
 
 bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer)

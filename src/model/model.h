@@ -203,6 +203,15 @@ const char *dt__model_answer(const struct dt_model *model);
 /* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
 int dt__model_choose(const struct dt_model *model, const float *logits);
 
+/* The space in which predictions of several networks are averaged: probabilities, or values in
+ * units of outputs; (rows, nout) both ways. The prediction of what from_mean returns is the mean.
+ * out may be the other. */
+void dt__model_to_mean(const struct dt_model *model, const float *logits, int rows, float *out);
+void dt__model_from_mean(const struct dt_model *model, const float *mean, int rows, float *out);
+/* The loss that is to be small, from outputs of a batch's rows: its sum over the rows. */
+double dt__model_loss(const struct dt_model *model, const struct dt_batch *batch,
+                      const float *logits);
+
 /* ---- network -------------------------------------------------------------------------------- */
 
 struct dt_network; /* activations and scratch of one thread of execution */
@@ -295,6 +304,10 @@ dt_status dt__network_continue(struct dt_network *network, double *out_loss,
  * max_rows. DT_EMEMORY: a product failed. */
 dt_status dt__network_forward(struct dt_network *network, const float *params,
                               const struct dt_batch *batch, float *out);
+
+/* After a forward pass of a network of several members (model.layers=mean(...)): the deviation of
+ * their predictions, (rows, width) as dt__model_predict; of one member: 0. */
+void dt__network_spread(const struct dt_network *network, int rows, float *out);
 
 /* ---- split layers --------------------------------------------------------------------------- */
 

@@ -314,6 +314,7 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
     const struct dt__layer *layer = node->layer;
     const struct node *linked = layer->link >= 0 ? &network->node[layer->link] : NULL;
     return (struct dt__layer_call){.layer = layer,
+                                   .model = network->model,
                                    .state = node->state,
                                    .batch = pass->batch,
                                    .rows = pass->batch->rows,
@@ -355,13 +356,15 @@ static int state_bucket(const struct dt_network *network)
 /* Begins a pass, forward. */
 static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
 {
-    const struct dt__layer_kind *first = network->node[0].layer->kind;
     network->pass = *pass; /* until it ends; what it leads to is the caller's */
     network->place = (struct place){.x = pass->batch->x};
-    if (pass->batch->offsets && !first->sparse)
-        return dt_fail(DT_EMISMATCH,
-                       "model.layers: %s as the first layer does not take sparse rows",
-                       first->name);
+    for (size_t i = 0; i < network->count && pass->batch->offsets; i++) {
+        const struct dt__layer *layer = network->node[i].layer;
+        if (dt__layer_reads_rows(network->model, layer) && !layer->kind->sparse)
+            return dt_fail(DT_EMISMATCH,
+                           "model.layers: %s as the first layer does not take sparse rows",
+                           layer->kind->name);
+    }
     pass_before_forward(pass, state_bucket(network));
     return DT_OK;
 }
@@ -383,7 +386,8 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
     *out_stops = false;
     for (; place->at < network->count; place->at++) {
         struct node *node = &network->node[place->at];
-        node->x = place->x;
+        node->x = node->layer->from < 0 ? place->x : network->node[node->layer->from].x;
+        place->x = node->x;
         if (!node->layer->kind->forward) continue;
         float *y = place->at + 1 < network->count ? node->y : out;
         const struct dt__layer_call call = layer_call(network, pass, node, y);
@@ -557,6 +561,11 @@ dt_status dt__network_continue(struct dt_network *network, double *out_loss,
     out_stop->delta = place->dy;
     if (place->backward && at > network->first) out_stop->dx = network->delta[place->turn ^ 1];
     return DT_OK;
+}
+
+void dt__network_spread(const struct dt_network *network, int rows, float *out)
+{
+    dt__mean_spread(network->model, network->node[0].keep, rows, out);
 }
 
 dt_status dt__network_forward(struct dt_network *network, const float *params,

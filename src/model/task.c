@@ -801,6 +801,62 @@ static void numbers_values(const struct dt__summed *of, struct dt_metric_values 
     out->guess_rmse = sqrt(guess / nout);
 }
 
+/* ---- means of several networks --------------------------------------------------------------- */
+
+/* Probabilities round to 0 or 1 where a network is sure; the logit stays finite. */
+static float logit_of(float p)
+{
+    static const double least = 1e-37, most = 1.0 - 6e-8;
+    const double kept = (double)p < least ? least : (double)p > most ? most : (double)p;
+    return (float)(isnan(p) ? NAN : log(kept) - log1p(-kept));
+}
+
+static void two_to_mean(int rows, const struct dt_outputs *outputs, const float *logits, float *out)
+{
+    for (int i = 0; i < rows * outputs->count; i++)
+        out[i] = dt__sigmoidf(logits[i]);
+}
+
+static void two_from_mean(int rows, const struct dt_outputs *outputs, const float *mean, float *out)
+{
+    for (int i = 0; i < rows * outputs->count; i++)
+        out[i] = logit_of(mean[i]);
+}
+
+static void log_from_mean(int rows, const struct dt_outputs *outputs, const float *mean, float *out)
+{
+    for (int i = 0; i < rows * outputs->count; i++)
+        out[i] = (float)log(mean[i] < 1e-37f ? 1e-37 : (double)mean[i]);
+}
+
+/* In units of outputs: the mean of values is that of outputs. */
+static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const float *logits,
+                            float *out)
+{
+    struct dt_outputs plain = *outputs;
+    plain.mean = plain.std = plain.least = plain.greatest = NULL;
+    numbers_predict(rows, &plain, logits, out);
+}
+
+/* What softplus turns into `apart`, which is above 0. */
+static float softplus_inverse(float apart)
+{
+    const double d = apart < 1e-37f ? 1e-37 : (double)apart;
+    return (float)(isnan(apart) ? NAN : d > 30.0 ? d : log(expm1(d)));
+}
+
+static void numbers_from_mean(int rows, const struct dt_outputs *outputs, const float *mean,
+                              float *out)
+{
+    const int each = outputs->each, count = rows * outputs->count;
+    if (outputs->link == DT_LINK_SIGMOID) two_from_mean(rows, outputs, mean, out);
+    if (outputs->link == DT_LINK_EXP) log_from_mean(rows, outputs, mean, out);
+    if (outputs->link == DT_LINK_IDENTITY)
+        memmove(out, mean, (size_t)count * sizeof *out);
+    for (int i = count; outputs->link == DT_LINK_RISING && i-- > 0;) /* out may be mean */
+        out[i] = i % each ? softplus_inverse(mean[i] - mean[i - 1]) : mean[i];
+}
+
 /* ---- a program's own ------------------------------------------------------------------------ */
 
 static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
@@ -870,6 +926,10 @@ static const struct dt__task TASKS[] = {
              .predict = two_predict,
              .choose = two_choose,
              .emit = dt__emit_two,
+             .to_mean = two_to_mean,
+             .from_mean = two_from_mean,
+             .emit_to_mean = dt__emit_two_to_mean,
+             .emit_from_mean = dt__emit_two_from_mean,
              .added = {1 + PROBABILITY_SUMS, 0},
              .scores = true,
              .measure = two_measure,
@@ -882,6 +942,10 @@ static const struct dt__task TASKS[] = {
               .predict = softmax_predict,
               .choose = softmax_choose,
               .emit = dt__emit_softmax,
+              .to_mean = softmax_predict,
+              .from_mean = log_from_mean,
+              .emit_to_mean = dt__emit_softmax_to_mean,
+              .emit_from_mean = dt__emit_log,
               .added = {2 + PROBABILITY_SUMS, 0},
               .scores = true,
               .measure = softmax_measure,
@@ -892,6 +956,10 @@ static const struct dt__task TASKS[] = {
                   .answer = "values",
                   .predict = numbers_predict,
                   .emit = dt__emit_numbers,
+                  .to_mean = numbers_to_mean,
+                  .from_mean = numbers_from_mean,
+                  .emit_to_mean = dt__emit_numbers_to_mean,
+                  .emit_from_mean = dt__emit_numbers_from_mean,
                   .added = {2, 3},
                   .measure = numbers_measure,
                   .values = numbers_values,
@@ -902,6 +970,10 @@ static const struct dt__task TASKS[] = {
                 .answer = "probabilities",
                 .predict = numbers_predict,
                 .emit = dt__emit_numbers,
+                .to_mean = numbers_to_mean,
+                .from_mean = numbers_from_mean,
+                .emit_to_mean = dt__emit_numbers_to_mean,
+                .emit_from_mean = dt__emit_numbers_from_mean,
                 .added = {4, 0},
                 .measure = labels_measure,
                 .values = labels_values,
@@ -996,6 +1068,22 @@ dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch
         out[i] = out[i - width];
     dt_free(weight);
     return DT_OK;
+}
+
+void dt__model_to_mean(const struct dt_model *model, const float *logits, int rows, float *out)
+{
+    model->loss->task->to_mean(rows, &model->outputs, logits, out);
+}
+
+void dt__model_from_mean(const struct dt_model *model, const float *mean, int rows, float *out)
+{
+    model->loss->task->from_mean(rows, &model->outputs, mean, out);
+}
+
+double dt__model_loss(const struct dt_model *model, const struct dt_batch *batch,
+                      const float *logits)
+{
+    return model->loss->sum(&model->outputs, batch, logits, NULL);
 }
 
 const char *dt__model_answer(const struct dt_model *model)

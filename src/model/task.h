@@ -33,6 +33,11 @@ struct dt__task {
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits);       /* the class */
     void (*emit)(struct dt__emitter *e, const char *x); /* emits the answers of outputs x */
+    /* dt__model_to_mean, dt__model_from_mean; and as nodes. */
+    void (*to_mean)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
+    void (*from_mean)(int rows, const struct dt_outputs *outputs, const float *mean, float *out);
+    const char *(*emit_to_mean)(struct dt__emitter *e, const char *x);
+    const char *(*emit_from_mean)(struct dt__emitter *e, const char *x);
 
     /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are
      * added up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK
@@ -67,6 +72,9 @@ struct dt__loss {
 
 /* The numbers of train.quantiles. DT_EUSAGE. */
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count);
+
+/* layers/mean.c: dt__network_spread from what the first layer of `mean` keeps. */
+void dt__mean_spread(const struct dt_model *model, const float *keep, int rows, float *out);
 
 /* Whether workers may have parts of the outputs (dt__softmax_part). */
 bool dt__loss_splits(const struct dt__loss *loss);

@@ -361,8 +361,9 @@ static void fill_graph(struct graph *graph, const char **before)
     const struct dt_model *model = e->model;
     const char *x = add_inputs(e, graph->schema);
     for (size_t i = 0; i < model->layers && !e->status; i++) {
-        before[i] = x;
-        x = add_layer(e, &model->layer[i], x);
+        const struct dt__layer *layer = &model->layer[i];
+        before[i] = x = layer->from < 0 ? x : before[layer->from];
+        x = add_layer(e, layer, x);
     }
     model->loss->task->emit(e, x);
     end_node(graph);
