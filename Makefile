@@ -17,7 +17,7 @@ PKGS    := inih jansson zlib libzstd
 LOADED  := openblas libmicrohttpd $(HDF5)
 
 # Rooms from the lowest floor up; a room's files are those of its folder.
-ROOMS   := base config hdf5 text model comm table data state report predict train
+ROOMS   := base config hdf5 text model comm table data state report predict train search
 LIBSRC  := $(wildcard $(ROOMS:%=src/%/*.c) src/model/layers/*.c)
 CLISRC  := $(wildcard src/cli/*.c)
 UNIT    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))

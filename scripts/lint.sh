@@ -8,7 +8,7 @@ trap 'rm -f "$breaches"' EXIT
 # rule TEXT: reads breaches as FILE:LINE:... and notes each with the rule's text.
 rule() { sed "s|^|lint: $1: |" >>"$breaches"; }
 
-rooms='src/base src/config src/hdf5 src/text src/model src/comm src/table src/data src/state src/report src/predict src/train'
+rooms='src/base src/config src/hdf5 src/text src/model src/comm src/table src/data src/state src/report src/predict src/train src/search'
 sources() { find "$@" -name '*.[ch]' 2>/dev/null | sort; }
 # search REGEX PATH...: grep in C sources, comments' leading-star lines and strings left in.
 search() {
@@ -27,7 +27,7 @@ search '#include <microhttpd.h>' src include | grep -v '^src/predict/serve.c' | 
 # include/dtrain declares alone: every room may include it.
 sources src | xargs -r awk '
     BEGIN {
-        split("base 1 config 2 hdf5 2 text 2 model 4 comm 4 table 5 data 6 state 7 report 7 predict 8 train 8 dtrain 0 cli 9", word, " ")
+        split("base 1 config 2 hdf5 2 text 2 model 4 comm 4 table 5 data 6 state 7 report 7 predict 8 train 8 search 9 dtrain 0 cli 10", word, " ")
         for (i = 1; i in word; i += 2) floor[word[i]] = word[i + 1]
     }
     /^#include "/ {

@@ -27,7 +27,7 @@ extern const size_t commands_count;
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
-    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_launch, cmd_help;
+    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_search, cmd_launch, cmd_help;
 
 /* Starts MPI, lets the bank read the configuration from the arguments, does the command's
  * collective work, ends MPI; prints errors once. The configuration of the other ranks stays at its

@@ -24,6 +24,7 @@ struct stream {
     struct dt__names keep;  /* the columns of predict.keep */
     struct dt__names names; /* names of several targets, if the training data had them */
     float *answers;         /* (BATCH, width) */
+    float *spread;          /* (BATCH, width) predict.spread: the members' deviation; NULL: no */
     int32_t classes[BATCH];
     enum { OBJECT, NAMES, VALUES } form; /* form of a record: a JSON object, or a line of CSV */
     struct dt_json json;
@@ -127,9 +128,13 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
         DT_TRY(text_add(stream, stream->keep.items[k], kept ? kept[k] : ""));
     if (p->classes) DT_TRY(int_add(stream, "class", flaw ? NULL : &stream->classes[row]));
     if (label) DT_TRY(text_add(stream, "label", flaw ? NULL : label));
+    const float *spread = stream->spread && !flaw ? stream->spread + row * stream->width : NULL;
     DT_TRY(floats_add(stream, stream->width == 1 ? "value" : p->answer,
                       flaw ? NULL : stream->answers + row * stream->width, stream->width,
                       p->classes ? dt_predictor_class_name : NULL));
+    if (stream->spread)
+        DT_TRY(floats_add(stream, "spread", spread, stream->width,
+                          p->classes ? dt_predictor_class_name : NULL));
     if (stream->target && rows->label)
         DT_TRY(int_add(stream, "target", flaw ? NULL : &rows->label[row]));
     if (stream->target && rows->label && label)
@@ -197,9 +202,11 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     return record_write(stream, row, stream->kept[row], &flaw);
 }
 
-/* Writes at most BATCH rows. */
+/* Writes at most BATCH rows, which were predicted together. */
 static dt_status stream_write_rows(struct stream *stream, size_t count)
 {
+    if (stream->spread && count)
+        dt__network_spread(stream->predictor->network, (int)count, stream->spread);
     for (size_t i = 0; i < count; i++) {
         DT_TRY(stream_write_row(stream, i));
         dt__names_free(stream->kept[i], stream->keep.count);
@@ -321,6 +328,8 @@ dt_status cmd_predict(int argc, char **argv)
     stream.nin = model.predictor->features;
     stream.width = model.predictor->width;
     dt_status status = dt__alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
+    if (!status && model.config.predict.spread)
+        status = dt__alloc(stream.width, BATCH * sizeof(float), "deviations", &stream.spread);
     const bool features = model.config.predict.features;
     if (!status && features) status = dt__alloc(stream.nin, sizeof(float), "row", &stream.features);
     bool files = dt__config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
@@ -348,6 +357,7 @@ dt_status cmd_predict(int argc, char **argv)
     dt__inputs_free(&stream.inputs);
     dt_free(stream.features);
     dt_free(stream.answers);
+    dt_free(stream.spread);
     for (size_t i = 0; i < BATCH; i++) /* rows that a failure has left */
         dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);

@@ -1,4 +1,6 @@
 /* dtrain train: the world, the configuration, and one error line for all ranks. */
+#include <string.h>
+
 #include "cli/cli.h"
 #include "train/train.h"
 
@@ -23,7 +25,8 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
         dt__signals_move_handlers(); /* MPI's handlers of faults */
         status = dt__config_init(&config);
         dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
-        if (!status && world->is_bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
+        const char *command = strcmp(argv[0], "search") ? "train" : argv[0];
+        if (!status && world->is_bank) status = cli_configure(&config, command, argc - 1, argv + 1);
         status = dt__ranks_agree(world->all, status);
         if (!status) status = body(world, &config);
         dt__config_free(&config);

@@ -30,6 +30,8 @@ const struct command commands[] = {
      "one HTML page of a run, or of several side by side"},
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from, by trying some steps at a rising rate"},
+    {"search", cmd_search, true, "[CONFIG.ini] ['search.space=KEY=VALUES; ...'] [section.key=value ...]",
+     "trains many trials in one job, and makes one model of the best"},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning"},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",

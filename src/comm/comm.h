@@ -56,6 +56,10 @@ void dt__world_set_roles(struct dt_world *world, bool dedicated);
  * even as can be; at most one each for the first R workers, if there are more. */
 void dt__replicas_assign(int workers, int worker, int replicas, int *first, int *count);
 
+/* A world of the ranks that pass the same color, 0 or more, in the order of their ranks here; -1:
+ * this rank is in none, and *out is NULL. Destroy it before `world`. Collective over the world. */
+dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **out);
+
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
 void dt__world_watch(struct dt_world *world, double stall_secs);
@@ -116,7 +120,7 @@ void dt__ranks_sum(const struct dt_ranks *ranks, const double *values, int count
 void dt__ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
                     size_t n);
 
-/* Small messages between bank and evaluator (eager: a send does not wait). */
+/* Messages between two ranks, of at most 1 GiB. A send of a few KiB does not wait. */
 void dt__world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
 /* A message from `rank` with `tag` into bytes (exactly `length`); false if none is there yet. */
 bool dt__world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);

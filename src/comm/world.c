@@ -237,6 +237,17 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
     return DT_OK;
 }
 
+dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **out)
+{
+    MPI_Comm part;
+    *out = NULL;
+    DT_MPI(MPI_Comm_split(world->all->comm, color < 0 ? MPI_UNDEFINED : color, world->rank, &part));
+    if (color < 0) return dt__ranks_agree(world->all, DT_OK);
+    const dt_status status = dt_world_attach(&part, 0, out);
+    DT_MPI(MPI_Comm_free(&part));
+    return dt__ranks_agree(world->all, status);
+}
+
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out)
 {
     DT_TRY(check_begun());

@@ -191,6 +191,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "label files of the held-out data (IDX)")                                                    \
     X(data, eval_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \
       "hold out this fraction of the training rows")                                               \
+    X(data, split_seed, INT, "-1", -1, 9e15, NULL, FIXED, "train",                                 \
+      "seed of the choice of held-out rows; -1: run.seed")                                         \
     X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
       "file format; auto: by content and name")                                                    \
     X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
@@ -494,6 +496,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
       "predict the rows that dtrain eval measures (data.eval or data.eval_fraction), not "         \
       "standard input")                                                                            \
+    X(predict, spread, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
+      "predictions of a model of several members have their deviation too, as spread")             \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "with data.eval or predict.held_out: predictions have the true class or value too, "         \
       "as target (and target_label)")                                                              \
@@ -522,6 +526,30 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "RUN_DIR/trace.json: each rank's phases, for chrome://tracing")                              \
     X(report, prometheus, TEXT, "", 0, 0, NULL, FREE, "train",                                     \
       "path of a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
+
+/* Many runs in one job. */
+#define DT_OPTIONS_search(X)                                                                       \
+    X(search, trials, INT, "16", 1, 1e6, NULL, FREE, "search",                                     \
+      "number of trials. The first is the configuration as it is, the second the same with "       \
+      "model.layers=linear. A search that has ended goes on with a greater number")                \
+    X(search, space, TEXT, "", 0, 0, NULL, FIXED, "search",                                        \
+      "what the other trials draw: KEY=VALUES, separated by semicolons. VALUES: one value, or "    \
+      "several with bars between them; of numbers also LOW..HIGH or log LOW..HIGH; with turn in "  \
+      "front, trials take them in turn. Keys of model and train. In a file the whole is in "       \
+      "double quotes. Empty: a space that suits the data, which the start prints")                 \
+    X(search, folds, INT, "0", 0, 1000, NULL, FIXED, "search",                                     \
+      "K: trains each trial K times, each time without one of K parts of the rows, on which it "   \
+      "is measured; 0: held-out rows are data.eval or data.eval_fraction (then 0.2)")              \
+    X(search, first_epochs, INT, "0", 0, 1e9, NULL, FIXED, "search",                               \
+      "trials stop after this number of epochs, and only search.finish of them go on; 0: each "    \
+      "trains to its end")                                                                         \
+    X(search, finish, INT, "0", 0, 1e6, NULL, FIXED, "search",                                     \
+      "with search.first_epochs: how many of the best trials go on to their ends; 0: all")         \
+    X(search, ensemble, INT, "16", 1, 1000, NULL, FREE, "search",                                  \
+      "the model is the mean of at most this number of trials; 1: the best alone")                 \
+    X(search, ranks, INT, "1", 1, 65536, NULL, FIXED, "search", "ranks that train a trial")        \
+    X(search, keep, INT, "0", 0, 1e6, NULL, FREE, "search",                                        \
+      "number of further trials, the best ones, whose models are kept")
 
 /* Hooks for tests; not in `dtrain options`. */
 #define DT_OPTIONS_test(X)                                                                         \
@@ -554,7 +582,7 @@ enum dt_metric {
 };
 
 #define DT_SECTIONS(S)                                                                             \
-    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(test)
+    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
@@ -576,6 +604,7 @@ enum dt_metric {
 #endif
 #define DT_MEMBER_predict predict
 #define DT_MEMBER_serve serve
+#define DT_MEMBER_search search
 #define DT_MEMBER_test test
 #define DT_SECTION_STRUCT(section)                                                                 \
     struct {                                                                                       \

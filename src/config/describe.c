@@ -21,6 +21,7 @@ static const struct {
     {"report", "Further records of a run."},
     {"predict", "What dtrain predict reads and writes."},
     {"serve", "The HTTP server."},
+    {"search", "Many trials in one job."},
 };
 
 static const char RESUME[] =

@@ -88,7 +88,9 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
 
 bool dt__option_is_for(const struct dt__option *option, const char *command)
 {
-    return dt__word_index(option->commands, " ", command) >= 0;
+    /* a search trains */
+    return dt__word_index(option->commands, " ", command) >= 0 ||
+           (!strcmp(command, "search") && dt__word_index(option->commands, " ", "train") >= 0);
 }
 
 bool dt__option_is_hidden(const struct dt__option *option)

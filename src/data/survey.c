@@ -382,9 +382,9 @@ static dt_status survey_run(struct dt__survey *survey, bool whole)
         return dt_fail(DT_EMISMATCH,
                        "data.eval_fraction: of %" PRIu64 " rows it holds out %" PRIu64,
                        source->raw_rows, count);
+    const int64_t seed = config->data.split_seed < 0 ? config->run.seed : config->data.split_seed;
     if (!whole)
-        DT_TRY(dt__holdout_init(&source->holdout, (uint64_t)config->run.seed, source->raw_rows,
-                                count));
+        DT_TRY(dt__holdout_init(&source->holdout, (uint64_t)seed, source->raw_rows, count));
     source->strangers = survey->labels.strangers;
     source->unknown = survey->labels.unknown;
     source->rows = source->held_out ? count : source->raw_rows - count;

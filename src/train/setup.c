@@ -259,22 +259,40 @@ done:
 }
 
 /* A held-out fraction was surveyed with the rest of the training data. */
+static dt_status share_held_out(const struct dt_world *world, const struct dt_config *config,
+                                const struct dt_source *rows, struct dt_source **out)
+{
+    if (config->data.eval_fraction > 0)
+        return dt__ranks_agree(world->all, dt__source_held_out(rows, out));
+    return share_files(world, config, DT_PART_EVAL, dt__source_schema(rows), out);
+}
+
+dt_status dt__data_share(struct dt_world *world, const struct dt_config *config,
+                         const struct dt_schema *known, struct dt_source **out_rows,
+                         struct dt_source **out_held_out)
+{
+    DT_TRY(share_files(world, config, DT_PART_TRAIN, known, out_rows));
+    return share_held_out(world, config, *out_rows, out_held_out);
+}
+
 static dt_status share_data(struct dt_job *job, const struct dt__train_options *options)
 {
     const struct dt_bank *bank = job->bank;
     const struct dt_config *config = job->config;
     const struct dt_schema *known = bank && bank->start.resumed ? &bank->start.loaded.schema : NULL;
+    const bool arrays = !strcmp(config->data.train, ARRAYS);
     dt__world_heartbeat(job->world, "survey", job->step);
-    DT_TRY(!strcmp(config->data.train, ARRAYS)
-               ? share_arrays(job, options->train, NULL, &job->train)
-               : share_files(job->world, config, DT_PART_TRAIN, known, &job->train));
+    if (options->rows) {
+        job->train = options->rows;
+        job->eval = options->held_out;
+        return DT_OK;
+    }
+    DT_TRY(arrays ? share_arrays(job, options->train, NULL, &job->train)
+                  : share_files(job->world, config, DT_PART_TRAIN, known, &job->train));
     if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* rows that rest */
-    if (config->data.eval_fraction > 0)
-        return dt__ranks_agree(job->world->all, dt__source_held_out(job->train, &job->eval));
-    known = dt__source_schema(job->train);
-    return !strcmp(config->data.eval, ARRAYS)
-               ? share_arrays(job, options->eval, known, &job->eval)
-               : share_files(job->world, config, DT_PART_EVAL, known, &job->eval);
+    if (strcmp(config->data.eval, ARRAYS) != 0)
+        return share_held_out(job->world, config, job->train, &job->eval);
+    return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);
 }
 
 /* The sets of eval.also: files, or a sample of training rows. */
@@ -479,8 +497,8 @@ void dt__run_close(struct dt_run *run)
     dt__model_destroy(job->model);
     dt__plan_destroy(job->plan);
     dt__sets_destroy(job);
-    dt__source_destroy(job->eval);
-    dt__source_destroy(job->train);
+    if (!run->options.rows) dt__source_destroy(job->eval);
+    if (!run->options.rows) dt__source_destroy(job->train);
     dt__trace_destroy(job->trace);
     dt__kept_free(&job->kept);
     if (job->bank) dt__link_close(job->bank);

@@ -17,6 +17,9 @@ struct dt__train_options {
     void (*record)(void *arg, const char *json);
     bool (*stop)(void *arg);
     void *arg; /* of record and stop */
+    /* Every rank: rows that have been surveyed (dt__data_share), lent for the call, in place of
+     * files. held_out NULL: nothing is measured. */
+    struct dt_source *rows, *held_out;
     bool test; /* skip quality reports and leave held-out rows unused; the same on every rank */
     bool no_first_save; /* rank 0: save no checkpoint of step 0 */
 };
@@ -26,6 +29,13 @@ struct dt__train_options {
  * Collective over the world. */
 dt_status dt__train(struct dt_world *world, struct dt_config *config,
                     const struct dt__train_options *options);
+
+/* Surveys the training and held-out rows of the files, or, on other ranks than 0, gets the survey:
+ * sources for dt__train_options. *out_held_out NULL: there are none. Collective over the world.
+ * known: schema of a run that goes on, or NULL; rank 0's counts. Errors as dt__source_survey. */
+dt_status dt__data_share(struct dt_world *world, const struct dt_config *config,
+                         const struct dt_schema *known, struct dt_source **out_rows,
+                         struct dt_source **out_held_out);
 
 /* ---- a rate to start from ------------------------------------------------------------------- */
 

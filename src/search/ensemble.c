@@ -1,0 +1,342 @@
+/* The ensemble: scores of means of outputs, the choice of members, and their model.
+ *
+ * Greedy: the best trial, then each time the trial that lowers the loss of the mean most, each
+ * once, until none lowers it. Scores are compared at six digits, ties go to the lower number. With
+ * folds, all models of each setting within 10 % of the best.
+ * Source: Caruana et al., "Ensemble selection from libraries of models", ICML 2004. */
+#include <math.h>
+#include <string.h>
+
+#include "search/search.h"
+#include "state/directory.h"
+
+/* ---- scores --------------------------------------------------------------------------------- */
+
+static size_t fold_rows(const struct dt__search *search, int fold)
+{
+    return (size_t)dt__source_rows(search->fold[fold].held_out);
+}
+
+/* Copies labels or targets of all rows that a fold holds out. */
+static dt_status truth_read(const struct dt__search *search, int fold, struct dt_batch *out)
+{
+    const struct dt_source *source = search->fold[fold].held_out;
+    const size_t rows = fold_rows(search, fold);
+    const size_t targets = (size_t)dt__source_schema(source)->targets;
+    struct dt_table *table;
+    struct dt_batch batch;
+    float *target = NULL;
+    int32_t *label = NULL;
+    DT_TRY(dt__table_create(search->config, source, 0, rows, &table));
+    dt_status status = targets ? dt__alloc(rows, targets * sizeof *target, "targets", &target)
+                               : dt__alloc(rows, sizeof *label, "labels", &label);
+    for (size_t at = 0; at < rows && !status; at += DT_EVAL_CHUNK) {
+        const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
+        status = dt__table_read(table, at, (int)count, &batch);
+        if (!status && targets)
+            memcpy(target + at * targets, batch.target, count * targets * sizeof *target);
+        if (!status && label) memcpy(label + at, batch.label, count * sizeof *label);
+    }
+    dt__table_destroy(table);
+    *out = (struct dt_batch){.rows = (int)rows, .target = target, .label = label};
+    return status;
+}
+
+dt_status dt__scorer_make(const struct dt__search *search, const struct dt_checkpoint *like,
+                          struct dt__scorer *out)
+{
+    const struct dt_schema *schema = &like->schema;
+    DT_TRY(dt__model_create(&like->desc, &out->model));
+    DT_TRY(dt__model_set_units(out->model, schema->target_mean, schema->target_std));
+    DT_TRY(dt__model_set_range(out->model, schema->target_least, schema->target_greatest));
+    out->root = like->desc.task == DT_TASK_REGRESS &&
+                (like->desc.loss == DT_LOSS_AUTO || like->desc.loss == DT_LOSS_MSE);
+    DT_TRY(dt__alloc((size_t)search->folds, sizeof *out->truth, "labels", &out->truth));
+    for (int f = 0; f < search->folds; f++) {
+        DT_TRY(truth_read(search, f, &out->truth[f]));
+        out->rows += fold_rows(search, f);
+    }
+    return DT_OK;
+}
+
+void dt__scorer_free(struct dt__scorer *scorer, int folds)
+{
+    for (int f = 0; f < folds && scorer->truth; f++) {
+        dt_free((void *)scorer->truth[f].label);
+        dt_free((void *)scorer->truth[f].target);
+    }
+    dt_free(scorer->truth);
+    dt__model_destroy(scorer->model);
+    *scorer = (struct dt__scorer){0};
+}
+
+dt_status dt__scorer_score(const struct dt__search *search, const struct dt__scorer *scorer,
+                           float *const *mean, double *out)
+{
+    const struct dt_model *model = scorer->model;
+    const size_t nout = (size_t)model->desc.nout;
+    double sum = 0;
+    float *logits;
+    DT_TRY(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
+    for (int f = 0; f < search->folds; f++) {
+        const size_t targets = (size_t)dt__source_schema(search->fold[f].held_out)->targets;
+        for (size_t at = 0, rows = fold_rows(search, f); at < rows; at += DT_EVAL_CHUNK) {
+            struct dt_batch batch = scorer->truth[f];
+            batch.rows = rows - at < DT_EVAL_CHUNK ? (int)(rows - at) : DT_EVAL_CHUNK;
+            if (batch.target) batch.target += at * targets;
+            if (batch.label) batch.label += at;
+            dt__model_from_mean(model, mean[f] + at * nout, batch.rows, logits);
+            sum += dt__model_loss(model, &batch, logits);
+        }
+    }
+    dt_free(logits);
+    const double loss = sum / (double)scorer->rows;
+    *out = dt__score_round(scorer->root ? sqrt(loss) : loss);
+    return DT_OK;
+}
+
+/* ---- outputs that are kept ------------------------------------------------------------------ */
+
+struct dt__path dt__outputs_path(const struct dt__search *search, int trial, int fold)
+{
+    return dt__path("%s/held-out.f32", dt__trial_dir(search, trial, fold).text);
+}
+
+dt_status dt__outputs_read(const struct dt__search *search, const struct dt__scorer *scorer,
+                           int trial, int fold, float **out)
+{
+    const struct dt__path path = dt__outputs_path(search, trial, fold);
+    const size_t bytes =
+        fold_rows(search, fold) * (size_t)scorer->model->desc.nout * sizeof(float);
+    size_t length;
+    DT_TRY(dt__file_read(path.text, bytes, out, &length));
+    if (length == bytes) return DT_OK;
+    dt_free(*out);
+    return dt_fail(DT_EFORMAT, "%s: %zu bytes, expected %zu", path.text, length, bytes);
+}
+
+/* ---- the choice ----------------------------------------------------------------------------- */
+
+/* The mean of the members' outputs; of one more, in place of `to`. */
+struct choice {
+    const struct dt__search *search;
+    const struct dt__scorer *scorer;
+    float **mean, **next; /* (folds) */
+    int members;
+};
+
+/* As layers/mean.c takes a member into the running mean. */
+static dt_status mean_with(const struct choice *choice, int trial, float **to)
+{
+    const float share = 1.0f / (float)(choice->members + 1);
+    for (int f = 0; f < choice->search->folds; f++) {
+        const size_t count =
+            fold_rows(choice->search, f) * (size_t)choice->scorer->model->desc.nout;
+        float *outputs;
+        DT_TRY(dt__outputs_read(choice->search, choice->scorer, trial, f, &outputs));
+        for (size_t i = 0; i < count; i++) {
+            const float before = choice->members ? choice->mean[f][i] : 0;
+            to[f][i] = before + (outputs[i] - before) * share;
+        }
+        dt_free(outputs);
+    }
+    return DT_OK;
+}
+
+static bool is_member(const struct dt__members *members, int trial)
+{
+    for (int i = 0; i < members->count; i++)
+        if (members->trial[i] == trial) return true;
+    return false;
+}
+
+/* The trial that, with the members so far, has the least score; -1: there is none. */
+static dt_status choose_next(const struct choice *choice, const struct dt__verdict *verdict,
+                             const struct dt__members *members, int *out_trial, double *out_score)
+{
+    const int trials = (int)choice->search->config->search.trials;
+    *out_trial = -1;
+    *out_score = INFINITY;
+    for (int t = 0; t < trials; t++) {
+        double score = verdict[t].score;
+        if (!verdict[t].known || !isfinite(score) || is_member(members, t)) continue;
+        if (choice->members) {
+            DT_TRY(mean_with(choice, t, choice->next));
+            DT_TRY(dt__scorer_score(choice->search, choice->scorer, choice->next, &score));
+        }
+        if (score >= *out_score) continue;
+        *out_score = score;
+        *out_trial = t;
+    }
+    return DT_OK;
+}
+
+static dt_status choice_alloc(struct choice *choice)
+{
+    const size_t folds = (size_t)choice->search->folds, nout = (size_t)choice->scorer->model->desc.nout;
+    DT_TRY(dt__alloc(folds, sizeof *choice->mean, "outputs", &choice->mean));
+    DT_TRY(dt__alloc(folds, sizeof *choice->next, "outputs", &choice->next));
+    for (int f = 0; f < choice->search->folds; f++) {
+        const size_t rows = fold_rows(choice->search, f);
+        DT_TRY(dt__alloc(rows, nout * sizeof(float), "outputs", &choice->mean[f]));
+        DT_TRY(dt__alloc(rows, nout * sizeof(float), "outputs", &choice->next[f]));
+    }
+    return DT_OK;
+}
+
+static void choice_free(struct choice *choice)
+{
+    for (int f = 0; f < choice->search->folds; f++) {
+        if (choice->mean) dt_free(choice->mean[f]);
+        if (choice->next) dt_free(choice->next[f]);
+    }
+    dt_free(choice->mean);
+    dt_free(choice->next);
+}
+
+dt_status dt__members_choose(const struct dt__search *search, const struct dt__scorer *scorer,
+                             const struct dt__verdict *verdict, struct dt__members *out)
+{
+    const double NEAR = 0.1; /* of the best score */
+    const int most = (int)search->config->search.ensemble;
+    struct choice choice = {.search = search, .scorer = scorer};
+    double best = 0;
+    dt_status status;
+    *out = (struct dt__members){.score = INFINITY};
+    DT_GUARD(dt__alloc((size_t)most, sizeof *out->trial, "members", &out->trial));
+    DT_GUARD(choice_alloc(&choice));
+    while (out->count < most) {
+        double score;
+        int trial;
+        /* with folds settings are ranked by their own scores */
+        const int members = choice.members;
+        if (search->config->search.folds) choice.members = 0;
+        status = choose_next(&choice, verdict, out, &trial, &score);
+        choice.members = members;
+        if (status) goto done;
+        if (!members) best = score;
+        const bool better = search->config->search.folds ? score - best <= NEAR * fabs(best)
+                                                         : score < out->score;
+        if (trial < 0 || (members && !better)) break;
+        out->trial[out->count++] = trial;
+        DT_GUARD(mean_with(&choice, trial, choice.mean));
+        choice.members++;
+        DT_GUARD(dt__scorer_score(search, scorer, choice.mean, &out->score));
+    }
+done:
+    choice_free(&choice);
+    if (status) dt_free(out->trial);
+    return status;
+}
+
+/* ---- the model ------------------------------------------------------------------------------ */
+
+/* The models that are joined, as their files hold them. */
+struct join {
+    struct dt_checkpoint *part;
+    size_t count;
+};
+
+static dt_status join_load(const struct dt__search *search, const struct dt__members *members,
+                           struct join *out)
+{
+    const size_t folds = (size_t)search->folds;
+    DT_TRY(dt__alloc((size_t)members->count * folds, sizeof *out->part, "members", &out->part));
+    for (int m = 0; m < members->count; m++)
+        for (int f = 0; f < search->folds; f++) {
+            const struct dt__path dir = dt__trial_dir(search, members->trial[m], f);
+            char *path;
+            DT_TRY(dt__export_load(dir.text, true, &out->part[out->count], &path));
+            dt_free(path);
+            out->count++;
+        }
+    return DT_OK;
+}
+
+static dt_status join_text(const struct join *join, char **out)
+{
+    struct dt_text text = {0};
+    for (size_t i = 0; i < join->count; i++)
+        dt__text_add(&text, "%s%s", i ? " | " : "mean(", join->part[i].desc.layers);
+    dt__text_add(&text, ")");
+    return dt__text_end(&text, out);
+}
+
+/* Layers with parameters are numbered through: tensor by tensor the whole has those of the part
+ * whose first layer is number `base`. */
+static dt_status join_copy(const struct dt_model *whole, const struct dt_checkpoint *part,
+                           int *base, float *params)
+{
+    struct dt_model *model;
+    size_t at = 0;
+    DT_TRY(dt__model_create(&part->desc, &model));
+    int layers = 0;
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *from = &model->tensor[i];
+        const char *name = strrchr(from->name, '/');
+        for (at = 0; at < whole->tensors; at++)
+            if (whole->tensor[at].layer == *base + from->layer &&
+                !strcmp(strrchr(whole->tensor[at].name, '/'), name))
+                break;
+        if (at == whole->tensors || whole->tensor[at].count != from->count) break;
+        memcpy(params + whole->tensor[at].offset, part->params + from->offset,
+               from->count * sizeof *params);
+        if (from->layer >= layers) layers = from->layer + 1;
+    }
+    const bool fits = at < whole->tensors;
+    dt__model_destroy(model);
+    *base += layers;
+    return fits ? DT_OK : dt_fail(DT_EBUG, "a member does not fit into the model");
+}
+
+static dt_status join_params(const struct join *join, struct dt_checkpoint *out)
+{
+    struct dt_model *whole;
+    int base = 0;
+    DT_TRY(dt__model_create(&out->desc, &whole));
+    out->params_count = whole->params;
+    out->params = NULL;
+    dt_status status = dt__alloc(whole->params, sizeof(float), "members", &out->params);
+    for (size_t i = 0; i < join->count && !status; i++)
+        status = join_copy(whole, &join->part[i], &base, out->params);
+    dt__model_destroy(whole);
+    return status;
+}
+
+/* Of one model that itself, of several their mean. */
+static dt_status join_write(const struct dt__search *search, const struct dt__scorer *scorer,
+                            const struct dt__members *members, const struct join *join)
+{
+    const struct dt__path base = dt__path("%s/export/best", search->config->run.dir);
+    struct dt_checkpoint model = join->part[0]; /* lent */
+    char *text = NULL, *config = NULL;
+    dt_status status = dt_config_print(search->config, &config);
+    model.config = config;
+    model.step = (uint64_t)search->config->search.trials;
+    model.best = (struct dt_best){.known = true,
+                                  .value = members->score,
+                                  .loss = members->score,
+                                  .step = model.step};
+    (void)snprintf(model.best.metric, sizeof model.best.metric, "%s",
+                   scorer->root ? "rmse" : "loss");
+    if (!status && join->count > 1) status = join_text(join, &text);
+    if (text) model.desc.layers = text, model.params = NULL;
+    if (!status && text) status = join_params(join, &model);
+    if (!status) status = dt__export_write(base.text, &model, 1);
+    if (text) dt_free(model.params);
+    dt_free(text);
+    dt_free(config);
+    return status;
+}
+
+dt_status dt__members_export(const struct dt__search *search, const struct dt__scorer *scorer,
+                             const struct dt__members *members)
+{
+    struct join join = {0};
+    dt_status status = join_load(search, members, &join);
+    if (!status) status = join_write(search, scorer, members, &join);
+    for (size_t i = 0; i < join.count; i++)
+        dt__checkpoint_free(&join.part[i]);
+    dt_free(join.part);
+    return status;
+}

@@ -1,0 +1,540 @@
+/* The leader: gives trials to teams, decides in the order of trials, and makes the model.
+ *
+ * A stage is a list of trials that all train to the same end. Teams take them in order; results
+ * wait until all trials before them are decided. */
+#include "search/leader.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/internal.h"
+#include "state/directory.h"
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+static int unit_number(const struct dt__leader *leader, int trial, int fold)
+{
+    return trial * leader->search->folds + fold;
+}
+
+/* The search ends with this; what runs is told to stop. */
+static void leader_fail(struct dt__leader *leader, dt_status status)
+{
+    if (leader->status && leader->status != DT_STOPPED) return;
+    leader->status = status;
+    (void)snprintf(leader->error, sizeof leader->error, "%s", dt_error_text());
+}
+
+/* What makes a trial fail, not the search: its own setting. NULL: the search fails. */
+static const char *verdict_word(dt_status status)
+{
+    static const struct {
+        dt_status status;
+        const char *word;
+    } words[] = {{DT_OK, "completed"},
+                 {DT_ENUMERIC, "diverged"},
+                 {DT_EMEMORY, "memory"},
+                 {DT_EUSAGE, "failed"},
+                 {DT_EMISMATCH, "failed"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].status == status) return words[i].word;
+    return NULL;
+}
+
+/* Makes the scorer by the first model that is there. */
+static dt_status scorer_need(struct dt__leader *leader, const struct dt__order *order)
+{
+    const struct dt__search *search = leader->search;
+    const struct dt__path dir = dt__trial_dir(search, order->trial, order->fold);
+    struct dt_checkpoint model;
+    char *path;
+    if (leader->scorer.model) return DT_OK;
+    DT_TRY(dt__export_load(dir.text, true, &model, &path));
+    const dt_status status = dt__scorer_make(search, &model, &leader->scorer);
+    dt__checkpoint_free(&model);
+    dt_free(path);
+    return status;
+}
+
+/* Keeps a result, and its outputs on disk. */
+static dt_status result_keep(struct dt__leader *leader, const struct dt__result *result,
+                             const float *outputs)
+{
+    const struct dt__search *search = leader->search;
+    const struct dt__order *order = &result->order;
+    struct dt__unit *unit = &leader->unit[unit_number(leader, order->trial, order->fold)];
+    const dt_status status = (dt_status)result->status;
+    unit->state = status == DT_STOPPED ? DT__TODO : DT__DONE;
+    unit->result = *result;
+    if (status == DT_STOPPED) return dt_fail(status, "stopped on request");
+    if (!verdict_word(status) || (status && status != DT_ENUMERIC && order->trial == 0))
+        return dt_fail(status, "trial %d: %s", order->trial, result->error);
+    if (status) return DT_OK;
+    const struct dt__path path = dt__outputs_path(search, order->trial, order->fold);
+    DT_TRY(dt__file_write(path.text, outputs, (size_t)result->floats * sizeof *outputs, NULL, NULL));
+    return scorer_need(leader, order);
+}
+
+/* ---- teams ---------------------------------------------------------------------------------- */
+
+static int team_first_rank(const struct dt__leader *leader, int team)
+{
+    return 1 + team * (int)leader->search->config->search.ranks;
+}
+
+static dt_status outputs_receive(struct dt_world *world, int rank, uint64_t floats, float **out)
+{
+    const double NAP_SECS = 0.0005;
+    DT_TRY(dt__alloc((size_t)floats, sizeof **out, "outputs", out));
+    for (uint64_t at = 0, count; at < floats; at += count) {
+        count = floats - at < DT__OUTPUTS_AT_ONCE ? floats - at : DT__OUTPUTS_AT_ONCE;
+        while (!dt__world_try_recv(world, rank, DT__TAG_OUTPUTS, *out + at,
+                                   (size_t)count * sizeof **out)) {
+            dt__world_idle(world, "a trial's outputs");
+            dt__sleep_secs(NAP_SECS);
+        }
+    }
+    return DT_OK;
+}
+
+/* Takes a team's result, if there is one. */
+static dt_status team_collect(struct dt__leader *leader, int team)
+{
+    struct dt_world *world = leader->search->world;
+    const int rank = team_first_rank(leader, team);
+    struct dt__result result;
+    float *outputs = NULL;
+    if (!dt__world_try_recv(world, rank, DT__TAG_RESULT, &result, sizeof result)) return DT_OK;
+    leader->team_unit[team] = -1;
+    if (result.floats) DT_TRY(outputs_receive(world, rank, result.floats, &outputs));
+    const dt_status status = result_keep(leader, &result, outputs);
+    dt_free(outputs);
+    return status;
+}
+
+/* Trains a unit, in another team or here. */
+static dt_status unit_start(struct dt__leader *leader, int team, const struct dt__order *order)
+{
+    const int number = unit_number(leader, order->trial, order->fold);
+    const struct dt__search *search = leader->search;
+    leader->unit[number].state = DT__RUNS;
+    if (!search->team) {
+        leader->team_unit[team] = number;
+        dt__world_send(search->world, team_first_rank(leader, team), DT__TAG_ORDER, order,
+                       sizeof *order);
+        return DT_OK;
+    }
+    struct dt__result result;
+    float *outputs;
+    dt__unit_run(search, order, &result, &outputs);
+    const dt_status status = result_keep(leader, &result, outputs);
+    dt_free(outputs);
+    return status;
+}
+
+static bool leader_is_idle(const struct dt__leader *leader)
+{
+    for (int t = 0; t < leader->teams; t++)
+        if (leader->team_unit[t] >= 0) return false;
+    return true;
+}
+
+/* Once the search is to end: those that train save and stop. */
+static void leader_stop_teams(struct dt__leader *leader)
+{
+    const char message = 0;
+    if (!leader->status && dt__stop_requested())
+        leader_fail(leader, dt_fail(DT_STOPPED, "stopped on request"));
+    if (!leader->status || leader->stops) return;
+    leader->stops = true;
+    for (int t = 0; t < leader->teams; t++)
+        if (leader->team_unit[t] >= 0)
+            dt__world_send(leader->search->world, team_first_rank(leader, t), DT__TAG_STOP,
+                           &message, sizeof message);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------ */
+
+/* Score of a trial's outputs. */
+static dt_status trial_score(const struct dt__leader *leader, int trial, double *out)
+{
+    const struct dt__search *search = leader->search;
+    float **outputs;
+    DT_TRY(dt__alloc((size_t)search->folds, sizeof *outputs, "outputs", &outputs));
+    dt_status status = DT_OK;
+    for (int f = 0; f < search->folds && !status; f++)
+        status = dt__outputs_read(search, &leader->scorer, trial, f, &outputs[f]);
+    if (!status) status = dt__scorer_score(search, &leader->scorer, outputs, out);
+    for (int f = 0; f < search->folds; f++)
+        dt_free(outputs[f]);
+    dt_free(outputs);
+    return status;
+}
+
+static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
+                              const struct dt__result *result, const struct dt__verdict *verdict,
+                              const json_t *settings)
+{
+    struct dt_json line = {0};
+    dt__json_start(&line);
+    dt__json_text(&line, "kind", "trial");
+    dt__json_int(&line, "trial", trial);
+    if (epochs) dt__json_int(&line, "epochs", epochs);
+    dt__json_text(&line, "status", verdict->status);
+    if (isfinite(verdict->score)) {
+        dt__json_real(&line, "score", verdict->score);
+        dt__json_int(&line, "step", (int64_t)result->step);
+    } else {
+        dt__json_text(&line, "error", result->error);
+    }
+    dt_status status = dt__text_add(&line.text, ",\"settings\":");
+    if (!status && !dt__json_add(&line.text, settings, JSON_COMPACT))
+        status = dt_fail(DT_EMEMORY, "out of memory for a record");
+    dt__json_real(&line, "secs", round(result->secs * 1000) / 1000);
+    if (!status) status = dt__journal_add(&leader->journal, &line);
+    dt__json_free(&line);
+    return status;
+}
+
+static dt_status trial_print(const struct dt__leader *leader, int trial,
+                             const struct dt__result *result, const struct dt__verdict *verdict,
+                             json_t *settings)
+{
+    const int trials = (int)leader->search->config->search.trials;
+    const char *score = leader->scorer.root ? "rmse" : "loss", *key;
+    struct dt_text text = {0};
+    json_t *value;
+    dt_status status = dt__text_add(&text, "%s", trial ? "" : " the configuration as it is");
+    json_object_foreach(settings, key, value)
+        status = dt__text_add(&text, " %s=%s", key, json_string_value(value));
+    if (!status && isfinite(verdict->score))
+        dt__info("trial %d of %d: %s %g%s, %.1f s:%s", trial, trials, score, verdict->score,
+                 leader->best == trial ? ", the best so far" : "", result->secs, text.data);
+    else if (!status)
+        dt__info("trial %d of %d: %s: %s:%s", trial, trials, verdict->status, result->error,
+                 text.data);
+    dt__text_free(&text);
+    return status;
+}
+
+/* Decides a trial whose folds are all done. */
+static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
+{
+    const struct dt__unit *unit = &leader->unit[unit_number(leader, trial, 0)];
+    struct dt__verdict *all = epochs ? leader->journal.first : leader->journal.whole;
+    struct dt__verdict *verdict = &all[trial];
+    const struct dt__result *result = &unit->result;
+    if (verdict->known) return DT_OK; /* its outputs were lost, and are there again */
+    struct dt__verdict now = {.known = true, .score = INFINITY};
+    struct dt__result shown = *result;
+    for (int f = 1; f < leader->search->folds; f++) {
+        shown.secs += unit[f].result.secs;
+        if (!shown.status && unit[f].result.status) {
+            shown.status = unit[f].result.status;
+            memcpy(shown.error, unit[f].result.error, sizeof shown.error);
+        }
+    }
+    if (!shown.status) DT_TRY(trial_score(leader, trial, &now.score));
+    if (!shown.status && !isfinite(now.score)) {
+        shown.status = DT_ENUMERIC;
+        (void)snprintf(shown.error, sizeof shown.error, "its loss is not finite");
+    }
+    (void)snprintf(now.status, sizeof now.status, "%s", verdict_word((dt_status)shown.status));
+    json_t *settings;
+    DT_TRY(dt__trial_settings(leader->search, trial, &settings));
+    const dt_status status = trial_record(leader, trial, epochs, &shown, &now, settings);
+    if (!status) *verdict = now;
+    if (!status && isfinite(now.score) &&
+        (leader->best < 0 || now.score < all[leader->best].score))
+        leader->best = trial;
+    if (!status) (void)trial_print(leader, trial, &shown, &now, settings);
+    json_decref(settings);
+    return status;
+}
+
+/* Whether the trial is decided, and what later decisions need of it is there. */
+static bool trial_is_done(const struct dt__leader *leader, int trial, int epochs)
+{
+    const struct dt__search *search = leader->search;
+    const struct dt__verdict *verdict =
+        &(epochs ? leader->journal.first : leader->journal.whole)[trial];
+    if (!verdict->known || !isfinite(verdict->score)) return verdict->known;
+    for (int f = 0; f < search->folds; f++)
+        if (!dt__path_exists(dt__outputs_path(search, trial, f).text)) return false;
+    return true;
+}
+
+/* ---- a stage -------------------------------------------------------------------------------- */
+
+/* Trials of a stage, and where it is. */
+struct stage {
+    const int *trial;
+    int trials, epochs;
+    int next;    /* unit of the list to start */
+    int decided; /* trials */
+};
+
+static dt_status stage_start_units(struct dt__leader *leader, struct stage *stage)
+{
+    const int folds = leader->search->folds;
+    for (int t = 0; t < leader->teams && !leader->status; t++) {
+        struct dt__order order = {.epochs = stage->epochs};
+        while (stage->next < stage->trials * folds) {
+            order.trial = stage->trial[stage->next / folds];
+            order.fold = stage->next % folds;
+            if (leader->unit[unit_number(leader, order.trial, order.fold)].state == DT__TODO) break;
+            stage->next++;
+        }
+        if (leader->team_unit[t] >= 0 || stage->next == stage->trials * folds) continue;
+        stage->next++;
+        DT_TRY(unit_start(leader, t, &order));
+    }
+    return DT_OK;
+}
+
+static dt_status stage_decide(struct dt__leader *leader, struct stage *stage)
+{
+    for (; stage->decided < stage->trials; stage->decided++) {
+        const int trial = stage->trial[stage->decided];
+        const struct dt__unit *unit = &leader->unit[unit_number(leader, trial, 0)];
+        for (int f = 0; f < leader->search->folds; f++)
+            if (unit[f].state != DT__DONE) return DT_OK;
+        if (!trial_is_done(leader, trial, stage->epochs))
+            DT_TRY(trial_decide(leader, trial, stage->epochs));
+    }
+    return DT_OK;
+}
+
+/* One round over the teams. */
+static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
+{
+    const double NAP_SECS = 0.002;
+    for (int t = 0; t < leader->teams; t++) {
+        const dt_status status =
+            leader->team_unit[t] >= 0 ? team_collect(leader, t) : DT_OK;
+        if (status) leader_fail(leader, status);
+    }
+    if (!leader->status) DT_TRY(stage_decide(leader, stage));
+    if (!leader->status) DT_TRY(stage_start_units(leader, stage));
+    leader_stop_teams(leader);
+    if (leader->search->team) return DT_OK;
+    dt__world_idle(leader->search->world, "teams");
+    dt__sleep_secs(NAP_SECS);
+    return DT_OK;
+}
+
+/* Has the trials of a list trained to the same end, and decides them. */
+static dt_status stage_run(struct dt__leader *leader, const int *trial, int trials, int epochs)
+{
+    const int folds = leader->search->folds;
+    struct stage stage = {.trial = trial, .trials = trials, .epochs = epochs};
+    for (int i = 0; i < trials; i++)
+        for (int f = 0; f < folds; f++)
+            leader->unit[unit_number(leader, trial[i], f)].state =
+                trial_is_done(leader, trial[i], epochs) ? DT__DONE : DT__TODO;
+    while (stage.decided < trials || !leader_is_idle(leader)) {
+        const dt_status status = stage_step(leader, &stage);
+        if (status) leader_fail(leader, status);
+        if (leader->status && leader_is_idle(leader)) break;
+    }
+    return leader->status ? dt_fail(leader->status, "%s", leader->error) : DT_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* The best search.finish trials by their first epochs go on, in the order of trials. */
+static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count)
+{
+    const struct dt__verdict *first = leader->journal.first;
+    const int trials = *count, asked = (int)leader->search->config->search.finish;
+    uint64_t *goes;
+    struct dt_json line = {0};
+    dt_status status = DT_OK;
+    DT_TRY(dt__alloc((size_t)trials, sizeof *goes, "trials", &goes));
+    *count = 0;
+    for (int t = 0; t < trials; t++) {
+        int before = 0;
+        for (int o = 0; o < trials; o++)
+            before += first[o].score < first[t].score || (first[o].score == first[t].score && o < t);
+        if (!isfinite(first[t].score) || (asked && before >= asked)) continue;
+        goes[*count] = (uint64_t)t;
+        trial[(*count)++] = t;
+    }
+    dt__json_start(&line);
+    dt__json_text(&line, "kind", "finish");
+    dt__json_counts(&line, "trials", goes, (size_t)*count);
+    if (!leader->journal.finished) status = dt__journal_add(&leader->journal, &line);
+    leader->journal.finished = true;
+    dt__json_free(&line);
+    dt_free(goes);
+    return status;
+}
+
+static dt_status stages_run(struct dt__leader *leader, int *trial)
+{
+    int count = (int)leader->search->config->search.trials;
+    const int epochs = (int)leader->search->config->search.first_epochs;
+    for (int t = 0; t < count; t++)
+        trial[t] = t;
+    if (epochs) {
+        DT_TRY(stage_run(leader, trial, count, epochs));
+        DT_TRY(choose_finish(leader, trial, &count));
+        leader->best = -1;
+    }
+    return stage_run(leader, trial, count, 0);
+}
+
+/* Members whose weights are gone, as of a search that had ended, train again. */
+static dt_status members_need(struct dt__leader *leader, const struct dt__members *members)
+{
+    const struct dt__search *search = leader->search;
+    for (int m = 0; m < members->count; m++)
+        for (int f = 0; f < search->folds; f++) {
+            const struct dt__path dir = dt__trial_dir(search, members->trial[m], f);
+            if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text)) continue;
+            DT_TRY(dt__path_remove(dt__outputs_path(search, members->trial[m], f).text));
+        }
+    return stage_run(leader, members->trial, members->count, 0);
+}
+
+/* Writes the model and records it, unless the search had come to the same. */
+static dt_status members_record(struct dt__leader *leader, const struct dt__members *members)
+{
+    const struct dt__search *search = leader->search;
+    struct dt_json line = {0};
+    uint64_t *trial;
+    DT_TRY(dt__alloc((size_t)members->count, sizeof *trial, "members", &trial));
+    for (int m = 0; m < members->count; m++)
+        trial[m] = (uint64_t)members->trial[m];
+    dt__json_start(&line);
+    dt__json_text(&line, "kind", "ensemble");
+    dt__json_int(&line, "trials", search->config->search.trials);
+    dt__json_counts(&line, "members", trial, (size_t)members->count);
+    dt__json_real(&line, "score", members->score);
+    const char *before = leader->journal.ensemble;
+    const struct dt__path best = dt__path("%s/export/best", search->config->run.dir);
+    const bool same = before && dt__path_is_dir(best.text) &&
+                      !strncmp(before, line.text.data, line.text.length) &&
+                      !strcmp(before + line.text.length, "}");
+    dt_status status = same ? DT_OK : members_need(leader, members);
+    if (!status && !same) status = dt__members_export(search, &leader->scorer, members);
+    if (!status && !same) status = dt__journal_add(&leader->journal, &line);
+    if (same) dt__info("%s: the search is complete", search->config->run.dir);
+    dt__json_free(&line);
+    dt_free(trial);
+    return status;
+}
+
+static dt_status members_print(const struct dt__leader *leader, const struct dt__members *members)
+{
+    const struct dt__verdict *all = leader->journal.whole;
+    const char *score = leader->scorer.root ? "rmse" : "loss";
+    struct dt_text list = {0};
+    for (int m = 0; m < members->count; m++)
+        dt__text_add(&list, "%s%d", m ? ", " : "", members->trial[m]);
+    DT_TRY(list.status);
+    dt__info("the model: the mean of %d trial%s (%s), held-out %s %g (these rows chose the members)",
+             members->count, members->count > 1 ? "s" : "", list.data, score, members->score);
+    dt__text_free(&list);
+    dt__info("the best trial alone: %d, held-out %s %g (these rows chose it)", members->trial[0],
+             score, all[members->trial[0]].score);
+    dt__info("the configuration as it is: held-out %s %g", score, all[0].score);
+    if (leader->search->linear) dt__info("linear: held-out %s %g", score, all[1].score);
+    return DT_OK;
+}
+
+/* The weights of other trials go, but for the search.keep best of them. */
+static void weights_clear(const struct dt__leader *leader, const struct dt__members *members)
+{
+    const struct dt__search *search = leader->search;
+    const struct dt__verdict *all = leader->journal.whole;
+    const int trials = (int)search->config->search.trials;
+    for (int t = 0; t < trials; t++) {
+        int64_t better = 0; /* others that are no members */
+        bool member = false;
+        for (int m = 0; m < members->count; m++)
+            member |= members->trial[m] == t;
+        for (int o = 0; o < trials && !member; o++) {
+            bool other = true;
+            for (int m = 0; m < members->count; m++)
+                other &= members->trial[m] != o;
+            better += other && (all[o].score < all[t].score ||
+                                (all[o].score == all[t].score && o < t));
+        }
+        for (int f = 0; f < search->folds; f++) {
+            const struct dt__path dir = dt__trial_dir(search, t, f);
+            (void)dt__path_remove(dt__path("%s/ckpt", dir.text).text);
+            if (!member && better >= search->config->search.keep)
+                (void)dt__path_remove(dt__path("%s/export", dir.text).text);
+        }
+    }
+}
+
+static dt_status leader_end(struct dt__leader *leader)
+{
+    struct dt__members members;
+    if (!leader->scorer.model)
+        return dt_fail(DT_ENUMERIC, "no trial has a model: trial 0: %s", leader->unit[0].result.error);
+    DT_TRY(dt__members_choose(leader->search, &leader->scorer, leader->journal.whole, &members));
+    dt_status status = members.count ? DT_OK : dt_fail(DT_ENUMERIC, "no trial has a finite loss");
+    if (!status) status = members_record(leader, &members);
+    if (!status) status = members_print(leader, &members);
+    if (!status) weights_clear(leader, &members);
+    dt_free(members.trial);
+    return status;
+}
+
+/* Tells the teams that there are no more orders. */
+static void leader_dismiss(const struct dt__leader *leader)
+{
+    const struct dt__order end = {.trial = -1};
+    for (int t = 0; t < leader->teams && !leader->search->team; t++)
+        dt__world_send(leader->search->world, team_first_rank(leader, t), DT__TAG_ORDER, &end,
+                       sizeof end);
+}
+
+/* The scorer of a search that goes on. */
+static dt_status leader_resume(struct dt__leader *leader)
+{
+    const struct dt__search *search = leader->search;
+    for (int t = 0; t < leader->journal.trials && !leader->scorer.model; t++) {
+        const struct dt__order order = {.trial = t};
+        const struct dt__path dir = dt__trial_dir(search, t, 0);
+        if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text))
+            DT_TRY(scorer_need(leader, &order));
+        if (isfinite(leader->journal.whole[t].score) && leader->journal.whole[t].known &&
+            (leader->best < 0 ||
+             leader->journal.whole[t].score < leader->journal.whole[leader->best].score))
+            leader->best = t;
+    }
+    return DT_OK;
+}
+
+dt_status dt__leader_run(const struct dt__search *search)
+{
+    const struct dt_config *config = search->config;
+    const int trials = (int)config->search.trials, ranks = (int)config->search.ranks;
+    struct dt__leader leader = {.search = search, .best = -1, .start = dt__clock_secs()};
+    int *trial = NULL;
+    dt_status status;
+    leader.journal.fd = -1;
+    leader.teams = search->team ? 1 : (search->world->size - 1) / ranks;
+    DT_GUARD(dt__alloc((size_t)leader.teams, sizeof(int), "teams", &leader.team_unit));
+    for (int t = 0; t < leader.teams; t++)
+        leader.team_unit[t] = -1;
+    DT_GUARD(dt__alloc((size_t)(trials * search->folds), sizeof *leader.unit, "trials",
+                       &leader.unit));
+    DT_GUARD(dt__alloc((size_t)trials, sizeof *trial, "trials", &trial));
+    DT_GUARD(dt__journal_open(config->run.dir, trials, &leader.journal));
+    DT_GUARD(leader_resume(&leader));
+    DT_GUARD(stages_run(&leader, trial));
+    status = leader_end(&leader);
+done:
+    leader_dismiss(&leader);
+    dt__scorer_free(&leader.scorer, search->folds);
+    dt__journal_close(&leader.journal);
+    dt_free(trial);
+    dt_free(leader.unit);
+    dt_free(leader.team_unit);
+    return status;
+}

@@ -1,0 +1,219 @@
+/* A search from its start to its end: what all ranks do together. */
+#include "search/search.h"
+
+#include <string.h>
+
+#include "base/internal.h"
+#include "search/leader.h"
+#include "state/directory.h"
+#include "train/train.h"
+
+/* ---- the configuration ---------------------------------------------------------------------- */
+
+static const double USUAL_FRACTION = 0.2; /* held out, where nothing else is */
+static const char USUAL_TEXT[] = "data.eval_fraction=0.2";
+
+/* Rank 0: checks the keys of a search, and decides the preset, which all trials share. */
+static dt_status config_settle(struct dt_config *config, int size)
+{
+    const bool folds = config->search.folds > 0;
+    char preset[32], word[16];
+    if (config->search.folds)
+        return dt_fail(DT_EUSAGE, "search.folds: expected 0");
+    if (folds && (*config->data.eval || config->data.eval_fraction > 0))
+        return dt_fail(DT_EUSAGE, "search.folds and data.eval or data.eval_fraction: expected one "
+                                  "of them: each fold is held out in turn");
+    if (config->train.mode == DT_MODE_ASYNC)
+        return dt_fail(DT_EUSAGE, "train.mode=async: the weights of a trial would depend on timing; "
+                                  "expected sync");
+    if (config->eval.dedicated)
+        return dt_fail(DT_EUSAGE, "eval.dedicated=yes: trials evaluate in place; expected no");
+    if (config->search.finish && !config->search.first_epochs)
+        return dt_fail(DT_EUSAGE, "search.finish: expected search.first_epochs as well");
+    if (size > 1 && (size - 1) % config->search.ranks)
+        return dt_fail(DT_EUSAGE,
+                       "search.ranks=%lld: rank 0 leads, the other %d ranks form teams: expected a "
+                       "divisor of %d",
+                       (long long)config->search.ranks, size - 1, size - 1);
+    if (size == 1 && config->search.ranks > 1)
+        return dt_fail(DT_EUSAGE, "search.ranks=%lld: expected 1 in a process alone (mpirun -np N)",
+                       (long long)config->search.ranks);
+    DT_TRY(dt_config_set(config, "data.encode=none")); /* members share what they read */
+    if (!folds && !*config->data.eval && !(config->data.eval_fraction > 0)) {
+        config->data.eval_fraction = USUAL_FRACTION;
+        DT_TRY(dt_config_set(config, USUAL_TEXT));
+        dt__info("%s: a fifth of the rows chooses among the trials", USUAL_TEXT);
+    }
+    if (config->run.preset == DT_PRESET_AUTO) {
+        const bool given = dt__config_is_given(config, "train.optimizer") ||
+                           dt__config_is_given(config, "train.lr");
+        const bool table = dt__data_trains_on_table(config) && !given;
+        (void)snprintf(preset, sizeof preset, "run.preset=%s",
+                       dt__config_word(DT_PRESET_WORDS, table ? DT_PRESET_TABLE : DT_PRESET_NONE,
+                                       word));
+        DT_TRY(dt_config_set(config, preset));
+    }
+    return DT_OK;
+}
+
+/* Rank 0's to all. */
+static dt_status config_send(const struct dt_world *world, struct dt_config *config,
+                             dt_status status)
+{
+    void *bytes = NULL;
+    size_t length = 0;
+    if (world->rank == 0 && !status) status = dt__config_pack(config, &bytes, &length);
+    DT_GUARD(dt__ranks_agree(world->all, status));
+    DT_GUARD(dt__ranks_bcast_blob(world->all, &bytes, &length, 0));
+    if (world->rank != 0) status = dt__config_unpack(config, bytes, length);
+    status = dt__ranks_agree(world->all, status);
+done:
+    dt_free(bytes);
+    return status;
+}
+
+/* ---- the directory -------------------------------------------------------------------------- */
+
+/* Rank 0: takes the run directory; a search that goes on must be the same one. */
+static dt_status directory_take(const struct dt_config *config, int *lock)
+{
+    const char *dir = config->run.dir;
+    const struct dt__path path = dt__path("%s/config.ini", dir),
+                          journal = dt__path("%s/search.jsonl", dir);
+    struct dt_config before;
+    char *text = NULL;
+    DT_TRY(dt__dir_make(dir));
+    DT_TRY(dt__lock_take(dir, lock));
+    if (dt__path_exists(journal.text) && dt__path_exists(path.text)) {
+        DT_TRY(dt__config_init(&before));
+        dt_status status = dt_config_read_file(&before, path.text);
+        if (!status) status = dt__config_match(&before, config);
+        dt__config_free(&before);
+        if (status) return dt_fail_prefix(status, "%s: ", dir);
+    } else if (dt__path_exists(dt__path("%s/metrics.jsonl", dir).text)) {
+        return dt_fail(DT_EIO, "%s: holds a run, not a search: expected another run.dir", dir);
+    }
+    DT_TRY(dt_config_print(config, &text));
+    const dt_status status = dt__file_write(path.text, text, strlen(text), NULL, NULL);
+    dt_free(text);
+    return status;
+}
+
+/* ---- rows and space ------------------------------------------------------------------------- */
+
+static dt_status folds_make(struct dt__search *search)
+{
+    search->folds = search->config->search.folds ? (int)search->config->search.folds : 1;
+    DT_TRY(dt__alloc((size_t)search->folds, sizeof *search->fold, "folds", &search->fold));
+    return dt__data_share(search->world, search->config, NULL, &search->fold[0].rows,
+                          &search->fold[0].held_out);
+}
+
+/* Whether trial 1 is linear: unless the configuration is, or that layer would be large. */
+static bool linear_pays(const struct dt__search *search)
+{
+    const double MOST_WEIGHTS = 1e7;
+    const struct dt_config *config = search->config;
+    const struct dt_schema *schema = dt__source_schema(search->fold[0].rows);
+    const char *reason = NULL;
+    if (config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear"))
+        reason = "the configuration is linear";
+    else if ((double)schema->features * dt__schema_nout(schema) > MOST_WEIGHTS)
+        reason = "it would have more than 10 million weights";
+    if (reason && search->world->rank == 0) dt__info("there is no linear trial: %s", reason);
+    return !reason;
+}
+
+/* Every setting is checked before the first one trains. */
+static dt_status trials_check(const struct dt__search *search)
+{
+    for (int t = 0; t < search->config->search.trials; t++) {
+        struct dt_config config;
+        DT_TRY(dt__trial_config(search, t, 0, 0, &config));
+        dt_status status = dt__config_settle(&config, false);
+        if (!status) status = dt__config_check(&config, (int)config.search.ranks);
+        if (!status) status = dt__model_settle(&config);
+        dt__config_free(&config);
+        if (status) return dt_fail_prefix(status, "trial %d: ", t);
+    }
+    return DT_OK;
+}
+
+/* The space, which rank 0 writes into the configuration where it is the usual one. */
+static dt_status space_make(struct dt__search *search, struct dt_config *config)
+{
+    char *text = NULL;
+    dt_status status = DT_OK;
+    const bool leads = search->world->rank == 0;
+    search->linear = linear_pays(search);
+    if (leads && !*config->search.space && config->search.trials > 1 + search->linear) {
+        status = dt__space_usual(config, search->fold[0].rows, &text);
+        if (!status) dt__info("search.space=%s", text);
+        if (!status) dt_free(config->search.space), config->search.space = text;
+    }
+    DT_TRY(config_send(search->world, config, status));
+    status = dt__space_parse(config->search.space, &search->space);
+    if (!status && leads) status = trials_check(search);
+    return dt__ranks_agree(search->world->all, status);
+}
+
+/* ---- together ------------------------------------------------------------------------------- */
+
+static void start_print(const struct dt__search *search)
+{
+    const struct dt_config *config = search->config;
+    const int ranks = (int)config->search.ranks;
+    const int teams = search->world->size > 1 ? (search->world->size - 1) / ranks : 1;
+    dt__info("%s: %lld trials, %d team%s of %d rank%s, %llu rows to learn from, %llu held out",
+             config->run.dir, (long long)config->search.trials, teams, teams > 1 ? "s" : "", ranks,
+             ranks > 1 ? "s" : "", (unsigned long long)dt__source_rows(search->fold[0].rows),
+             (unsigned long long)dt__source_rows(search->fold[0].held_out));
+}
+
+static dt_status search_open(struct dt__search *search, struct dt_config *config, int *lock)
+{
+    struct dt_world *world = search->world;
+    const bool leads = world->rank == 0, alone = world->size == 1;
+    dt_status status = leads ? config_settle(config, world->size) : DT_OK;
+    DT_TRY(config_send(world, config, status));
+    dt__world_watch(world, config->run.stall_secs);
+    DT_TRY(folds_make(search));
+    DT_TRY(space_make(search, config));
+    status = leads ? directory_take(config, lock) : DT_OK;
+    DT_TRY(dt__ranks_agree(world->all, status));
+    const int color = leads ? -1 : (world->rank - 1) / (int)config->search.ranks;
+    if (alone)
+        search->team = world;
+    else
+        DT_TRY(dt__world_split(world, color, &search->team));
+    if (leads) start_print(search);
+    dt__world_rest(world, false);
+    return DT_OK;
+}
+
+static void search_close(struct dt__search *search)
+{
+    if (search->team != search->world) dt_world_destroy(search->team);
+    for (int f = 0; f < search->folds && search->fold; f++) {
+        dt__source_destroy(search->fold[f].held_out);
+        dt__source_destroy(search->fold[f].rows);
+    }
+    dt_free(search->fold);
+    dt__space_free(&search->space);
+}
+
+dt_status dt__search(struct dt_world *world, struct dt_config *config)
+{
+    struct dt__search search = {.world = world, .config = config};
+    int lock = -1;
+    dt_status status = search_open(&search, config, &lock);
+    if (!status && world->rank == 0)
+        status = dt__leader_run(&search);
+    else if (!status)
+        dt__team_serve(&search);
+    if (status != DT_STOPPED || world->size > 1) status = dt__ranks_agree(world->all, status);
+    search_close(&search);
+    dt__lock_drop(lock);
+    dt__world_rest(world, status == DT_STOPPED);
+    return status;
+}

@@ -1,0 +1,215 @@
+/* The space of a search: its text, and what a trial draws from it.
+ *
+ *     space   KEY=SPEC; KEY=SPEC ...
+ *     SPEC    [turn] CHOICE | CHOICE ...
+ *     CHOICE  [log] LOW..HIGH, of keys with numbers, or a value
+ *
+ * A trial takes one of the choices, each as likely, or with `turn` the one of its number; a range
+ * then gives a number. Whole numbers of a range are as likely as each other; other numbers are
+ * rounded to four digits. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/internal.h"
+#include "search/search.h"
+
+/* ---- the text ------------------------------------------------------------------------------- */
+
+/* Cuts the text at the first `stop`, which may be missing, and blanks off both ends. Returns what
+ * is behind it; NULL: nothing. */
+static char *cut(char *text, char stop, char **out)
+{
+    char *next = strchr(text, stop);
+    if (next) *next++ = '\0';
+    while (isspace((unsigned char)*text))
+        text++;
+    char *end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    *out = text;
+    return next;
+}
+
+/* Takes a word and blanks from the front of a text. */
+static bool take_word(char **text, const char *word)
+{
+    const size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0 || !isspace((unsigned char)(*text)[length])) return false;
+    *text += length;
+    while (isspace((unsigned char)**text))
+        ++*text;
+    return true;
+}
+
+/* Whether the option takes the value; `config` is spoiled. */
+static dt_status value_check(struct dt_config *config, const struct dt__option *option,
+                             const char *value)
+{
+    if (!*value) return dt_fail(DT_EUSAGE, "a value is missing");
+    return dt__option_set(config, option, value);
+}
+
+static dt_status range_parse(struct dt_config *config, const struct dt__option *option, char *text,
+                             struct dt__choice *out)
+{
+    char *high = strstr(text, ".."), *end;
+    *high = '\0';
+    high += 2;
+    DT_TRY(value_check(config, option, text));
+    DT_TRY(value_check(config, option, high));
+    out->low = dt__real_read(text, &end);
+    out->high = dt__real_read(high, &end);
+    if (!(out->low < out->high) || (out->log && !(out->low > 0)))
+        return dt_fail(DT_EUSAGE, "%s..%s: expected %sLOW below HIGH", text, high,
+                       out->log ? "0 below LOW, " : "");
+    return DT_OK;
+}
+
+static dt_status choice_parse(struct dt_config *config, struct dt__axis *axis, char *text)
+{
+    const struct dt__option *option = axis->option;
+    const bool number = option->type == DT__INT || option->type == DT__REAL;
+    struct dt__choice choice = {.log = number && take_word(&text, "log")};
+    choice.range = number && strstr(text, "..");
+    if (choice.log && !choice.range)
+        return dt_fail(DT_EUSAGE, "log %s: expected log LOW..HIGH", text);
+    DT_TRY(choice.range ? range_parse(config, option, text, &choice)
+                        : value_check(config, option, text));
+    DT_TRY(dt__grow(&axis->choice, &axis->choice_room, axis->choices + 1, sizeof choice, "space"));
+    DT_TRY(dt__strdup(text, &choice.value));
+    axis->choice[axis->choices++] = choice;
+    return DT_OK;
+}
+
+/* What all trials have in common, or what is not a network's business. */
+static bool key_varies(const struct dt__option *option)
+{
+    static const char common[] = "model.task|train.loss|train.quantiles|train.huber_delta|"
+                                 "train.mode|train.max_steps|model.split";
+    static const char data[] = "data.augment";
+    static const char usual[] = "eval.patience|eval.metric|eval.steps";
+    if (dt__config_word_index(common, option->name) >= 0) return false;
+    return !strcmp(option->section, "model") || !strcmp(option->section, "train") ||
+           dt__config_word_index(data, option->name) >= 0 ||
+           dt__config_word_index(usual, option->name) >= 0;
+}
+
+static dt_status axis_parse(struct dt_config *config, struct dt__space *space, char *text)
+{
+    struct dt__axis axis = {0};
+    char *key, *spec = strchr(text, '=');
+    if (!spec) return dt_fail(DT_EUSAGE, "'%.100s': expected KEY=VALUES", text);
+    cut(text, '=', &key);
+    DT_TRY(dt__option_find(key, &axis.option));
+    if (!key_varies(axis.option))
+        return dt_fail(DT_EUSAGE, "%s: all trials have the same; expected a key of model or train",
+                       key);
+    for (size_t i = 0; i < space->axes; i++)
+        if (space->axis[i].option == axis.option)
+            return dt_fail(DT_EUSAGE, "%s: appears twice", key);
+    DT_TRY(dt__grow(&space->axis, &space->axis_room, space->axes + 1, sizeof axis, "space"));
+    struct dt__axis *here = &space->axis[space->axes++];
+    *here = axis;
+    spec++;
+    while (isspace((unsigned char)*spec))
+        spec++;
+    here->turn = take_word(&spec, "turn");
+    for (char *next = spec, *choice; next;) {
+        next = cut(next, '|', &choice);
+        const dt_status status = choice_parse(config, here, choice);
+        if (status) return dt_fail_prefix(status, "%s: ", key);
+    }
+    return DT_OK;
+}
+
+dt_status dt__space_parse(const char *text, struct dt__space *out)
+{
+    struct dt_config config;
+    char *copy;
+    *out = (struct dt__space){0};
+    DT_TRY(dt__strdup(text, &copy));
+    dt_status status = dt__config_init(&config);
+    for (char *next = copy, *axis; next && !status;) {
+        next = cut(next, ';', &axis);
+        if (*axis) status = axis_parse(&config, out, axis);
+    }
+    if (status) {
+        dt__space_free(out);
+        status = dt_fail_prefix(status, "search.space: ");
+    }
+    dt__config_free(&config);
+    dt_free(copy);
+    return status;
+}
+
+void dt__space_free(struct dt__space *space)
+{
+    for (size_t a = 0; a < space->axes; a++) {
+        for (size_t c = 0; c < space->axis[a].choices; c++)
+            dt_free(space->axis[a].choice[c].value);
+        dt_free(space->axis[a].choice);
+    }
+    dt_free(space->axis);
+    *space = (struct dt__space){0};
+}
+
+/* ---- a draw --------------------------------------------------------------------------------- */
+
+/* u: uniform in [0, 1). */
+static double number_draw(const struct dt__choice *choice, bool whole, double u)
+{
+    const double high = whole ? choice->high + 1 : choice->high;
+    char text[DT_REAL_TEXT], *end;
+    double value = choice->log ? choice->low * exp(u * log(high / choice->low))
+                               : choice->low + u * (high - choice->low);
+    if (whole)
+        value = floor(value);
+    else
+        (void)snprintf(text, sizeof text, "%.4g", value), value = dt__real_read(text, &end);
+    return fmin(fmax(value, choice->low), choice->high);
+}
+
+dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial, size_t axis,
+                         char **out)
+{
+    const struct dt__axis *from = &space->axis[axis];
+    const struct dt_rng rng = dt__rng_make(seed, DT_STREAM_SEARCH, (uint64_t)trial, axis);
+    const size_t at = from->turn ? (size_t)trial % from->choices
+                                 : (size_t)(dt__rng_uniform(&rng, 0) * (double)from->choices);
+    const struct dt__choice *choice = &from->choice[at];
+    char text[DT_REAL_TEXT];
+    if (!choice->range) return dt__strdup(choice->value, out);
+    const bool whole = from->option->type == DT__INT;
+    return dt__strdup(dt__real_text(number_draw(choice, whole, dt__rng_uniform(&rng, 1)), text),
+                      out);
+}
+
+/* ---- the usual space ------------------------------------------------------------------------ */
+
+/* Measured on tables: networks of one to three layers of one width, without an encoding, with
+ * cosines and with piecewise linear fractions in turn, at rates and decays of their own, half of
+ * them with dropout. Other data vary the rate around the configuration's. */
+dt_status dt__space_usual(const struct dt_config *config, const struct dt_source *rows, char **out)
+{
+    const struct dt_schema *schema = dt__source_schema(rows);
+    const bool many = dt__source_rows(rows) >= 20000;
+    const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
+    struct dt_text text = {0};
+    char low[DT_REAL_TEXT], high[DT_REAL_TEXT];
+    (void)schema;
+    if (config->run.preset != DT_PRESET_TABLE) {
+        dt__text_add(&text, "train.lr=log %s..%s", dt__real_text(config->train.lr / 10, low),
+                     dt__real_text(config->train.lr * 3, high));
+        return dt__text_end(&text, out);
+    }
+    dt__text_add(&text, "train.lr=log 0.001..0.006; train.weight_decay=log 0.02..%s",
+                 many ? "0.3" : "1");
+    if (!dt__config_is_given(config, "model.layers"))
+        dt__text_add(&text,
+                     "; model.dropout=%s; model.hidden=64|128|192|256|64,64|128,128|192,192|"
+                     "256,256|64,64,64|128,128,128|192,192,192|256,256,256",
+                     plain ? "0" : "0|0..0.4");
+    dt__text_add(&text, "; train.batch=128; eval.patience=0; eval.metric=loss");
+    return dt__text_end(&text, out);
+}

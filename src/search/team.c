@@ -1,0 +1,146 @@
+/* A team: ranks that train one trial after another, as the leader orders. */
+#include <string.h>
+
+#include "predict/predict.h"
+#include "search/search.h"
+#include "state/directory.h"
+#include "train/train.h"
+
+/* ---- outputs of the best model -------------------------------------------------------------- */
+
+/* outputs: (rows, nout). */
+static dt_status outputs_compute(const struct dt_config *config, const struct dt_source *source,
+                                 struct dt_predictor *predictor, float *outputs)
+{
+    const uint64_t rows = dt__source_rows(source);
+    const size_t nout = (size_t)predictor->file.desc.nout;
+    struct dt_table *table;
+    struct dt_batch batch;
+    DT_TRY(dt__table_create(config, source, 0, rows, &table));
+    dt_status status = DT_OK;
+    for (uint64_t at = 0; at < rows && !status; at += DT_EVAL_CHUNK) {
+        const int count = rows - at < DT_EVAL_CHUNK ? (int)(rows - at) : DT_EVAL_CHUNK;
+        float *out = outputs + at * nout;
+        status = dt__table_read(table, at, count, &batch);
+        if (!status)
+            status = dt__network_forward(predictor->network, predictor->file.params, &batch, out);
+        if (!status) dt__model_to_mean(predictor->model, out, count, out);
+    }
+    dt__table_destroy(table);
+    return status;
+}
+
+static dt_status outputs_make(const struct dt__search *search, const struct dt__order *order,
+                              const struct dt_config *config, struct dt__result *result,
+                              float **out)
+{
+    const struct dt_source *source = search->fold[order->fold].held_out;
+    struct dt_predictor *predictor;
+    float *outputs = NULL;
+    DT_TRY(dt_predictor_open(config->run.dir, &predictor));
+    const size_t nout = (size_t)predictor->file.desc.nout;
+    const size_t rows = (size_t)dt__source_rows(source);
+    dt_status status = dt__alloc(rows, nout * sizeof *outputs, "outputs", &outputs);
+    if (!status) status = outputs_compute(config, source, predictor, outputs);
+    result->step = predictor->file.step;
+    result->floats = rows * nout;
+    dt_predictor_close(predictor);
+    if (status)
+        dt_free(outputs);
+    else
+        *out = outputs;
+    return status;
+}
+
+/* ---- a trial -------------------------------------------------------------------------------- */
+
+/* Asked once a step: looks at times only, for messages cost more than a small step. */
+struct stop {
+    struct dt_world *world; /* the search's; NULL: the leader trains itself */
+    double next;
+    bool asked;
+};
+
+static bool stop_asked(void *arg)
+{
+    const double PERIOD_SECS = 0.01;
+    struct stop *stop = arg;
+    char message;
+    const double now = dt__clock_secs();
+    if (!stop->world || stop->asked || now < stop->next) return stop->asked;
+    stop->next = now + PERIOD_SECS;
+    stop->asked = dt__world_try_recv(stop->world, 0, DT__TAG_STOP, &message, sizeof message);
+    return stop->asked;
+}
+
+void dt__unit_run(const struct dt__search *search, const struct dt__order *order,
+                  struct dt__result *result, float **out)
+{
+    const struct dt__fold *fold = &search->fold[order->fold];
+    struct dt_world *team = search->team;
+    struct stop stop = {.world = search->world->size > 1 ? search->world : NULL};
+    const struct dt__train_options options = {.rows = fold->rows,
+                                              .held_out = fold->held_out,
+                                              .no_first_save = true,
+                                              .stop = stop_asked,
+                                              .arg = &stop};
+    const enum dt_log_level level = dt__log_get_level();
+    const double start = dt__clock_secs();
+    struct dt_config config = {0};
+    *result = (struct dt__result){.order = *order};
+    *out = NULL;
+    /* every rank makes the same one */
+    dt_status status = dt__trial_config(search, order->trial, order->fold, order->epochs, &config);
+    status = dt__ranks_agree(team->all, status);
+    if (level == DT_LOG_INFO) dt_log_set_level(DT_LOG_ERROR);
+    if (!status) status = dt__train(team, &config, &options);
+    dt__world_rest(team, false);
+    if (!status && team->rank == 0) status = outputs_make(search, order, &config, result, out);
+    dt_log_set_level(level);
+    result->status = (int)dt__ranks_agree(team->all, status);
+    result->secs = dt__clock_secs() - start;
+    if (result->status) snprintf(result->error, sizeof result->error, "%s", dt_error_text());
+    dt__config_free(&config);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void order_await(const struct dt__search *search, struct dt__order *order)
+{
+    const double NAP_SECS = 0.001;
+    struct dt_world *team = search->team;
+    while (team->rank == 0 &&
+           !dt__world_try_recv(search->world, 0, DT__TAG_ORDER, order, sizeof *order)) {
+        dt__world_idle(search->world, "an order");
+        dt__sleep_secs(NAP_SECS);
+    }
+    dt__ranks_bcast(team->all, order, sizeof *order, 0);
+}
+
+static void result_send(struct dt_world *world, const struct dt__result *result,
+                        const float *outputs)
+{
+    dt__world_send(world, 0, DT__TAG_RESULT, result, sizeof *result);
+    for (uint64_t at = 0, count; at < result->floats; at += count) {
+        const uint64_t left = result->floats - at;
+        count = left < DT__OUTPUTS_AT_ONCE ? left : DT__OUTPUTS_AT_ONCE;
+        dt__world_send(world, 0, DT__TAG_OUTPUTS, outputs + at, (size_t)count * sizeof *outputs);
+    }
+}
+
+void dt__team_serve(const struct dt__search *search)
+{
+    struct dt__order order;
+    struct dt__result result;
+    char stop;
+    for (order_await(search, &order); order.trial >= 0; order_await(search, &order)) {
+        float *outputs;
+        dt__unit_run(search, &order, &result, &outputs);
+        if (result.status) result.floats = 0;
+        if (search->team->rank == 0) result_send(search->world, &result, outputs);
+        dt_free(outputs);
+    }
+    /* one that came as a trial ended */
+    if (search->team->rank == 0)
+        (void)dt__world_try_recv(search->world, 0, DT__TAG_STOP, &stop, sizeof stop);
+}

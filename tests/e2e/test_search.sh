@@ -1,0 +1,82 @@
+#!/bin/sh
+# A search comes to the same decisions and the same bytes of its model at any number of ranks, after kills and a
+# stop; a trial that fails is its own result. Would catch decisions by arrival, a trial that is lost or counted
+# twice, a model whose score is another than the recorded one, a search that ends with a bad trial.
+. "$(dirname "$0")/lib.sh"
+cd "$tmp" || exit 1
+awk 'BEGIN { srand(5); print "a,b,kind,y"; for (i = 0; i < 900; i++) {
+    a = 4 * rand() - 2; b = 4 * rand() - 2; k = int(3 * rand())
+    print a "," b "," substr("pqr", k + 1, 1) "," (sin(2 * a) + a * b + k + 5 * rand() > 3.5 ? "yes" : "no") } }' >rows.csv
+keys="data.train=rows.csv run.dir=$tmp/s search.trials=9 train.epochs=6"
+# search NP ARGS...: all in one directory, so that the models have the same configuration.
+search() {
+    np=$1
+    shift
+    # shellcheck disable=SC2086 # words
+    job "$np" search $keys "$@" 2>err
+}
+decisions() { sed 's/,"secs":[^,}]*//' "$1/search.jsonl" | cksum; }
+model() { cksum <"$1/export/best/9/model.h5"; }
+
+for np in 1 3 5; do
+    search $np || { cat err; fail "np $np"; }
+    mv s np$np
+    check_eq "decisions at np $np" "$(decisions np$np)" "$(decisions np1)"
+    check_eq "model at np $np" "$(model np$np)" "$(model np1)"
+done
+grep -q '"trial":1,.*"model.layers":"linear"' np1/search.jsonl || fail 'the second trial is not linear'
+score=$(sed -n 's/.*"ensemble".*"score":\([^,}]*\).*/\1/p' np1/search.jsonl)
+check_eq 'score of the model' "$("$dtrain" eval np1 2>/dev/null | json loss | awk '{printf "%.6g", $1}')" "$score"
+members=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' np1/search.jsonl | tail -n 1)
+case $members in *,*) ;; *) fail "one member alone: $members" ;; esac
+check_eq 'trials whose weights stay' "$(ls -d np1/trials/*/export | wc -l)" "$(echo "$members" | tr , '\n' | wc -l)"
+first=$(printf %04d "$(echo "$members" | cut -d, -f1)")
+spread=$("$dtrain" predict np1 predict.held_out=yes predict.spread=yes 2>/dev/null | head -n 1 |
+    sed 's/.*"spread":\[\([^,]*\),.*/\1/')
+check_ge 'deviation of the members' "$spread" 1e-6
+recorded=$(sed -n "s/.*\"trial\":${members%%,*},.*\"score\":\([^,]*\).*/\1/p" np1/search.jsonl)
+measured=$("$dtrain" eval "np1/trials/$first" 2>/dev/null | json loss)
+check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
+
+# ---- kills, a stop ------------------------------------------------------------------------------
+slow='test.slow_rank=0 test.slow_secs=0.02' # each team is a world of one rank, which is its rank 0
+limit=60
+begun() { [ "$(grep -c '"trial"' s/search.jsonl 2>/dev/null)" -ge "$1" ]; }
+for done in 1 5; do
+    search 2 $slow &
+    settle begun $done || { cat err; fail "no $done decisions"; }
+    kill -9 "$(pid "$tmp/s" mpirun)"
+    wait
+    settle gone || fail 'a process is left'
+    [ $done = 5 ] && continue
+    search 3 $slow &
+    settle begun 3 || { cat err; fail 'no 3 decisions'; }
+    kill -USR1 "$(pid "$tmp/s" mpirun)"
+    wait $!
+    check_eq 'exit code of a stop' $? 75
+done
+search 4 || { cat err; fail 'a search that goes on'; }
+check_eq 'decisions after kills' "$(decisions s)" "$(decisions np1)"
+check_eq 'model after kills' "$(model s)" "$(model np1)"
+search 2 || { cat err; fail 'a search that has ended'; }
+grep -q 'the search is complete' err || fail 'it does not say that it is complete'
+check_eq 'decisions' "$(decisions s)" "$(decisions np1)"
+if search 2 'search.space=train.lr=log 0.001..0.1'; then fail 'another space'; fi
+grep -q 'search.space' err || fail 'the space is not named'
+rm -r s
+
+# More trials: what they choose may be a trial whose weights are gone.
+search 3 search.trials=4 && search 2 || { cat err; fail 'more trials'; }
+check_eq 'model with more trials' "$(model s)" "$(model np1)"
+rm -r s
+
+# ---- trials that fail ---------------------------------------------------------------------------
+search 3 search.trials=8 'search.space=train.lr=0.003|1e9; train.optimizer=sgd; model.hidden=8|1000000,1000000' ||
+    { cat err; fail 'a search with trials that fail'; }
+grep -q '"status":"memory"' s/search.jsonl || fail 'no trial is too large'
+grep -q '"status":"diverged"' s/search.jsonl || fail 'no trial diverges'
+rm -r s
+for wrong in 'search.space=train.lrr=1|2' 'search.folds=1' 'train.mode=async' 'search.finish=2' 'search.ranks=2'; do
+    # shellcheck disable=SC2086 # words
+    expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
+done
