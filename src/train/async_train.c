@@ -49,7 +49,6 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
     struct dt_async *async = job->steps->async;
     double clock = span->start;
     int asked = DT_ASK_NONE;
-    dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt__async_over(async)) {
         int n = dt__async_serve(async, DT__ASYNC_RECORDS, applied);
         for (int i = 0; i < n; i++) {

@@ -144,14 +144,6 @@ static void groups_start(struct dt_job *job)
     }
 }
 
-static void groups_gather(struct dt_job *job)
-{
-    struct dt_local *local = job->steps->local;
-    for (int i = 0; i < local->count; i++)
-        dt__exchange_gather(local->group[i].exchange);
-    move_state(job, true);
-}
-
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /* weight * (from - to) */
@@ -308,12 +300,6 @@ static dt_status local_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
     return DT_OK;
 }
 
-static void local_begin(struct dt_job *job, struct dt_span *span)
-{
-    (void)span;
-    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-}
-
 static int local_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
@@ -327,15 +313,12 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
     return asked;
 }
 
-static const float *local_weights(const struct dt_job *job)
-{
-    return dt__exchange_weights(job->steps->exchange);
-}
-
 static void local_gather(struct dt_job *job)
 {
     dt__exchange_gather(job->steps->exchange);
-    groups_gather(job);
+    for (int i = 0; i < job->steps->local->count; i++)
+        dt__exchange_gather(job->steps->local->group[i].exchange);
+    move_state(job, true);
 }
 
 static void local_close(struct dt_job *job)
@@ -348,11 +331,10 @@ static void local_close(struct dt_job *job)
 const struct dt_stepper dt__local_stepper = {
     .applies = dt__is_local,
     .open = local_open,
-    .begin = local_begin,
     .step = local_step,
     .serve = dt__exchange_serve,
     .settle = local_settle,
-    .weights = local_weights,
+    .weights = dt__exchange_at_rest,
     .gather = local_gather,
     .close = local_close,
 };

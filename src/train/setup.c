@@ -434,7 +434,7 @@ static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     dt_status status = DT_OK;
-    if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job);
+    if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job, dt__bank_open);
     DT_TRY(dt__ranks_agree(job->world->all, status));
     dt__ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     dt__rate_drop(job, job->best.drops);

@@ -17,8 +17,7 @@ static const struct dt_stepper *stepper_of(const struct dt_job *job)
     return ALL[i];
 }
 
-/* Opens the stepper of the step that comes next, in place of the one in use. */
-static dt_status stepper_open(struct dt_job *job, dt_fill_fn *fill)
+dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
 {
     struct dt_steps *steps = NULL;
     dt_status status = dt__keep(&job->kept, 1, sizeof *steps, "steps", &steps);
@@ -31,11 +30,6 @@ static dt_status stepper_open(struct dt_job *job, dt_fill_fn *fill)
     return steps->stepper->open(job, steps, fill);
 }
 
-dt_status dt__steps_open(struct dt_job *job)
-{
-    return stepper_open(job, dt__bank_open);
-}
-
 /* Another stepper does the step that comes next (train.local_after): its exchange takes over
  * weights and state. */
 static dt_status stepper_change(struct dt_job *job)
@@ -43,7 +37,7 @@ static dt_status stepper_change(struct dt_job *job)
     job->steps->stepper->gather(job);
     const dt_status status = job->bank ? dt__bank_set_aside(job->bank) : DT_OK;
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    return stepper_open(job, dt__bank_refill);
+    return dt__steps_open(job, dt__bank_refill);
 }
 
 static int span(struct dt_job *job)
@@ -54,7 +48,8 @@ static int span(struct dt_job *job)
                            .start = dt__clock_secs(),
                            .cpu = dt__clock_cpu_secs()};
     int asked = DT_ASK_NONE;
-    stepper->begin(job, &span);
+    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
+    if (stepper->begin) stepper->begin(job, &span);
     if (!job->worker) asked = stepper->serve(job, &span);
     while (job->worker && job->step < span.end && !asked)
         asked = stepper->step(job, &span);

@@ -26,7 +26,7 @@ struct dt_stepper {
     /* Makes the exchange of gradients and weights, to steps, which is job->steps; fill: puts the
      * bank's vectors into it. */
     dt_status (*open)(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill);
-    void (*begin)(struct dt_job *job, struct dt_span *span);
+    void (*begin)(struct dt_job *job, struct dt_span *span); /* NULL: nothing to do */
     /* Does one step, or one round of local steps, and advances job->step. */
     int (*step)(struct dt_job *job, struct dt_span *span);
     /* Does the bank's part of all steps of the span, and advances job->step. */
@@ -45,8 +45,9 @@ extern const struct dt_stepper dt__plain_stepper; /* sync_step.c */
 extern const struct dt_stepper dt__local_stepper; /* local.c */
 extern const struct dt_stepper dt__async_stepper; /* async_train.c */
 
-/* Opens the stepper of the first step, with the bank's weights. */
-dt_status dt__steps_open(struct dt_job *job);
+/* Opens the stepper of the step that comes next, in place of the one in use; fill: puts the bank's
+ * vectors into its exchange. */
+dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill);
 /* Trains to the end. DT_STOPPED: stopped on request, state saved. */
 dt_status dt__steps_run(struct dt_job *job);
 

@@ -238,7 +238,6 @@ static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
 /* The rows of weights that the first step reads are pulled before it, by all ranks together. */
 static void plain_begin(struct dt_job *job, struct dt_span *span)
 {
-    if (job->bank) dt__trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     span->needs = job->worker ? dt__exchange_needs(job->steps->exchange) : NULL;
     if (span->begin == span->end) return;
     if (span->needs) dt__list_inputs(job, job->worker, job->step, span->needs);
@@ -272,7 +271,7 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
     return asked;
 }
 
-static const float *plain_weights(const struct dt_job *job)
+const float *dt__exchange_at_rest(const struct dt_job *job)
 {
     return job->steps->pulls ? dt__exchange_weights(job->steps->exchange)
                              : dt__exchange_vectors(job->steps->exchange)[0];
@@ -297,7 +296,7 @@ const struct dt_stepper dt__plain_stepper = {
     .step = plain_step,
     .serve = dt__exchange_serve,
     .settle = plain_settle,
-    .weights = plain_weights,
+    .weights = dt__exchange_at_rest,
     .gather = plain_gather,
     .close = plain_close,
 };

@@ -10,6 +10,8 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
                             struct dt_exchange_spec *spec, dt_status status);
 /* Fills it with the bank's vectors and the loss sums of an open log window, and starts it. */
 dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill);
+/* Returns the weights between spans; rows of them that this rank does not read may be old. */
+const float *dt__exchange_at_rest(const struct dt_job *job);
 /* Serves the rounds of a span: a step, or a round of local steps, is a step of the exchange. */
 int dt__exchange_serve(struct dt_job *job, const struct dt_span *span);
 
