@@ -21,10 +21,14 @@ struct dt_arrays {
     const int32_t *label;  /* model.task=classify: (rows), classes from 0 */
     const float *target;   /* regress, multilabel: (rows, targets) finite */
     const float *weight;   /* (rows) weights of the samples, at least 0; NULL: all 1 */
+    /* (rows) of training rows. NULL: none. Rows of one group are either trained on or held out;
+     * held-out rows are the latest. See data.group and data.time. */
+    const int64_t *group;
+    const double *time; /* finite, in seconds */
 };
 #define DT_ARRAYS_INIT                                                                             \
     {                                                                                              \
-        sizeof(struct dt_arrays), 0, 0, 0, NULL, NULL, NULL, NULL                                  \
+        sizeof(struct dt_arrays), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL                                \
     }
 
 #ifdef __cplusplus

@@ -102,7 +102,7 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     *model = (struct cli_model){0};
     DT_GUARD(dt__predictor_load(argv[1], &model->predictor));
     DT_GUARD(dt__config_init(config));
-    DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
+    DT_GUARD(dt__config_read_saved(config, model->predictor->path, model->predictor->file.config));
     memset(config->given, 0, sizeof config->given); /* from here on `given` means given in the
                                                      * arguments */
     for (int i = 2; i < argc; i++) {

@@ -1,7 +1,9 @@
 /* Checks between keys: contradictions, and changes that a resume must not make. */
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/internal.h"
 #include "config/option.h"
 #include "config/sets.h"
 
@@ -23,6 +25,8 @@
     X(*c->data.eval && c->data.eval_fraction > 0,                                                  \
       "data.eval and data.eval_fraction: expected one of them, not both")                          \
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
+    X(!dt__config_gap(c, &gap, &is_time),                                                          \
+      "data.gap: expected a number of rows (100), seconds (3600s) or days (2d)")                   \
     X(*c->data.shape && c->model.embedding > 0,                                                    \
       "data.shape and model.embedding: expected one of them: pictures have no categories")         \
     X(encodes && *c->data.shape,                                                                   \
@@ -152,6 +156,17 @@
     X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
       "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
 
+bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time)
+{
+    const char *text = config->data.gap;
+    char *end;
+    const bool number = *text && strspn(text, ".0123456789eE") == strcspn(text, "sd");
+    const double value = dt__real_read(text, &end);
+    *is_time = *end;
+    *size = *end == 'd' ? value * 24 * 3600 : value;
+    return number && end > text && (!*end || !end[1]) && (*end || value == floor(value));
+}
+
 #define MESSAGE(broken, message) message,
 const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 
@@ -160,7 +175,8 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     const struct dt_config *c = config;
     struct dt__named_sets sets;
     bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
-    bool regresses = c->model.task == DT_TASK_REGRESS;
+    bool regresses = c->model.task == DT_TASK_REGRESS, is_time;
+    double gap;
     bool classifies = c->model.task == DT_TASK_CLASSIFY;
     bool ftrl = c->train.optimizer == DT_OPT_FTRL;
     bool wide_ftrl = c->train.wide_optimizer == DT_WIDE(FTRL);

@@ -193,6 +193,21 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "hold out this fraction of the training rows")                                               \
     X(data, split_seed, INT, "-1", -1, 9e15, NULL, FIXED, "train",                                 \
       "seed of the choice of held-out rows; -1: run.seed")                                         \
+    X(data, test_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \
+      "take this fraction of the training rows as a test set before any other is held out: it "    \
+      "chooses nothing, and is measured once, at the end, by the best model")                      \
+    X(data, stratify, BOOL, "yes", 0, 0, NULL, FIXED, "train",                                     \
+      "held-out and test rows have their fraction of each class; no: they are drawn at random "    \
+      "(in configurations and models that lack the key: no)")                                      \
+    X(data, group, TEXT, "", 0, 0, NULL, FIXED, "train shard inspect",                             \
+      "rows of one group are either trained on or held out: a column, which is no feature then; "  \
+      "HDF5: a data set; LIBSVM and IDX: a file for each data file, one value a line")             \
+    X(data, time, TEXT, "", 0, 0, NULL, FIXED, "train shard inspect",                              \
+      "held-out and test rows are the latest: a column of numbers or dates, which stays a "        \
+      "feature unless data.ignore has it; HDF5, LIBSVM and IDX: as data.group")                    \
+    X(data, gap, TEXT, "0", 0, 0, NULL, FIXED, "train",                                            \
+      "with data.time: what is left out in front of held-out and of test rows: so many rows, or "  \
+      "a time such as 3600s or 2d (numbers of data.time count seconds)")                           \
     X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
       "file format; auto: by content and name")                                                    \
     X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
@@ -652,6 +667,10 @@ dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_con
 /* Writes "key=value, ..." for the keys that the preset has set. The caller frees it. */
 dt_status dt__config_preset_text(const struct dt_config *config, char **out);
 
+/* Reads what data.gap leaves out: seconds if `is_time`, else rows. Returns false if the text is
+ * neither. */
+bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time);
+
 /* Checks keys against each other and against `size` ranks (async needs 2, a dedicated evaluator 3,
  * ...); size 0: without ranks. DT_EUSAGE names the keys. */
 dt_status dt__config_check(const struct dt_config *config, int size);
@@ -659,6 +678,10 @@ dt_status dt__config_check(const struct dt_config *config, int size);
 /* Writes "key = value" for the given keys of a section, except those in "a|b|c". DT_EMEMORY. */
 dt_status dt__config_print_given(const struct dt_config *config, const char *section,
                                  const char *but, FILE *out);
+
+/* Sets the keys that the configuration of a run lists, as a checkpoint or a model has it. Keys that
+ * it lacks are younger than the run, and get the values that mean what the run did. DT_EUSAGE. */
+dt_status dt__config_read_saved(struct dt_config *config, const char *name, const char *text);
 
 /* Packs the values, and which keys were given, for another process of the same program. The caller
  * frees the bytes with dt_free. DT_EMEMORY. */

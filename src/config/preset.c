@@ -72,6 +72,23 @@ static bool config_is_written(const struct dt_config *config)
     return given > DT__OPTION_COUNT / 2;
 }
 
+/* Runs older than data.stratify held out rows at random. */
+static dt_status stratify_settle(struct dt_config *config)
+{
+    if (dt__config_is_given(config, "data.stratify") || !config_is_written(config)) return DT_OK;
+    return dt_config_set(config, "data.stratify=no");
+}
+
+dt_status dt__config_read_saved(struct dt_config *config, const char *name, const char *text)
+{
+    DT_TRY(dt_config_read_text(config, name, text));
+    if (config->model.output_bias == DT_OUTPUT_BIAS_AUTO)
+        config->model.output_bias = DT_OUTPUT_BIAS_ZERO;
+    if (config->data.encode == DT_ENCODE_AUTO) config->data.encode = DT_ENCODE_NONE;
+    if (!dt__config_is_given(config, "data.stratify")) config->data.stratify = false;
+    return DT_OK;
+}
+
 /* Decides model.output_bias=auto. Runs older than the key started at 0. */
 static dt_status output_bias_settle(struct dt_config *config)
 {
@@ -121,6 +138,7 @@ dt_status dt__config_settle(struct dt_config *config, bool table)
         config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
     if (config->run.preset == DT_PRESET_AUTO)
         config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
+    DT_TRY(stratify_settle(config));
     DT_TRY(output_bias_settle(config));
     DT_TRY(encode_settle(config));
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
@@ -195,6 +213,8 @@ dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_con
     DT_TRY(dt__option_find("model.output_bias", &bias));
     if (config->given[bias - dt__options] != DT_GIVEN)
         config->model.output_bias = before->model.output_bias;
+    if (!dt__config_is_given(config, "data.stratify"))
+        config->data.stratify = before->data.stratify;
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
     if (!dt__config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;

@@ -26,7 +26,25 @@ static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
     if (arrays->target)
         crc = dt__crc32c(crc, arrays->target, rows * targets * sizeof *arrays->target);
     if (arrays->weight) crc = dt__crc32c(crc, arrays->weight, rows * sizeof *arrays->weight);
+    if (arrays->group) crc = dt__crc32c(crc, arrays->group, rows * sizeof *arrays->group);
+    if (arrays->time) crc = dt__crc32c(crc, arrays->time, rows * sizeof *arrays->time);
     return crc;
+}
+
+static dt_status keys_learn(struct dt__survey *survey, const struct dt__file *file)
+{
+    const struct dt_arrays *arrays = &file->arrays;
+    struct dt__row_keys *keys = &survey->keys;
+    keys->grouped = survey->keyed && arrays->group;
+    keys->timed = survey->keyed && arrays->time;
+    for (uint64_t row = 0; row < arrays->rows; row++) {
+        dt_status status = DT_OK;
+        if (keys->grouped)
+            status = dt__row_keys_add_number(keys, false, (double)arrays->group[row]);
+        if (keys->timed && !status) status = dt__row_keys_add_number(keys, true, arrays->time[row]);
+        if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row);
+    }
+    return DT_OK;
 }
 
 static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
@@ -38,6 +56,7 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
     survey->source->text_crc = values_crc(survey->source->text_crc, arrays);
     DT_TRY(dt__survey_features(survey, features));
     DT_TRY(weights_check(file));
+    DT_TRY(keys_learn(survey, file));
     for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)
         survey->floats = !dt__floats_are_bytes(arrays->x + row * features, features);
     if (!survey->of->classes) {

@@ -82,6 +82,9 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (!text)
             return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
                            cells_hint(parser));
+        char *peek = text; /* a number goes straight into the row */
+        if (column + 1 == parser->header->time)
+            (void)dt__csv_cell(&peek, end, parser->header->separator, &parser->time);
         const dt_status status = cell_take(parser, &text, end, roles[column]);
         if (status == DT_EFORMAT) return row_fail(parser, column, text, end);
         DT_TRY(status);

@@ -29,7 +29,7 @@ dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt_
     cursor->source = source;
     cursor->stops = stops;
     dt_status status = DT_OK;
-    if (source->holdout.count)
+    if (source->split.before)
         status = dt__block_alloc(&source->layout, DT__SIFTED_ROWS, 0, &cursor->scratch);
     if (status)
         dt__cursor_close(cursor);
@@ -152,7 +152,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
                           struct dt__block *out)
 {
     const struct dt_source *source = cursor->source;
-    const bool sifting = source->holdout.count != 0;
+    const bool sifting = source->split.before;
     const uint64_t most =
         sifting ? DT__SIFTED_ROWS : DT__LOAD_BYTES / dt__source_row_bytes(source) + 1;
     struct dt__block *to = sifting ? &cursor->scratch : out;
@@ -173,7 +173,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         if (!dt__formats[file->format]->grammar)
             DT_TRY(rows_check(source, file, raw - file->raw, step, to));
         for (size_t i = 0; sifting && i < step; i++)
-            if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
+            if (dt__split_side(&source->split, raw + i) == source->side)
                 DT_TRY(dt__block_add_copy(&source->layout, out, to, i));
         dt__work_progress();
     }

@@ -7,14 +7,24 @@
 
 #include "base/base.h"
 #include "config/config.h"
+#include "data/split.h"
 #include "dtrain/data.h"
 #include "table/schema.h"
 
 /* ---- source --------------------------------------------------------------------------------- */
 
 /* predict: as eval, but labels of HDF5 are not read, and IDX may have none. also: as eval, of
- * files, but rows may be of classes that the model does not know: their label is -1. */
-enum dt_part { DT_PART_TRAIN, DT_PART_EVAL, DT_PART_PREDICT, DT_PART_ALSO };
+ * files, but rows may be of classes that the model does not know: their label is -1. test: the rows
+ * that data.test_fraction takes of data.train. shards: all rows of data.train, and their groups and
+ * times. */
+enum dt_part {
+    DT_PART_TRAIN,
+    DT_PART_EVAL,
+    DT_PART_PREDICT,
+    DT_PART_ALSO,
+    DT_PART_TEST,
+    DT_PART_SHARDS
+};
 
 dt_status dt__schema_copy(const struct dt_schema *schema, struct dt_schema *out);
 
@@ -44,9 +54,10 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
 dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
                                  const struct dt_schema *known, struct dt_source **out);
 
-/* The held-out rows of a surveyed training source, without a second survey; *out is NULL if none
- * are held out. */
-dt_status dt__source_held_out(const struct dt_source *train, struct dt_source **out);
+/* Another side of a surveyed training source's split, without a second survey: its held-out or its
+ * test rows; *out is NULL if there are none. */
+dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
+                          struct dt_source **out);
 /* A sample of the training rows, the same for the same rows and seed; all of them if there are no
  * more than `rows`. Without a second survey. DT_EMEMORY. */
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,

@@ -39,8 +39,8 @@ static dt_status names_note(struct dt__survey *survey, const struct dt__header *
     for (size_t i = 0; i < header->nwants && header->names; i++) {
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
-        if (want->role == DT__ROLE_WEIGHT && !survey->weight_column) /* in front of the labels */
-            DT_TRY(dt__strdup(name, &survey->weight_column));
+        char **const key = dt__survey_key_column(survey, want->role);
+        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* in front of the labels */
         if (want->role > DT__ROLE_LABEL || !first) continue;
         if (header->labels > 1)
             dt__list_add(&labels, name);
@@ -63,6 +63,8 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     if (survey->said_extra) return DT_OK;
     DT_TRY(dt__header_mark(header, "data.ignore", config->data.ignore, false));
     DT_TRY(dt__header_mark(header, "data.weight", config->data.weight, false));
+    DT_TRY(dt__header_mark(header, "data.group", config->data.group, false));
+    DT_TRY(dt__header_mark(header, "data.time", config->data.time, false));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_IGNORE && !header->marks[i])
             dt__list_show(&names, extra++, header->cells.items[i]);
@@ -72,6 +74,25 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
                  survey->known ? "training did not have" : "the files before do not have", list);
     survey->said_extra = extra > 0;
     dt_free(list);
+    return DT_OK;
+}
+
+/* Looks for the columns of further keys in a file whose columns go by names. */
+static dt_status keys_want(struct dt__header *header, struct dt__survey *survey)
+{
+    const struct dt_config *config = survey->config;
+    const struct {
+        const char *key, *text;
+        int32_t role;
+        bool wanted;
+    } keys[] = {{"data.time", config->data.time, DT__ROLE_TIME, survey->keys.timed},
+                {"data.group", config->data.group, DT__ROLE_GROUP, survey->keys.grouped},
+                {"data.weight", config->data.weight, DT__ROLE_WEIGHT, survey->weighs}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].wanted)
+            DT_TRY(dt__header_want(header, keys[i].key, keys[i].text,
+                                   *dt__survey_key_column(survey, keys[i].role), false,
+                                   keys[i].role));
     return DT_OK;
 }
 
@@ -92,9 +113,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
             DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
     }
     if (columns->count && columns->items[0].name && config->data.header != DT_HEADER_NO) {
-        if (survey->weighs)
-            DT_TRY(dt__header_want(header, "data.weight", config->data.weight,
-                                   survey->weight_column, false, DT__ROLE_WEIGHT));
+        DT_TRY(keys_want(header, survey));
         DT_TRY(dt__header_want(header, "data.label", config->data.label, schema->label_column,
                                schema->targets > 1, DT__ROLE_LABEL));
         DT_TRY(dt__header_match(header, columns,

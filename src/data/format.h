@@ -15,6 +15,7 @@ struct dt__format {
     enum dt__sparsity sparsity;
     bool labels_apart;   /* in a file of their own */
     bool stores_columns; /* of a table: shards of it */
+    bool keys_apart;     /* groups and times of rows are in files of their own */
     /* Whether a file is of the format, by its name from the last point on, and its first bytes,
      * unpacked; NULL: nothing tells. */
     bool (*is)(const char *suffix, const unsigned char *head, size_t length);

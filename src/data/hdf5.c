@@ -238,6 +238,52 @@ static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_fi
     return has ? weights_find(file, of->rows, &weight) : DT_OK;
 }
 
+/* Adds the groups, or the times, of the file's rows from a data set. */
+static dt_status keys_add(struct dt__survey *survey, struct dt__h5_file *file, bool times,
+                          const char *name, uint64_t rows)
+{
+    struct dt__row_keys *keys = &survey->keys;
+    struct dt__names texts = {0};
+    struct array array;
+    double values[256];
+    const uint64_t most = sizeof values / sizeof *values;
+    DT_TRY(array_find(file, times ? "data.time" : "data.group", name, &array));
+    const bool text = array.item->type == DT__H5_TEXT;
+    if (array.rows != rows || array.items != 1)
+        return dt_fail(DT_EMISMATCH, "%s: expected one value for each of %" PRIu64 " rows",
+                       array.item->path, rows);
+    dt_status status = DT_OK;
+    if (text) status = dt__h5_names(file, array.item->path, &texts.items, &texts.count);
+    for (uint64_t row = 0; row < rows && !status; row++) {
+        if (!text && row % most == 0)
+            DT_TRY(dt__h5_read(file, array.item, row, rows - row < most ? rows - row : most,
+                               DT__H5_F64, values));
+        status = text ? dt__row_keys_add(keys, times, texts.items[row], strlen(texts.items[row]))
+                      : dt__row_keys_add_number(keys, times, values[row % most]);
+        if (status) dt_fail_prefix(status, "%s: row %" PRIu64 ": ", array.item->path, row);
+    }
+    dt__names_free(texts.items, texts.count);
+    return status;
+}
+
+/* Adds what the rows are split by: as a shard keeps it, which then needs no key, or from the data
+ * sets that the keys name. */
+static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
+                            const struct dt__file *of)
+{
+    static const char *const kept[2] = {DT__SHARD_GROUPS, DT__SHARD_TIMES};
+    const char *const named[2] = {survey->config->data.group, survey->config->data.time};
+    struct dt__row_keys *keys = &survey->keys;
+    bool *const collects[2] = {&keys->grouped, &keys->timed};
+    for (int t = 0; t < 2; t++) {
+        const bool has = dt__h5_has_array(file, kept[t]);
+        if (survey->keyed && of == survey->source->files) *collects[t] |= has;
+        if (*collects[t])
+            DT_TRY(keys_add(survey, file, t, has || !*named[t] ? kept[t] : named[t], of->rows));
+    }
+    return DT_OK;
+}
+
 /* The rows of a shard of a table, by its columns. */
 static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file *file,
                              const struct array *x, const struct dt_schema *columns)
@@ -318,6 +364,7 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     DT_GUARD(dt__strdup(x_name, &out->x_name));
     DT_GUARD(names_learn(survey, file, out, &x));
     DT_GUARD(weights_learn(survey, file, out));
+    DT_GUARD(keys_learn(survey, file, out));
     if (!y_name) goto done;
     DT_GUARD(dt__strdup(y_name, &out->y_name));
     DT_GUARD(labels_learn(survey, file, &x, &y));

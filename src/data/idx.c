@@ -296,6 +296,7 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
 
 const struct dt__format dt__format_idx = {.name = "IDX",
                                           .labels_apart = true,
+                                          .keys_apart = true,
                                           .is = idx_is,
                                           .survey = idx_survey,
                                           .open = idx_open,

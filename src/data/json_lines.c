@@ -70,6 +70,7 @@ static dt_status json_parse(struct dt__parser *parser, char *record, size_t leng
     const struct dt__header *header = parser->header;
     DT_TRY(record_read(parser, record, length));
     DT_TRY(dt__parser_begin(parser));
+    if (header->time) parser->time = parser->cells[header->time - 1];
     for (size_t i = 0; i < header->cells.count; i++) {
         const dt_status status = dt__parser_take(parser, header->roles[i], parser->cells[i]);
         if (status) return dt_fail_prefix(status, "column '%s': ", header->cells.items[i]);

@@ -4,6 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "table/header.h"
+
+char **dt__survey_key_column(struct dt__survey *survey, int32_t role)
+{
+    if (role > DT__ROLE_TIME || role < DT__ROLE_WEIGHT) return NULL;
+    return &survey->key_columns[DT__ROLE_TIME - role];
+}
+
 dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
                           uint64_t before)
 {

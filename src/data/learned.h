@@ -2,6 +2,7 @@
 #ifndef DATA_LEARNED_H
 #define DATA_LEARNED_H
 
+#include "data/row_keys.h"
 #include "data/source.h"
 #include "text/input.h"
 
@@ -11,6 +12,8 @@ struct dt__survey {
     bool training;            /* also if `known`, on a resume: rows are weighted */
     bool weighs;              /* rows may have weights: of training, and with eval.weighted */
     bool predicting;          /* labels may be missing */
+    bool splits;              /* the rows are those of data.train, of which some are held out */
+    bool keyed;               /* groups and times of the rows are asked for, if there are any */
     struct dt_source *source; /* in the making */
     struct dt__lines lines;   /* of the file at hand, if its format is text */
     struct dt__labels labels;
@@ -19,9 +22,14 @@ struct dt__survey {
     bool floats;                  /* a value was seen that is not an integer in 0..255 */
     bool weights;                 /* rows have weights */
     bool values;                  /* an entry was seen that is not 1 */
-    char *weight_column;          /* NULL: no name has been seen */
+    struct dt__row_keys keys;     /* of the rows, where they are to be split by them */
+    char *key_columns[3];         /* dt__survey_key_column */
     bool said_beyond, said_extra; /* what is said once */
 };
+
+/* The name of the column that has a role, once a header has shown it: of time, group and weight;
+ * NULL: of another role none is kept. */
+char **dt__survey_key_column(struct dt__survey *survey, int32_t role);
 
 /* A file has `now` of something, the files before it (or the model) `before`, 0 where it is the
  * first. DT_EMISMATCH. The message lacks the path. */

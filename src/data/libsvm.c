@@ -142,6 +142,7 @@ static dt_status libsvm_open(const struct dt_source *source, const struct dt__fi
 
 const struct dt__format dt__format_libsvm = {.name = "LIBSVM",
                                              .sparsity = DT__SPARSE,
+                                             .keys_apart = true,
                                              .is = libsvm_is,
                                              .grammar = &dt__libsvm_grammar,
                                              .survey = libsvm_survey,

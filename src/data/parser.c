@@ -34,6 +34,7 @@ dt_status dt__parser_take(struct dt__parser *parser, int32_t role, struct dt__ce
     }
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
+    if (role == DT__ROLE_GROUP) parser->group = cell;
     const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;
     if (!further || further > parser->more) return DT_OK;
     float target;

@@ -19,6 +19,7 @@ struct dt__parser {
     uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
     size_t count, room;
     struct dt__cell label, weight; /* its text; empty if there is none */
+    struct dt__cell group, time;   /* likewise; of the row's keys */
     const struct dt_targets *of;   /* of further labels ... */
     size_t more;                   /* ... so many */
     size_t entries;                /* sparse ones of the last record */

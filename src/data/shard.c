@@ -40,9 +40,10 @@ struct bucket {
 struct shuffle {
     int fd; /* of the temporary file, which has no name */
     uint64_t seed, rows, put, taken;
-    size_t row_bytes;      /* x, y and, if rows have one, the weight */
-    struct dt_perm spread; /* of all rows: which bucket */
-    struct dt_perm within; /* of the rows of the bucket that is in memory */
+    size_t row_bytes;                /* x, y and, if rows have them, weight, group and time */
+    const struct dt__row_keys *keys; /* groups and times of the rows */
+    struct dt_perm spread;           /* of all rows: which bucket */
+    struct dt_perm within;           /* of the rows of the bucket that is in memory */
     struct bucket *buckets;
     size_t nbuckets, buffer_rows, current; /* current: bucket in memory, + 1; 0: none */
     unsigned char *buffers, *memory;
@@ -101,18 +102,34 @@ static dt_status bucket_flush(struct shuffle *shuffle, size_t b)
     return dt__fd_write_at(shuffle->fd, TEMPORARY, from, bytes, offset);
 }
 
+static size_t group_bytes(const struct dt__row_keys *keys)
+{
+    return keys->grouped ? sizeof *keys->group : 0;
+}
+
+static size_t time_bytes(const struct dt__row_keys *keys)
+{
+    return keys->timed ? sizeof *keys->time : 0;
+}
+
 /* All rows must be in before the first is taken. */
 static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layout *layout,
                              const struct dt__block *block, size_t row)
 {
-    const size_t b = bucket_find(shuffle, dt__perm_at(&shuffle->spread, shuffle->put++));
+    const struct dt__row_keys *keys = shuffle->keys;
+    const uint64_t raw = shuffle->put++;
+    const size_t b = bucket_find(shuffle, dt__perm_at(&shuffle->spread, raw));
     struct bucket *bucket = &shuffle->buckets[b];
     const size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
     unsigned char *to = shuffle->buffers + slot * shuffle->row_bytes;
     memcpy(to, dt__block_x(layout, block, row), dt__row_layout_x(layout));
     to += dt__row_layout_x(layout);
     memcpy(to, dt__block_y(layout, block, row), dt__row_layout_y(layout));
-    if (layout->weights) memcpy(to + dt__row_layout_y(layout), &block->weight[row], sizeof(float));
+    to += dt__row_layout_y(layout);
+    if (layout->weights) memcpy(to, &block->weight[row], sizeof(float));
+    to += layout->weights ? sizeof(float) : 0;
+    if (keys->grouped) memcpy(to, &keys->group[raw], sizeof *keys->group);
+    if (keys->timed) memcpy(to + group_bytes(keys), &keys->time[raw], sizeof *keys->time);
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
@@ -155,7 +172,10 @@ struct job {
     int fd;
     const char *path;
     uint64_t laid_out;              /* bytes of the file, while it is laid out */
+    uint32_t *group;                /* of the pending rows */
+    double *time;                   /* likewise */
     uint64_t x_at, y_at, weight_at; /* bytes: where the next rows go */
+    uint64_t group_at, time_at;     /* likewise */
 };
 
 /* All but the rows, which come later. */
@@ -187,6 +207,10 @@ static dt_status shard_lay_out(struct job *job)
                                   .dims = {job->rows, (uint64_t)layout->targets}};
     const struct dt__h5_item weight = {
         .path = DT__SHARD_WEIGHT, .type = DT__H5_F32, .rank = 1, .dims = {job->rows}};
+    const struct dt__h5_item group = {
+        .path = DT__SHARD_GROUPS, .type = DT__H5_U32, .rank = 1, .dims = {job->rows}};
+    const struct dt__h5_item time = {
+        .path = DT__SHARD_TIMES, .type = DT__H5_F64, .rank = 1, .dims = {job->rows}};
     const struct dt__h5_item bytes = {
         .path = DT__SHARD_SMALL, .type = DT__H5_I32, .data = &job->bytes};
     struct dt__h5_layout *file;
@@ -194,6 +218,8 @@ static dt_status shard_lay_out(struct job *job)
     dt__h5_put(file, &x, &job->x_at);
     dt__h5_put(file, &y, &job->y_at);
     if (layout->weights) dt__h5_put(file, &weight, &job->weight_at);
+    if (job->group) dt__h5_put(file, &group, &job->group_at);
+    if (job->time) dt__h5_put(file, &time, &job->time_at);
     if (words) dt__h5_put(file, &bytes, NULL);
     if (schema->feature_names && !words) /* the columns say them */
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
@@ -228,6 +254,12 @@ static dt_status shard_flush(struct job *job)
     DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
     if (weight)
         DT_TRY(dt__fd_write_at(job->fd, job->path, job->pending.weight, weight, job->weight_at));
+    const size_t group = job->pending.rows * group_bytes(job->shuffle.keys);
+    const size_t time = job->pending.rows * time_bytes(job->shuffle.keys);
+    if (group) DT_TRY(dt__fd_write_at(job->fd, job->path, job->group, group, job->group_at));
+    if (time) DT_TRY(dt__fd_write_at(job->fd, job->path, job->time, time, job->time_at));
+    job->group_at += group;
+    job->time_at += time;
     job->x_at += x;
     job->y_at += y;
     job->weight_at += weight;
@@ -254,6 +286,10 @@ static dt_status shard_fill(int fd, const char *path, void *arg)
         memcpy(dt__block_y(layout, pending, pending->rows), row, dt__row_layout_y(layout));
         row += dt__row_layout_y(layout);
         if (layout->weights) memcpy(&pending->weight[pending->rows], row, sizeof(float));
+        row += layout->weights ? sizeof(float) : 0;
+        if (job->group) memcpy(&job->group[pending->rows], row, sizeof *job->group);
+        row += group_bytes(job->shuffle.keys);
+        if (job->time) memcpy(&job->time[pending->rows], row, sizeof *job->time);
         pending->rows++;
         if (pending->rows == pending->capacity) DT_TRY(shard_flush(job));
     }
@@ -357,7 +393,6 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     struct dt_source *source;
     char *path;
     int held;
-    plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     plain.data.clamp_target = false;
@@ -365,20 +400,27 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     DT_TRY(dir_hold(out_dir, &held));
     dt_status status = dir_check(out_dir, 0); /* before the survey, which may take long */
     if (!status) parts_remove(out_dir);
-    if (!status) status = dt__source_survey(&plain, DT_PART_TRAIN, NULL, &source);
+    if (!status) status = dt__source_survey(&plain, DT_PART_SHARDS, NULL, &source);
     if (status) close(held);
     DT_TRY(status);
     job_layout(&job, source);
-    const size_t width = dt__row_layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
+    const struct dt__row_keys *keys = &source->keys;
+    const size_t width = dt__row_layout_row(&source->layout) + group_bytes(keys) + time_bytes(keys);
+    const size_t step = DT__SHARD_BYTES / width + 1;
     const uint64_t rows = source->rows;
-    job.shuffle = (struct shuffle){
-        .fd = -1, .seed = (uint64_t)config->run.seed, .rows = rows, .row_bytes = width};
+    job.shuffle = (struct shuffle){.fd = -1,
+                                   .seed = (uint64_t)config->run.seed,
+                                   .rows = rows,
+                                   .row_bytes = width,
+                                   .keys = keys};
     if (shards < 1 || (uint64_t)shards > rows)
         DT_GUARD(dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)rows));
     DT_GUARD(dir_check(out_dir, rows * width));
     DT_GUARD(shuffle_init(&job.shuffle, out_dir, (uint64_t)config->data.memory_mb << 20));
     DT_GUARD(dt__source_walk(source, step, step, job_shuffle_block, &job));
     DT_GUARD(dt__block_alloc(&source->layout, step, 0, &job.pending));
+    if (keys->grouped) DT_GUARD(dt__alloc(step, sizeof *job.group, "groups", &job.group));
+    if (keys->timed) DT_GUARD(dt__alloc(step, sizeof *job.time, "times", &job.time));
     for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
         end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
         job.rows = end - job.shuffle.taken;
@@ -393,6 +435,8 @@ done:
     close(held);
     shuffle_free(&job.shuffle);
     dt__block_free(&job.pending);
+    dt_free(job.group);
+    dt_free(job.time);
     dt__columns_free(&job.columns);
     dt__source_destroy(source);
     return status;

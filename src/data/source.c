@@ -1,5 +1,6 @@
 /* Data, from files to batches, the lowest file first:
  *
+ *   split.c              which rows train, and which are held out
  *   typed.c, source.c    what has been surveyed, and which rows belong to which part
  *   learned.c            what readers report of files
  *   parser.c, text_rows.c
@@ -15,9 +16,8 @@
  *   row_stream.c         rows to predict; json_rows.c: those of JSON
  *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
- * A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and
- * the source as bytes. Only ranks of the same job exchange those, so that numbers travel as they
- * lie in memory; lengths are checked all the same. */
+ * A surveyed source: its rows, and the source as bytes. Only ranks of the same job exchange those,
+ * so that numbers travel as they lie in memory; lengths are checked all the same. */
 #include "data/source.h"
 
 #include <errno.h>
@@ -41,7 +41,8 @@ void dt__source_destroy(struct dt_source *source)
         dt_free(source->files[i].y_name);
     }
     dt_free(source->files);
-    dt__holdout_free(&source->holdout);
+    dt__split_free(&source->split);
+    dt__row_keys_free(&source->keys);
     dt_free(source->class_weight);
     dt__classes_free(&source->classes);
     dt__columns_free(&source->columns);
@@ -112,13 +113,12 @@ uint64_t dt__source_row_bytes(const struct dt_source *source)
 
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row)
 {
-    return dt__holdout_select(&source->holdout, source->held_out, row);
+    return dt__split_select(&source->split, source->side, row);
 }
 
 uint64_t dt__source_before(const struct dt_source *source, uint64_t raw)
 {
-    uint64_t held = dt__holdout_before(&source->holdout, raw);
-    return source->held_out ? held : raw - held;
+    return dt__split_before(&source->split, source->side, raw);
 }
 
 void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t *begin,
@@ -187,7 +187,7 @@ static uint32_t schema_crc(const struct dt_schema *schema)
 uint32_t dt__source_crc(const struct dt_source *source)
 {
     uint32_t crc = schema_crc(&source->schema);
-    crc = dt__crc32c(crc, &source->holdout.count, sizeof source->holdout.count);
+    crc = dt__split_crc(&source->split, crc);
     for (size_t i = 0; i < source->nfiles; i++) {
         const struct dt__file *file = &source->files[i];
         const char *slash = strrchr(file->path, '/');
@@ -227,76 +227,6 @@ dt_status dt__source_content(const struct dt_source *source, uint32_t *out)
         if (file->labels) DT_TRY(file_content(file->labels, out));
     }
     return DT_OK;
-}
-
-/* ==== held-out rows =========================================================================== */
-
-enum { WORD_BITS = 64, BLOCK_BITS = DT__HELD_OUT_ROWS, BLOCK_WORDS = BLOCK_BITS / WORD_BITS };
-_Static_assert(BLOCK_BITS % WORD_BITS == 0, "whole words of bits");
-
-dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t rows,
-                           uint64_t count)
-{
-    struct dt__holdout made = {.seed = seed, .rows = rows, .count = count};
-    struct dt_perm perm;
-    size_t blocks = (size_t)(rows / BLOCK_BITS + 1);
-    *holdout = made;
-    if (!count) return DT_OK;
-    DT_TRY(dt__alloc(blocks, BLOCK_BITS / 8, "held-out rows", &made.bits));
-    dt_status status = dt__alloc(blocks + 1, sizeof *made.before, "held-out rows", &made.before);
-    if (status) {
-        dt_free(made.bits);
-        return status;
-    }
-    dt__perm_init(&perm, rows, dt__rng_make(seed, DT_STREAM_HOLDOUT, 0, 0));
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t raw = dt__perm_at(&perm, i);
-        made.bits[raw / WORD_BITS] |= (uint64_t)1 << raw % WORD_BITS;
-        made.before[raw / BLOCK_BITS + 1]++;
-    }
-    for (size_t b = 0; b < blocks; b++)
-        made.before[b + 1] += made.before[b];
-    *holdout = made;
-    return DT_OK;
-}
-
-void dt__holdout_free(struct dt__holdout *holdout)
-{
-    dt_free(holdout->bits);
-    dt_free(holdout->before);
-    *holdout = (struct dt__holdout){0};
-}
-
-bool dt__holdout_has(const struct dt__holdout *holdout, uint64_t raw)
-{
-    return holdout->count && holdout->bits[raw / WORD_BITS] >> raw % WORD_BITS & 1;
-}
-
-uint64_t dt__holdout_before(const struct dt__holdout *holdout, uint64_t raw)
-{
-    if (!holdout->count) return 0;
-    uint64_t count = holdout->before[raw / BLOCK_BITS];
-    for (uint64_t w = raw / BLOCK_BITS * BLOCK_WORDS; w < raw / WORD_BITS; w++)
-        count += (uint64_t)__builtin_popcountll(holdout->bits[w]);
-    uint64_t last =
-        raw % WORD_BITS ? holdout->bits[raw / WORD_BITS] << (WORD_BITS - raw % WORD_BITS) : 0;
-    return count + (uint64_t)__builtin_popcountll(last);
-}
-
-/* The least raw row with `index` rows of the part in front of it that is of the part itself. */
-uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, uint64_t index)
-{
-    uint64_t low = index, high = holdout->rows - 1;
-    if (!holdout->count) return index;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        uint64_t before = dt__holdout_before(holdout, middle + 1);
-        if ((held_out ? before : middle + 1 - before) > index)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
 }
 
 /* ==== the source as bytes ===================================================================== */
@@ -404,15 +334,26 @@ static dt_status archive_file(struct archive *archive, struct dt__file *file)
     return archive_text(archive, &file->y_name);
 }
 
+static dt_status archive_split(struct archive *archive, struct dt__split *split)
+{
+    bool splits = split->before;
+    DT_TRY(ARCHIVE_UNTIL(split, dt__split, bits));
+    DT_TRY(ARCHIVE(splits));
+    if (!splits) return DT_OK;
+    if (archive->reading) DT_TRY(dt__split_alloc(split, split->rows));
+    for (int b = 0; b < 2; b++)
+        DT_TRY(archive_bytes(archive, split->bits[b], dt__split_bytes(split)));
+    if (archive->reading) dt__split_count(split);
+    return DT_OK;
+}
+
 static dt_status archive_source(struct archive *archive, struct dt_source *source)
 {
-    struct dt__holdout *holdout = &source->holdout;
-    DT_TRY(ARCHIVE_UNTIL(source, dt_source, holdout));
-    DT_TRY(ARCHIVE_UNTIL(holdout, dt__holdout, bits));
+    DT_TRY(ARCHIVE_UNTIL(source, dt_source, split));
+    DT_TRY(archive_split(archive, &source->split));
     DT_TRY(archive_schema(archive, &source->schema));
     const size_t classes = (size_t)source->schema.classes;
     if (archive->reading) {
-        DT_TRY(dt__holdout_init(holdout, holdout->seed, holdout->rows, holdout->count));
         DT_TRY(dt__classes_init(&source->classes, &source->schema, source->numbered));
         const bool whole = source->schema.dense == source->schema.features; /* may be CSV */
         DT_TRY(whole ? dt__columns_of_schema(&source->columns, &source->schema)
@@ -470,50 +411,44 @@ dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source *
     return status;
 }
 
-dt_status dt__source_held_out(const struct dt_source *train, struct dt_source **out)
+dt_status dt__source_side(const struct dt_source *train, enum dt__side side, struct dt_source **out)
 {
     void *bytes;
     size_t length;
     *out = NULL;
-    if (!train->holdout.count) return DT_OK;
+    if (!train->split.count[side]) return DT_OK;
     DT_TRY(dt__source_pack(train, &bytes, &length));
     dt_status status = dt__source_unpack(bytes, length, out);
     dt_free(bytes);
     if (status) return status;
-    (*out)->held_out = true;
-    (*out)->rows = train->holdout.count;
+    (*out)->side = side;
+    (*out)->rows = train->split.count[side];
     return DT_OK;
 }
 
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
                             struct dt_source **out)
 {
-    struct dt__holdout chosen = {.rows = train->raw_rows,
-                                 .count = rows < train->rows ? rows : train->rows};
-    const size_t blocks = (size_t)(chosen.rows / BLOCK_BITS + 1);
+    const uint64_t count = rows < train->rows ? rows : train->rows;
+    struct dt__split chosen = {0};
     struct dt_perm perm;
     void *bytes = NULL;
     size_t length;
     dt_status status;
-    DT_GUARD(dt__alloc(blocks, BLOCK_BITS / 8, "a sample", &chosen.bits));
-    DT_GUARD(dt__alloc(blocks + 1, sizeof *chosen.before, "a sample", &chosen.before));
+    DT_GUARD(dt__split_alloc(&chosen, train->raw_rows));
     DT_GUARD(dt__source_pack(train, &bytes, &length));
     DT_GUARD(dt__source_unpack(bytes, length, out));
     dt__perm_init(&perm, train->rows, dt__rng_make(seed, DT_STREAM_SAMPLE, 0, 0));
-    for (uint64_t i = 0; i < chosen.count; i++) {
-        const uint64_t raw = dt__source_raw(train, dt__perm_at(&perm, i));
-        chosen.bits[raw / WORD_BITS] |= (uint64_t)1 << raw % WORD_BITS;
-        chosen.before[raw / BLOCK_BITS + 1]++;
-    }
-    for (size_t b = 0; b < blocks; b++)
-        chosen.before[b + 1] += chosen.before[b];
-    dt__holdout_free(&(*out)->holdout);
-    (*out)->holdout = chosen;
-    (*out)->held_out = true;
-    (*out)->rows = chosen.count;
-    chosen = (struct dt__holdout){0};
+    for (uint64_t i = 0; i < count; i++)
+        dt__split_set(&chosen, dt__source_raw(train, dt__perm_at(&perm, i)), DT__HELD_OUT);
+    dt__split_count(&chosen);
+    dt__split_free(&(*out)->split);
+    (*out)->split = chosen;
+    (*out)->side = DT__HELD_OUT;
+    (*out)->rows = count;
+    chosen = (struct dt__split){0};
 done:
-    dt__holdout_free(&chosen);
+    dt__split_free(&chosen);
     dt_free(bytes);
     return status;
 }

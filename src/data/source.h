@@ -1,34 +1,19 @@
 /* A surveyed source: what its files hold, and which of their rows belong to this part.
  *
- * Rows have two numbers. The raw row counts all rows of all files; the row counts those of the part
- * (training, or held out). They are the same unless a fraction is held out. */
+ * Rows have two numbers. The raw row counts all rows of all files; the row counts those of the
+ * part, which is one side of the split. They are the same unless the data is split. */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
 #include "base/base.h"
 #include "data/data.h"
+#include "data/row_keys.h"
+#include "data/split.h"
 #include "data/typed.h"
 #include "table/block.h"
 #include "table/columns.h"
 #include "table/labels.h"
 #include "text/text.h"
-
-/* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
-struct dt__holdout {
-    uint64_t seed, rows, count;
-    uint64_t *bits, *before;
-};
-
-/* Holds out `count` of `rows` rows. */
-dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t rows,
-                           uint64_t count);
-void dt__holdout_free(struct dt__holdout *holdout);
-
-bool dt__holdout_has(const struct dt__holdout *holdout, uint64_t raw);
-/* Held-out rows among the first `raw`. */
-uint64_t dt__holdout_before(const struct dt__holdout *holdout, uint64_t raw);
-/* Raw row of the index-th held-out row (or of the index-th other row). */
-uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, uint64_t index);
 
 /* Besides enum dt_format; a shard of a table is HDF5 until its survey. */
 enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1, DT__FORMAT_SHARD };
@@ -70,20 +55,21 @@ struct dt_source {
     uint64_t memory;       /* bytes: data.memory_mb */
     float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
     uint32_t text_crc;  /* CRC-32C of the records of text, or of the arrays, that were surveyed */
-    bool held_out;      /* this part is the held-out one */
+    enum dt__side side; /* of the split that is this part */
     bool numbered;      /* data.class_names: a text may be a class's number */
     bool gaps;          /* missing values are NaN: what stands for them is being learned */
     bool strangers;     /* rows may be of classes that the schema has not ... */
     uint64_t unknown;   /* ... and so many are; their label is -1 */
     size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
-    struct dt__holdout holdout;
+    struct dt__split split;
     struct dt_schema schema;
     float *class_weight;        /* (classes) factor by the row's class; NULL: none */
     struct dt__classes classes; /* the schema's */
     struct dt__columns columns; /* CSV */
     int32_t *label_class;       /* (label_codes) the class of each; NULL: the same */
     struct dt__typed typed;     /* text, packed files */
+    struct dt__row_keys keys;   /* of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
 };

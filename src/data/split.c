@@ -15,7 +15,7 @@ _Static_assert(BLOCK_BITS % WORD_BITS == 0, "whole words of bits");
 dt_status dt__split_alloc(struct dt__split *split, uint64_t rows)
 {
     const size_t blocks = (size_t)(rows / BLOCK_BITS + 1);
-    *split = (struct dt__split){.rows = rows};
+    split->rows = rows;
     dt_status status = DT_OK;
     for (int b = 0; b < 2 && !status; b++)
         status = dt__alloc(blocks, BLOCK_BITS / 8, "held-out rows", &split->bits[b]);
@@ -23,6 +23,19 @@ dt_status dt__split_alloc(struct dt__split *split, uint64_t rows)
         status = dt__alloc(blocks + 1, sizeof *split->before, "held-out rows", &split->before);
     if (status) dt__split_free(split);
     return status;
+}
+
+size_t dt__split_bytes(const struct dt__split *split)
+{
+    return (size_t)(split->rows / WORD_BITS + 1) * sizeof **split->bits;
+}
+
+uint32_t dt__split_crc(const struct dt__split *split, uint32_t crc)
+{
+    crc = dt__crc32c(crc, &split->count[DT__HELD_OUT], sizeof *split->count);
+    for (int b = 0; b < 2 && split->before && !split->plain; b++)
+        crc = dt__crc32c(crc, split->bits[b], dt__split_bytes(split));
+    return crc;
 }
 
 void dt__split_free(struct dt__split *split)
@@ -33,7 +46,7 @@ void dt__split_free(struct dt__split *split)
     *split = (struct dt__split){0};
 }
 
-static void side_set(struct dt__split *split, uint64_t row, enum dt__side side)
+void dt__split_set(struct dt__split *split, uint64_t row, enum dt__side side)
 {
     for (int b = 0; b < 2; b++)
         split->bits[b][row / WORD_BITS] |= (uint64_t)(side >> b & 1) << row % WORD_BITS;
@@ -156,7 +169,7 @@ static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__
     for (uint64_t i = 0; i < end; i++) {
         const uint64_t row = dt__perm_at(&perm, i);
         const uint64_t at = next ? next[keys->stratum[row]]++ : i;
-        side_set(split, row, position_side(rule, next, rows, at));
+        dt__split_set(split, row, position_side(rule, next, rows, at));
     }
     dt_free(next);
     return DT_OK;
@@ -296,7 +309,7 @@ static dt_status units_split(const struct dt__split_rule *rule, const struct dt_
     qsort(units.items, units.count, sizeof *units.items, unit_number_order);
     const uint32_t *of_row = keys->group ? keys->group : units.of_row;
     for (uint64_t row = 0; row < keys->rows; row++)
-        side_set(split, row, units.items[of_row[row]].side);
+        dt__split_set(split, row, units.items[of_row[row]].side);
 done:
     dt_free(units.items);
     dt_free(units.of_row);
@@ -331,13 +344,15 @@ static dt_status split_check(const struct dt__split_rule *rule, const struct dt_
 dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                          struct dt__split *out)
 {
-    struct dt__split split;
+    struct dt__split split = {0};
+    const bool keyed = keys->stratum || keys->group || keys->time;
     *out = (struct dt__split){.rows = keys->rows, .count[DT__TRAINS] = keys->rows};
     if (!(rule->test > 0 || rule->held_out > 0 || rule->folds)) return DT_OK;
     DT_TRY(dt__split_alloc(&split, keys->rows));
     dt_status status = keys->group || keys->time ? units_split(rule, keys, &split)
                                                  : rows_split(rule, keys, &split);
     if (!status) {
+        split.plain = !keyed && !rule->folds && rule->test == 0;
         dt__split_count(&split);
         status = split_check(rule, keys, &split);
     }

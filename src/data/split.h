@@ -45,6 +45,7 @@ struct dt__split_rule {
 /* Bits of the rows' sides, and the count of each side in front of each block of rows. */
 struct dt__split {
     uint64_t rows, count[DT__SIDES];
+    bool plain; /* held-out rows are drawn at random, and there are no others */
     /* What is in memory of its own comes last. */
     uint64_t *bits[2];             /* bit 0 and bit 1 of the side; NULL: all rows train */
     uint64_t (*before)[DT__SIDES]; /* (blocks + 1) */
@@ -56,10 +57,15 @@ struct dt__split {
 dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                          struct dt__split *out);
 void dt__split_free(struct dt__split *split);
-/* Zeroed bits for so many rows; and the counts, once the bits are set: for bits from elsewhere.
+/* For sides from elsewhere: all `rows` rows train until some are set, once each, and counted.
  * DT_EMEMORY. */
 dt_status dt__split_alloc(struct dt__split *split, uint64_t rows);
+void dt__split_set(struct dt__split *split, uint64_t row, enum dt__side side);
+size_t dt__split_bytes(const struct dt__split *split); /* of each of `bits` */
 void dt__split_count(struct dt__split *split);
+/* Adds the split to a CRC-32C: the number of held-out rows, and, unless these are drawn at random
+ * and there is no test, the side of each row. */
+uint32_t dt__split_crc(const struct dt__split *split, uint32_t crc);
 
 /* The fold of each row for rule->folds folds, into out (keys->rows); -1: in none, as test rows and
  * the earliest rows in time. Row r is in fold f exactly where dt__split_make with fold f holds it

@@ -149,6 +149,25 @@ static dt_status keys_check(const struct dt__survey *survey)
     return DT_OK;
 }
 
+/* Adds the groups, or the times, of a data file's rows from a file of their own. */
+static dt_status keys_read_file(struct dt__survey *survey, size_t file, bool times)
+{
+    const struct dt_config *config = survey->config;
+    const char *key = times ? "data.time" : "data.group";
+    const size_t files = survey->source->nfiles;
+    struct dt__names paths = {0};
+    dt_status status =
+        dt__paths_expand(key, times ? config->data.time : config->data.group, &paths);
+    if (!status && paths.count != files)
+        status =
+            dt_fail(DT_EMISMATCH, "%s: %zu files, for %zu files of data", key, paths.count, files);
+    if (!status)
+        status = dt__row_keys_add_file(&survey->keys, times, paths.items[file],
+                                       survey->source->files[file].rows);
+    dt__names_free(paths.items, paths.count);
+    return status;
+}
+
 static dt_status files_survey(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -178,6 +197,8 @@ static dt_status files_survey(struct dt__survey *survey)
         const dt_status status = format->survey(survey, file);
         dt__lines_close(&survey->lines);
         DT_TRY(status);
+        if (format->keys_apart && survey->keys.grouped) DT_TRY(keys_read_file(survey, i, false));
+        if (format->keys_apart && survey->keys.timed) DT_TRY(keys_read_file(survey, i, true));
         dt__work_progress();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
@@ -368,26 +389,57 @@ static dt_status schema_make(struct dt__survey *survey)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* The files are listed; those of evaluation data are evaluated as a whole. */
-static dt_status survey_run(struct dt__survey *survey, bool whole)
+/* Classes of the rows, if they are to be split by them; else *out is NULL. */
+static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
+{
+    const struct dt__labels *labels = &survey->labels;
+    *out = NULL;
+    if (!labels->keeps || survey->keys.grouped || survey->keys.timed) return DT_OK;
+    DT_TRY(dt__alloc(labels->ncodes, sizeof **out, "classes of rows", out));
+    for (size_t row = 0; row < labels->ncodes; row++) {
+        const int32_t code = labels->codes[row], *class = survey->source->label_class;
+        (*out)[row] = (uint32_t)(class ? class[code] : code);
+    }
+    return DT_OK;
+}
+
+/* Decides which rows are of this part. */
+static dt_status rows_split(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
     struct dt_source *source = survey->source;
+    const struct dt__row_keys *by = &survey->keys;
+    const int64_t seed = config->data.split_seed < 0 ? config->run.seed : config->data.split_seed;
+    struct dt__split_rule rule = {.seed = (uint64_t)seed};
+    uint32_t *classes;
+    source->rows = source->raw_rows;
+    DT_TRY(dt__row_keys_finish(&survey->keys));
+    if (!survey->splits) return DT_OK;
+    rule.test = config->data.test_fraction;
+    rule.held_out = config->data.eval_fraction;
+    (void)dt__config_gap(config, &rule.gap.size, &rule.gap.seconds);
+    if (rule.gap.size > 0 && !by->timed)
+        return dt_fail(DT_EUSAGE, "data.gap=%s: expected data.time as well", config->data.gap);
+    DT_TRY(rows_classes(survey, &classes));
+    const struct dt__split_keys keys = {.rows = source->raw_rows,
+                                        .stratum = classes,
+                                        .group = by->grouped ? by->group : NULL,
+                                        .time = by->timed ? by->time : NULL};
+    const dt_status status = dt__split_make(&rule, &keys, &source->split);
+    dt_free(classes);
+    if (!status) source->rows = source->split.count[source->side];
+    return status;
+}
+
+/* The files are listed. */
+static dt_status survey_run(struct dt__survey *survey)
+{
     DT_TRY(files_survey(survey));
     if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's were checked at its start */
     DT_TRY(schema_make(survey));
-    double fraction = whole ? 0 : config->data.eval_fraction;
-    uint64_t count = (uint64_t)rint(fraction * (double)source->raw_rows);
-    if (fraction > 0 && (!count || count == source->raw_rows))
-        return dt_fail(DT_EMISMATCH,
-                       "data.eval_fraction: of %" PRIu64 " rows it holds out %" PRIu64,
-                       source->raw_rows, count);
-    const int64_t seed = config->data.split_seed < 0 ? config->run.seed : config->data.split_seed;
-    if (!whole)
-        DT_TRY(dt__holdout_init(&source->holdout, (uint64_t)seed, source->raw_rows, count));
-    source->strangers = survey->labels.strangers;
-    source->unknown = survey->labels.unknown;
-    source->rows = source->held_out ? count : source->raw_rows - count;
+    survey->source->strangers = survey->labels.strangers;
+    survey->source->unknown = survey->labels.unknown;
+    DT_TRY(rows_split(survey));
     return dt__statistics_learn(survey);
 }
 
@@ -410,11 +462,27 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
+/* Has the survey collect what the rows of data.train are split by, of which this part is one side;
+ * or what `shards` of them keep. */
+static void survey_split(struct dt__survey *survey, enum dt__side side, bool shards)
+{
+    const struct dt_config *config = survey->config;
+    survey->source->side = side;
+    survey->splits = !shards && (config->data.eval_fraction > 0 || config->data.test_fraction > 0);
+    survey->keyed = survey->splits || shards;
+    survey->keys.grouped = survey->keyed && *config->data.group;
+    survey->keys.timed = survey->keyed && *config->data.time;
+    survey->labels.keeps = survey->splits && config->data.stratify && survey->of->classes &&
+                           !survey->keys.grouped && !survey->keys.timed;
+}
+
 /* Frees the survey, and gives its source away if all went well. */
 static dt_status survey_end(struct dt__survey *survey, dt_status status, struct dt_source **out)
 {
     dt__labels_free(&survey->labels);
-    dt_free(survey->weight_column);
+    dt__row_keys_free(&survey->keys);
+    for (size_t i = 0; i < sizeof survey->key_columns / sizeof *survey->key_columns; i++)
+        dt_free(survey->key_columns[i]);
     if (status)
         dt__source_destroy(survey->source);
     else
@@ -425,23 +493,36 @@ static dt_status survey_end(struct dt__survey *survey, dt_status status, struct 
 dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
                             const struct dt_schema *known, struct dt_source **out)
 {
-    const bool training = part == DT_PART_TRAIN, files = !training && *config->data.eval;
+    static const enum dt__side sides[] = {[DT_PART_EVAL] = DT__HELD_OUT,
+                                          [DT_PART_PREDICT] = DT__HELD_OUT,
+                                          [DT_PART_TEST] = DT__TEST,
+                                          [DT_PART_TRAIN] = DT__TRAINS,
+                                          [DT_PART_SHARDS] = DT__TRAINS};
+    const bool shards = part == DT_PART_SHARDS, training = shards || part == DT_PART_TRAIN;
+    const bool test = part == DT_PART_TEST;
+    const bool files = !training && !test && *config->data.eval;
     struct dt__survey survey;
     *out = NULL;
-    if (!training && !files && !(config->data.eval_fraction > 0)) return DT_OK;
+    if (!training && !files &&
+        !((test ? config->data.test_fraction : config->data.eval_fraction) > 0))
+        return DT_OK;
     if (*config->data.eval && config->data.eval_fraction > 0)
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;
     survey.labels.strangers = part == DT_PART_ALSO;
-    if ((part == DT_PART_EVAL || part == DT_PART_ALSO) && config->eval.weighted) {
+    if ((part == DT_PART_EVAL || part == DT_PART_ALSO || test) && config->eval.weighted) {
         survey.weighs = true;
         survey.weights = *config->data.weight;
     }
-    if (!status) survey.source->held_out = !training && !files;
+    if (!status && !files) survey_split(&survey, sides[part], shards);
     if (!status) status = files_list(config, files, survey.source);
     if (!status) status = files_measure(&survey, files ? "data.eval" : "data.train");
-    if (!status) status = survey_run(&survey, files);
+    if (!status) status = survey_run(&survey);
+    if (!status && shards) { /* they are written */
+        survey.source->keys = survey.keys;
+        survey.keys = (struct dt__row_keys){0};
+    }
     return survey_end(&survey, status, out);
 }
 
@@ -462,6 +543,7 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
         survey.weights = arrays->weight && (!known || config->eval.weighted);
         status = dt__strdup("rows in memory", &source->files[0].path);
     }
-    if (!status) status = survey_run(&survey, known != NULL);
+    if (!status && !known) survey_split(&survey, DT__TRAINS, false);
+    if (!status) status = survey_run(&survey);
     return survey_end(&survey, status, out);
 }

@@ -24,6 +24,11 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
     if (!status && out->weight < 0)
         status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)weight->length, weight->text);
     if (status) return dt_fail_prefix(status, "data.weight: ");
+    struct dt__row_keys *const keys = &survey->keys;
+    if (keys->grouped && parser->header)
+        DT_TRY(dt__row_keys_add(keys, false, parser->group.text, parser->group.length));
+    if (keys->timed && parser->header)
+        DT_TRY(dt__row_keys_add(keys, true, parser->time.text, parser->time.length));
     if (survey->of->classes)
         return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
     return dt__target_read(survey->of, label, &out->y.target);

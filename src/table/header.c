@@ -106,7 +106,7 @@ dt_status dt__header_want(struct dt__header *header, const char *key, const char
     long long number;
     bool places = false;
     DT_TRY(dt__names_split(text, texts));
-    if (texts->count > begin + 1 && role == DT__ROLE_WEIGHT)
+    if (texts->count > begin + 1 && role < DT__ROLE_IGNORE && role > DT__ROLE_LABEL)
         return dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text);
     for (size_t i = begin; i < texts->count; i++)
         places |= text_is_integer(texts->items[i], &number);
@@ -199,8 +199,11 @@ static dt_status wants_meet(struct dt__header *header)
         DT_TRY(column_find(header, want->key, want->text, want->by_place, &want->column));
         const int32_t before = header->roles[want->column];
         const char *key = before == DT__ROLE_IGNORE   ? "data.ignore"
+                          : before == DT__ROLE_GROUP  ? "data.group"
                           : before == DT__ROLE_WEIGHT ? "data.weight"
                                                       : "data.label";
+        if (want->role == DT__ROLE_TIME) header->time = want->column + 1;
+        if (want->role == DT__ROLE_TIME) continue;
         header->roles[want->column] = want->role;
         header->labels += want->role <= DT__ROLE_LABEL;
         if (before == DT__ROLE_OPEN || before == want->role) continue;
@@ -279,6 +282,8 @@ static dt_status wants_of_config(struct dt__header *header, const struct dt_conf
     header->nwants = 0;
     DT_TRY(
         dt__header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
+    DT_TRY(dt__header_want(header, "data.time", config->data.time, NULL, false, DT__ROLE_TIME));
+    DT_TRY(dt__header_want(header, "data.group", config->data.group, NULL, false, DT__ROLE_GROUP));
     DT_TRY(
         dt__header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
     return dt__header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);

@@ -6,8 +6,16 @@
 #include "text/text.h"
 
 /* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these.
- * Behind the first label others count down. */
-enum { DT__ROLE_OPEN = -1, DT__ROLE_IGNORE = -2, DT__ROLE_WEIGHT = -3, DT__ROLE_LABEL = -4 };
+ * After the first label others count down. TIME is wanted like a role, but the column keeps the
+ * role that it has besides: header->time. */
+enum {
+    DT__ROLE_OPEN = -1,
+    DT__ROLE_IGNORE = -2,
+    DT__ROLE_TIME = -3,
+    DT__ROLE_GROUP = -4,
+    DT__ROLE_WEIGHT = -5,
+    DT__ROLE_LABEL = -6
+};
 
 /* A column that is looked for by its name or its number: from 0, or, negative, from the end. */
 struct dt__want {
@@ -28,6 +36,7 @@ struct dt__header {
     int32_t *roles;        /* (cells.count) */
     bool *marks;           /* (cells.count) a key lists it: data.categories, once it was marked */
     size_t features, labels;
+    size_t time; /* 1 + the column that data.time names; 0: none */
     struct dt__want *wants;
     size_t nwants, wants_room;
     struct dt__names texts; /* of what was looked for */
@@ -45,8 +54,8 @@ void dt__header_free(struct dt__header *header);
  * `data`, as it calls the data before. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
                            const char *data, bool told);
-/* Roles by data.label, data.weight and data.ignore; all else is a feature. DT_EMISMATCH: no such
- * column, and without header->names no name is one. DT_EFORMAT: no features. */
+/* Roles by data.label, data.weight, data.group, data.time and data.ignore; all else is a feature.
+ * DT_EMISMATCH: no such column, and without header->names no name is one. DT_EFORMAT: no features. */
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);
 /* Decides whether the cells are names, by data.header, these keys and the cells; gives roles
  * likewise. `lines` stand behind the first row, and say in a warning where it is. */

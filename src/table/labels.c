@@ -237,6 +237,7 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
 
 void dt__labels_free(struct dt__labels *labels)
 {
+    dt_free(labels->codes);
     dt_free(labels->negative);
     dt__classes_free(&labels->classes);
     dt__dict_free(&labels->numbers);
@@ -323,8 +324,8 @@ static dt_status stranger_take(struct dt__labels *labels, dt_status status, int3
     return DT_OK;
 }
 
-dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
-                              int32_t *out_code)
+static dt_status labels_add_text(struct dt__labels *labels, const char *text, size_t length,
+                                 int32_t *out_code)
 {
     const char *const whole_text = text;
     const size_t whole_length = length;
@@ -366,25 +367,51 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     return is_number ? DT_OK : count_check(labels, &labels->texts, most, text, length);
 }
 
-dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
+static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int32_t *out_code)
 {
     char text[24];
-    int32_t class;
     uint32_t number;
     const bool named = labels->kind == DT__LABELS_NAMED && !labels->numbered;
     const int count = labels->known ? labels->known->classes : (int)labels->texts.count;
+    *out_code = (int32_t)value;
     if (named || labels->named_here)
-        return stranger_take(labels, dt__class_check(count, value), &class);
+        return stranger_take(labels, dt__class_check(count, value), out_code);
     if (labels->known)
-        return stranger_take(labels, dt__class_of_number(&labels->classes, value, &class), &class);
+        return stranger_take(labels, dt__class_of_number(&labels->classes, value, out_code),
+                             out_code);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
     if (labels->kind == DT__LABELS_NAMED) {
         const int digits = snprintf(text, sizeof text, "%" PRId64, value);
-        return labels_find_named(labels, text, (size_t)digits, &class);
+        return labels_find_named(labels, text, (size_t)digits, out_code);
     }
     labels->kind = DT__LABELS_NUMBERS;
-    return labels_learn_number(labels, value, &number);
+    DT_TRY(labels_learn_number(labels, value, &number));
+    *out_code = (int32_t)number;
+    return DT_OK;
+}
+
+static dt_status code_keep(struct dt__labels *labels, int32_t code)
+{
+    if (!labels->keeps) return DT_OK;
+    DT_TRY(dt__grow(&labels->codes, &labels->codes_room, labels->ncodes + 1, sizeof code,
+                    "classes of rows"));
+    labels->codes[labels->ncodes++] = code;
+    return DT_OK;
+}
+
+dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
+                              int32_t *out_code)
+{
+    DT_TRY(labels_add_text(labels, text, length, out_code));
+    return code_keep(labels, *out_code);
+}
+
+dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
+{
+    int32_t code;
+    DT_TRY(labels_add_number(labels, value, &code));
+    return code_keep(labels, code);
 }
 
 dt_status dt__labels_add_width(struct dt__labels *labels, size_t width)

@@ -65,6 +65,9 @@ struct dt__labels {
     struct dt__dict numbers; /* seen, as the 8 bytes of an int64_t */
     char *negative;          /* the first negative label: "FILE:LINE: label -3" */
     struct dt__dict texts;   /* TEXTS: those seen; NAMED, known: the names of the classes */
+    bool keeps;     /* set by the caller: keep the code of each row's label, in order */
+    int32_t *codes; /* (ncodes) */
+    size_t ncodes, codes_room;
     const char *path;        /* where the next label is; dt__labels_enter, and the line by the
                               * caller */
     uint64_t line;
@@ -91,7 +94,7 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
  * order of data.class_names or of the file that has them. DT_EFORMAT, DT_EMISMATCH: fewer than two
  * classes; numbers that may be amounts, without model.task; names that do not fit the numbers. */
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema);
-/* Codes that dt__labels_add_text gave, and the class of each: texts come first, then numbers. */
+/* Codes that labels have, and the class of each: texts come first, then numbers. */
 size_t dt__labels_codes(const struct dt__labels *labels);
 dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__classes *classes,
                            size_t code, int32_t *out);

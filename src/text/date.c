@@ -174,6 +174,14 @@ bool dt__dates_has(const struct dt__dates *dates, uint32_t word)
     return year >= 1000 && year <= 9999;
 }
 
+double dt__dates_secs(const struct dt__dates *dates, uint32_t word)
+{
+    double days;
+    if (are_times_alone(dates)) return word;
+    (void)word_days(dates, word, &days);
+    return rint(days * DAY_SECS);
+}
+
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
 {
     double days;

@@ -42,6 +42,9 @@ bool dt__dates_has(const struct dt__dates *dates, uint32_t word);
 void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out);
 void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out);
 
+/* Returns the seconds of a word since 1970-01-01 or, for times alone, since 0:00. */
+double dt__dates_secs(const struct dt__dates *dates, uint32_t word);
+
 /* Writes the form as a text: Y-m-d, d.m.Y, m/d/Y H:M, H:M; dt__dates_parse_form reads it back and
  * returns false if it is not a form. */
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM]);

@@ -44,10 +44,7 @@ dt_status dt__resume_load(struct dt_bank *bank)
     /* The config may differ only where a resume may change things. */
     struct dt_config *before = &bank->start.before;
     DT_TRY(dt__config_init(before));
-    DT_TRY(dt_config_read_text(before, "checkpoint", bank->start.loaded.config));
-    if (before->model.output_bias == DT_OUTPUT_BIAS_AUTO) /* the run is older than the key */
-        before->model.output_bias = DT_OUTPUT_BIAS_ZERO;
-    if (before->data.encode == DT_ENCODE_AUTO) before->data.encode = DT_ENCODE_NONE;
+    DT_TRY(dt__config_read_saved(before, "checkpoint", bank->start.loaded.config));
     if (*config->run.init && strcmp(config->run.init, before->run.init))
         dt__warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
                  "begins a new one)",

@@ -263,7 +263,7 @@ static dt_status share_held_out(const struct dt_world *world, const struct dt_co
                                 const struct dt_source *rows, struct dt_source **out)
 {
     if (config->data.eval_fraction > 0)
-        return dt__ranks_agree(world->all, dt__source_held_out(rows, out));
+        return dt__ranks_agree(world->all, dt__source_side(rows, DT__HELD_OUT, out));
     return share_files(world, config, DT_PART_EVAL, dt__source_schema(rows), out);
 }
 

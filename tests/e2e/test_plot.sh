@@ -98,7 +98,7 @@ sed '1d; s/.*,//' "$tmp/rows.csv" | paste - "$tmp/targets" |
 # from `predict predict.held_out=yes`: the rows that eval measures.
 awk 'BEGIN { srand(4); for (i = 0; i < 240; i++) { c = i % 2; for (k = 0; k < 16; k++)
     printf "%.2f,", rand() + (c && k < 8); print (c ? "top \047half\047" : "none") } }' >"$tmp/pictures.csv"
-job 2 run.dir="$tmp/pictures" data.train="$tmp/pictures.csv" data.eval_fraction=0.25 data.shape=4x4x1 data.normalize=none \
+job 2 run.dir="$tmp/pictures" data.train="$tmp/pictures.csv" data.eval_fraction=0.25 data.stratify=no data.shape=4x4x1 data.normalize=none \
     model.layers='conv 2 3x3 relu, flatten' train.epochs=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 "$dtrain" -q predict "$tmp/pictures" predict.held_out=yes predict.target=yes predict.features=yes >"$tmp/held" ||
     fail 'predict.held_out'

@@ -105,29 +105,6 @@ START_TEST(keys_of_another_format_are_refused)
 }
 END_TEST
 
-/* Exactly as many rows as requested; rank and select are inverse, also across block borders. */
-START_TEST(holdout_is_exact)
-{
-    static const struct {
-        uint64_t rows, count;
-    } cases[] = {{1, 1}, {2, 1}, {64, 63}, {4096, 1}, {4097, 4000}, {20000, 1999}, {20000, 0}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct dt__holdout holdout;
-        uint64_t held = 0;
-        EXPECT_OK(dt__holdout_init(&holdout, 5, cases[i].rows, cases[i].count));
-        for (uint64_t raw = 0; raw < cases[i].rows; raw++) {
-            bool out = dt__holdout_has(&holdout, raw);
-            ck_assert_uint_eq(dt__holdout_before(&holdout, raw), held);
-            ck_assert_uint_eq(dt__holdout_select(&holdout, out, out ? held : raw - held), raw);
-            held += out;
-        }
-        ck_assert_uint_eq(held, cases[i].count);
-        ck_assert_uint_eq(dt__holdout_before(&holdout, cases[i].rows), held);
-        dt__holdout_free(&holdout);
-    }
-}
-END_TEST
-
 /* Training and held-out rows are disjoint, together all, and follow the seed. */
 START_TEST(parts_are_disjoint)
 {
@@ -144,7 +121,7 @@ START_TEST(parts_are_disjoint)
         struct dt_batch batch = read_row(tables[r >= 2700], r >= 2700 ? r - 2700 : r);
         ck_assert_int_eq(seen[(int)batch.x[0]]++, 0);
     }
-    EXPECT_OK(dt__source_held_out(train, &other));
+    EXPECT_OK(dt__source_side(train, DT__HELD_OUT, &other));
     ck_assert_uint_eq(dt__source_rows(other), 300);
     struct dt_table *again = open_table(other);
     for (uint64_t r = 0; r < 300; r++)
@@ -321,7 +298,7 @@ START_TEST(targets_have_units)
     for (uint64_t r = 0; r < 200; r++)
         sum += (double)read_row(table, r).target[0];
     ck_assert_double_eq_tol((double)dt__source_schema(source)->target_mean[0], sum / 200, 1e-2);
-    EXPECT_OK(dt__source_held_out(source, &held));
+    EXPECT_OK(dt__source_side(source, DT__HELD_OUT, &held));
     ck_assert_float_eq(dt__source_schema(held)->target_std[0],
                        dt__source_schema(source)->target_std[0]);
     dt__table_destroy(table), dt__source_destroy(source), dt__source_destroy(held);
@@ -449,7 +426,7 @@ START_TEST(arrays_are_a_source)
         ck_assert_int_eq(read_row(a, r).label[0], read_row(b, r).label[0]);
     }
     dt__table_destroy(a), dt__table_destroy(b);
-    EXPECT_OK(dt__source_held_out(memory, &held));
+    EXPECT_OK(dt__source_side(memory, DT__HELD_OUT, &held));
     ck_assert_uint_eq(dt__source_rows(held), 20);
     dt__source_destroy(held);
     EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &held));
@@ -574,7 +551,7 @@ START_TEST(memory_may_run_out)
     int tries = 0;
     for (;; tries++) {
         allocations_left = tries;
-        status = dt__source_held_out(source, &copy);
+        status = dt__source_side(source, DT__HELD_OUT, &copy);
         if (!status && allocations_left >= 0) break; /* there are fewer */
         EXPECT_FAIL(status, DT_EMEMORY, "memory");
     }
@@ -757,7 +734,7 @@ START_TEST(targets_come_without_inputs)
 }
 END_TEST
 
-DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
            {deviations_may_be_beyond_floats, 2}, {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
