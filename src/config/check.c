@@ -145,6 +145,9 @@
       "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \
       "eval.dedicated=no, eval.steps of 0 and more): the step at which an evaluator's result "     \
       "comes depends on timing")                                                                   \
+    X(c->export.best == DT_EXPORT_BETTER && (!*c->run.init || !evaluates),                         \
+      "export.best=better: expected run.init, the model to beat, and data.eval or "                \
+      "data.eval_fraction, to measure it on")                                                      \
     X(*c->eval.also && !evaluates,                                                                 \
       "eval.also: expected data.eval or data.eval_fraction as well: these rows choose the best "   \
       "model")                                                                                     \

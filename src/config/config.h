@@ -106,6 +106,8 @@ enum dt_exchange_kind {
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
+#define DT_EXPORT_WORDS "no|yes|better"
+enum dt_export { DT_EXPORT_NO, DT_EXPORT_YES, DT_EXPORT_BETTER };
 #define DT_PREDICT_FORMAT_WORDS "json|csv"
 enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
 #define DT_PRESET_WORDS "auto|table|none"
@@ -495,8 +497,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_export(X)                                                                       \
     X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "train",                                      \
       "export a model with each checkpoint")                                                       \
-    X(export, best, BOOL, "yes", 0, 0, NULL, FREE, "train",                                        \
-      "export the best model by eval.metric")                                                      \
+    X(export, best, WORD, "yes", 0, 0, DT_EXPORT_WORDS, FREE, "train",                             \
+      "export the best model by eval.metric; better: only one that beats the model of run.init, "  \
+      "measured on the same rows, so that what is in export/best stays otherwise")                 \
     X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train",                                         \
       "exported versions to keep; 0: all. A best model that a better one follows at once "         \
       "may be left out")

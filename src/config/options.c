@@ -122,6 +122,16 @@ int dt__config_word_index(const char *words, const char *word)
     return dt__word_index(words, "|", word);
 }
 
+/* Words that begin so are a switch, which has other words, too. */
+static const char SWITCH[] = "no|yes|";
+
+/* Returns 0 or 1; -1: the word is neither. */
+static int switch_index(const char *value)
+{
+    const int index = word_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
+    return index < 0 ? -1 : index % 2;
+}
+
 static dt_status value_refuse(const struct dt__option *option, const char *value)
 {
     char expected[512] = "yes or no";
@@ -164,12 +174,14 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
             return value_refuse(option, value);
         break;
     case DT__BOOL:
-        index = word_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
+        index = switch_index(value);
         if (index < 0) return value_refuse(option, value);
-        *(bool *)field = index % 2;
+        *(bool *)field = index;
         break;
     case DT__WORD:
         index = dt__config_word_index(option->words, value);
+        if (index < 0 && !strncmp(option->words, SWITCH, strlen(SWITCH)))
+            index = switch_index(value);
         if (index < 0) return value_refuse(option, value);
         *(int *)field = index;
         break;

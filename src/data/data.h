@@ -62,6 +62,9 @@ dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
  * more than `rows`. Without a second survey. DT_EMEMORY. */
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
                             struct dt_source **out);
+/* Makes a source of the same files, read by another schema, have the rows of `like`. DT_EMISMATCH:
+ * the files have other rows. DT_EMEMORY. */
+dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like);
 void dt__source_destroy(struct dt_source *source);
 
 /* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */

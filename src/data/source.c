@@ -452,3 +452,15 @@ done:
     dt_free(bytes);
     return status;
 }
+
+dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like)
+{
+    const struct dt__holdout *rows = &like->holdout;
+    if (source->raw_rows != like->raw_rows)
+        return dt_fail(DT_EMISMATCH, "it reads other rows of the files");
+    dt__holdout_free(&source->holdout);
+    DT_TRY(dt__holdout_init(&source->holdout, rows->seed, rows->rows, rows->count));
+    source->held_out = like->held_out;
+    source->rows = like->rows;
+    return DT_OK;
+}

@@ -6,6 +6,7 @@
 #include "report/report.h"
 #include "train/baseline.h"
 #include "train/evaluation.h"
+#include "train/incumbent.h"
 #include "train/worker.h"
 
 #define DT__NOT_SAVED UINT64_MAX /* no step */
@@ -73,6 +74,7 @@ struct dt_bank {
     struct dt_files files;
     struct dt_log log;
     struct dt_baseline baseline;
+    struct dt_incumbent incumbent;
     struct dt_metrics *metrics; /* of evaluations in place */
     struct dt_evaluator_link link;
 };

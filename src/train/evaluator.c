@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "train/bank.h"
+#include "train/incumbent.h"
 #include "train/sets.h"
 
 enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
@@ -84,7 +85,7 @@ static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct d
     result.evaluation.set = set;
     if (!set) DT_TRY(dt__evaluation_judge(job, &result.evaluation, &better));
     model->best = job->best;
-    if (better && job->config->export.best)
+    if (better && dt__exports(job, &job->best))
         DT_TRY(dt__export_write(job->dirs->best_dir.text, model, job->config->export.keep));
     evaluator->evaluated |= !set;
     evaluator_say(evaluator, &result);

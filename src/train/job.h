@@ -134,6 +134,7 @@ struct dt_job {
     /* The best evaluation so far, at bank and evaluator. Workers have its state at the start, the
      * step that was evaluated last, and whether patience has run out. */
     struct dt_best best;
+    struct dt_best incumbent; /* the old model on the same rows (run.init), at bank and evaluator */
 };
 
 /* Whether run.preset=table is for such data: CSV, or features that have names, as shards of CSV. */

@@ -281,6 +281,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt__json_int(record, "threads", job->config->run.threads);
     dt__json_int(record, "samples_per_epoch", (int64_t)dt__plan_samples(job->plan));
     DT_TRY(dt__record_end(report));
+    DT_TRY(dt__incumbent_record(bank));
     return change->length > 0 ? dt__record_line(report, change->data) : DT_OK;
 }
 
@@ -492,7 +493,7 @@ static bool has_best(const struct dt_job *job)
 {
     const struct dt__path path =
         dt__path("%s/%llu", job->dirs->best_dir.text, (unsigned long long)job->best.step);
-    return job->best.known && job->config->export.best && dt__path_exists(path.text);
+    return job->best.known && dt__exports(job, &job->best) && dt__path_exists(path.text);
 }
 
 /* What may help a model that is no better than the baseline. */
@@ -571,6 +572,12 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt__info("no rows were held out, so nothing says how good the model is on other rows; "
                  "data.eval_fraction=0.2 holds out a fifth");
     dt__sets_print_best(bank);
+    if (best->known && job->incumbent.known)
+        dt__info("the old model has %s %.5g there%s", job->incumbent.metric, job->incumbent.value,
+                 job->config->export.best != DT_EXPORT_BETTER ? ""
+                 : dt__exports(job, best)
+                     ? ": export/best has the new one"
+                     : ": it is not beaten, and export/best stays as it was");
     if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))

@@ -188,7 +188,7 @@ static dt_status fill_state(struct dt_bank *bank)
     *best = loaded->best;
     if (job->config->eval.dedicated || bank->start.before.eval.dedicated)
         DT_TRY(dt__export_best(job->dirs->best_dir.text, &exported));
-    if (dt__best_beats(job, &exported, best)) *best = exported;
+    if (dt__exports(job, &exported) && dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;
 }

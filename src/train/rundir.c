@@ -39,7 +39,9 @@ dt_status dt__best_found(struct dt_bank *bank)
 {
     bank->files.best_unsaved = true;
     bank->state.best = bank->job->best;
-    return dt__writer_best(bank->files.writer, &bank->state);
+    return dt__exports(bank->job, &bank->job->best)
+               ? dt__writer_best(bank->files.writer, &bank->state)
+               : DT_OK;
 }
 
 /* The writer's thread gets on, or the watchdog sees that nobody does. */
@@ -136,7 +138,8 @@ void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct 
         if (!dt__path_exists(path[i].text)) continue;
         if (dt__file_load(path[i].text, DT__WANT_MODEL, out, NULL))
             dt__warn("%s", dt_error_text());
-        else if (i > 0 && (out->best.step != best->step || out->best.value != best->value))
+        else if (i > 0 && (out->best.step != best->step || out->best.value != best->value ||
+                           out->best.loss != best->loss))
             dt__checkpoint_free(out);
     }
 }
@@ -183,7 +186,7 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
         dt__path("%s/%llu", job->dirs->latest_dir.text, (unsigned long long)model.step);
     if (job->config->export.latest && !dt__path_exists(path.text))
         DT_TRY(dt__export_write(job->dirs->latest_dir.text, &model, job->config->export.keep));
-    return job->config->export.best ? catch_up_best(bank) : DT_OK;
+    return dt__exports(job, &bank->start.loaded.best) ? catch_up_best(bank) : DT_OK;
 }
 
 /* ---- open and close ------------------------------------------------------------------------- */
@@ -252,6 +255,7 @@ void dt__bank_close(struct dt_bank *bank)
     dt__metrics_destroy(bank->metrics);
     dt__config_free(&bank->start.before);
     dt__baseline_free(&bank->baseline);
+    dt__incumbent_free(&bank->incumbent);
     dt__checkpoint_free(&bank->start.loaded);
     dt_free(bank->state.config);
     dt_free(bank->state.history);

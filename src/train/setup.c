@@ -437,6 +437,7 @@ static dt_status open_training(struct dt_run *run)
     if (job->world->role != DT_ROLE_EVALUATOR) status = dt__steps_open(job, dt__bank_open);
     DT_TRY(dt__ranks_agree(job->world->all, status));
     dt__ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
+    dt__ranks_bcast(job->world->all, &job->incumbent, sizeof job->incumbent, 0);
     dt__rate_drop(job, job->best.drops);
     return DT_OK;
 }
@@ -481,6 +482,8 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(dt__ranks_agree(world->all, status));
     if (job->bank) dt__advise_start(job);
     if (job->bank) dt__best_forget_if_other(job->bank);
+    if (job->bank) status = dt__incumbent_find(job->bank, &run->options);
+    DT_TRY(dt__ranks_agree(world->all, status));
     if (job->bank) status = find_done(job->bank, out_done);
     DT_TRY(dt__ranks_agree(world->all, status));
     dt__ranks_bcast(world->all, out_done, sizeof *out_done, 0);
