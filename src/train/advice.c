@@ -1,5 +1,4 @@
-/* What a user is told of data and settings that may not mean what is thought, and what would
- * help. */
+/* Warnings about data and settings that are probably mistakes, with a suggested fix. */
 #include <math.h>
 #include <string.h>
 
@@ -51,7 +50,7 @@ void dt__advise_labels(const struct dt_job *job)
         const char *one = schema->label_names[1], *other = schema->label_names[0];
         char turn[256] = "";
         if (!*job->config->data.class_names && !strpbrk(one, ", '") && !strpbrk(other, ", '"))
-            snprintf(turn, sizeof turn, "; data.class_names=%s,%s turns them round", one, other);
+            snprintf(turn, sizeof turn, "; data.class_names=%s,%s swaps them", one, other);
         dt__info("two classes: '%s' is the positive one, '%s' the negative%s", one, other, turn);
     }
     if (!schema->target_mean) return;
@@ -61,11 +60,11 @@ void dt__advise_labels(const struct dt_job *job)
              "in the original units%s",
              (double)schema->target_mean[0], (double)schema->target_std[0],
              schema->targets > 1 ? " of the first" : "",
-             chosen ? " (data.normalize_target=no learns them as they stand)" : "");
+             chosen ? " (data.normalize_target=no learns them unchanged)" : "");
 }
 
-/* A new run whose first rows have a feature of size 30 and more, not normalised; rows that cannot
- * be read are not this one's to tell. */
+/* Warns, in a new run without normalisation, of a feature larger than 30 in the first rows. Rows
+ * that cannot be read are reported elsewhere. */
 static void advise_scale(const struct dt_job *job)
 {
     static const double LARGE = 30;
@@ -89,17 +88,18 @@ static void advise_scale(const struct dt_job *job)
         if (sum > most * batch.rows) at = f, most = sum / batch.rows;
     }
     if (most > LARGE * LARGE && dt__source_schema(job->train)->shape[0])
-        dt__warn("pixels are about %.2g in size, and learning wants numbers near 1: data.scale (of "
-                 "bytes 0.00392156862745098, 1/255), or data.normalize=standard, brings them there",
-                 sqrt(most));
+        dt__warn(
+            "pixels have values of about %.2g, and values should be near 1: try data.scale (for "
+            "bytes 0.00392156862745098, 1/255) or data.normalize=standard",
+            sqrt(most));
     else if (most > LARGE * LARGE)
-        dt__warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
-                 "data.normalize=standard, or data.scale, brings them there",
+        dt__warn("feature %d%s%s%s has values of about %.2g, and values should be near 1: try "
+                 "data.normalize=standard or data.scale",
                  at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
     dt__table_destroy(table);
 }
 
-/* Shares of single rows, of which batch normalisation makes nothing. */
+/* Warns of batch normalisation over shares of one row, which has no effect. */
 static void advise_batchnorm(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
@@ -118,7 +118,7 @@ static void advise_batchnorm(const struct dt_job *job)
 
 /* ---- split layers --------------------------------------------------------------------------- */
 
-/* Whether the rules let layers of so many weights and more be split. */
+/* Returns whether layers of `least` weights or more may be split in this configuration. */
 static bool may_split(const struct dt_config *config, size_t least)
 {
     struct dt_config changed = *config; /* its texts are only read */
@@ -126,7 +126,7 @@ static bool may_split(const struct dt_config *config, size_t least)
     return dt__config_check(&changed, 0) == DT_OK;
 }
 
-/* What a step sends of each layer that is or may be split, and which way is less. */
+/* Prints how much a step sends for each dense layer, split and whole, and which is less. */
 static void advise_split(const struct dt_job *job)
 {
     const int nodes = job->world->hosts, rows = (int)dt__plan_batch(job->plan);
@@ -204,10 +204,10 @@ bool dt__advise_loss(const struct dt_bank *bank)
 
 /* ---- the wire ------------------------------------------------------------------------------- */
 
-/* Steps of a span that are looked at: behind those in which connections are made. */
+/* Steps of a span that are measured: after those in which connections are made. */
 enum { LOOK_FROM = 5, LOOK_UNTIL = 25 };
 
-/* Whether the rules let the run have them. */
+/* Returns whether this configuration may have them. */
 static bool may_set(const struct dt_config *config, int local_steps, int wire)
 {
     struct dt_config changed = *config; /* its texts are only read */
@@ -248,8 +248,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* MB that this host is sure to need: weights, and at the bank's host the optimizer's state; of what
- * owners alone have, so many floats, the part of its workers. */
+/* Returns the MB that this host certainly needs: weights, and on the bank's host the optimizer
+ * state. owned: floats that only their owners have, so the host has those of its workers. */
 static double needed_mb(const struct dt_job *job, double owned)
 {
     const struct dt_world *world = job->world;

@@ -1,14 +1,14 @@
-/* Async training: each worker takes the newest weights, computes a gradient of one replica and
- * hands it in; gradients are applied one by one as they come. In a span no rank waits for another:
- * the bank follows what is applied, and keeps records on the way. Evaluations and checkpoints are
- * made between spans, when all that was begun is applied. */
+/* Async training. Each worker reads the newest weights, computes the gradient of one replica and
+ * hands it in; gradients are applied one by one as they arrive. Within a span no rank waits for
+ * another: the bank follows what is applied, and writes records meanwhile. Evaluations and saves
+ * take place between spans, when all gradients are applied. */
 #include "base/limits.h"
 #include "train/step.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Computes one gradient and hands it in. A gradient that failed goes to the bank as well, which
- * ends the span for all. */
+ * ends the span for all ranks. */
 static int async_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_worker *worker = job->worker;
@@ -32,16 +32,15 @@ static int async_step(struct dt_job *job, struct dt_span *span)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The workers are under way: what fails here ends the job. */
+/* Ends the job on a failure: the workers are in the span. */
 static void require(const struct dt_bank *bank, dt_status status)
 {
     if (status) dt__world_abort(bank->job->world, status);
 }
 
-/* Accounts for the gradients that are applied, until the span ends. Returns what was asked for,
- * also by the gradients' workers: gradients that had started are applied first, so that the span
- * can end. Workers may have applied gradients before the bank gets here, so times count from the
- * span's start. */
+/* Counts the applied gradients until the span ends. Returns what the bank and the workers of the
+ * gradients ask for. Gradients that had started are applied before the span ends. Workers may
+ * have applied gradients before the bank gets here, so times count from the start of the span. */
 static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -77,7 +76,7 @@ static void async_begin(struct dt_job *job, struct dt_span *span)
     dt__async_start(job->steps->async, span->begin, span->end, span->begin < warm);
 }
 
-/* The span's end, and what ended it, go from the bank to all. */
+/* Sends the bank's step, and what ended the span, to all ranks. */
 static int async_settle(struct dt_job *job, const struct dt_span *span, int asked)
 {
     struct dt_bank *bank = job->bank;
@@ -150,7 +149,7 @@ static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
         status = fill(bank, vectors);
     }
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    /* Replicas go on with the draw that the checkpoint has them at. */
+    /* Replicas continue with the draw that the checkpoint has for them. */
     uint64_t *draws = bank ? bank->state.draws : job->worker->draws;
     dt__ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;

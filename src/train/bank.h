@@ -1,5 +1,4 @@
-/* The bank: what a run leaves behind, and what decides where it goes. All of this is of rank 0
- * alone. */
+/* The bank: the files of a run, its records, and the decisions about both. Rank 0 only. */
 #ifndef DT_TRAIN_BANK_H
 #define DT_TRAIN_BANK_H
 
@@ -13,19 +12,19 @@
 
 /* The bank's end of the link to a dedicated evaluator. */
 struct dt_evaluator_link {
-    bool waits;         /* `message` is a result that the next synchronization point takes */
-    bool dismissed;     /* its last message is still to come, or has */
+    bool waits;         /* `message` holds a result for the next synchronization point */
+    bool dismissed;     /* the evaluator has its order to end; its last message may be in flight */
     uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
     struct dt_message message;
 };
 
-/* Async: of the gradients applied since the last train record. */
+/* Async: staleness of the gradients applied since the last train record. */
 struct dt_staleness {
     double sum;
     uint64_t max, count;
 };
 
-/* What the run starts from. resume.c writes it. */
+/* The state from which the run starts. resume.c writes it. */
 struct dt_start {
     bool resumed;
     struct dt_checkpoint loaded; /* the checkpoint that is resumed; owns its memory */
@@ -35,10 +34,10 @@ struct dt_start {
 /* The run directory's lock and saves. rundir.c writes it. */
 struct dt_files {
     int lock;      /* file descriptor, -1: none */
-    bool dir_made; /* for this run, which has no file yet */
+    bool dir_made; /* this run made the directory, which has no file yet */
     struct dt_writer *writer;
     uint64_t saved_step; /* of the newest save, pending or good */
-    bool saved_pending;  /* job->pending of it */
+    bool saved_pending;  /* whether that save has pending differences */
     double saved_at;     /* clock of it */
     double retry_at;     /* clock before which no save is tried again; 0: none failed */
     bool best_unsaved;   /* the newest save does not include the best */
@@ -53,7 +52,7 @@ struct dt_log {
     double train_secs;     /* at the last train record, or at the start */
     double rows_before;    /* of state.loss_rows: trained before the start */
     double last_loss;
-    bool loss_told;      /* that it is worse than a guess */
+    bool loss_told;      /* warned that the loss is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
     double cpu_secs;     /* CPU time of the bank's process during spans */
     double *budgets;     /* (1 + workers, DT__BUDGET_PARTS) sync, at the end: of each rank */
@@ -68,14 +67,14 @@ struct dt_bank {
     const struct dt__train_options *options;
     bool stop; /* the program has asked for it */
     struct dt_start start;
-    /* What the next save holds; borrows vectors, names and texts. Differences of groups are the
-     * last round's if job->pending, else none. */
+    /* The state that the next save writes; borrows vectors, names and texts. Its differences are
+     * those of the last round if job->pending, else none. */
     struct dt_checkpoint state;
     struct dt_files files;
     struct dt_log log;
     struct dt_baseline baseline;
     struct dt_incumbent incumbent;
-    struct dt_metrics *metrics; /* of evaluations in place */
+    struct dt_metrics *metrics; /* used by evaluations in place */
     struct dt_evaluator_link link;
 };
 
@@ -85,59 +84,59 @@ struct dt_bank {
  * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another
  * configuration. */
 dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job);
-/* Fills the vectors (1 + nstate; P each) of an exchange: weights and the optimizer's state.
- * DT_EMISMATCH: the data is not the checkpoint's. */
+/* Fills the vectors (1 + nstate; P floats each) of an exchange: weights and optimizer state.
+ * DT_EMISMATCH: the data is not that of the checkpoint. */
 typedef dt_status dt_fill_fn(struct dt_bank *bank, float *const *vectors);
-/* The same at the start of a run, of which it opens writer and records. */
+/* dt_fill_fn at the start of a run; also opens the writer and the records. */
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors);
 void dt__bank_close(struct dt_bank *bank);
 
-/* Saves the state of job->step. What fails is tried again later, but the last save must be good: it
- * is waited for. */
+/* Saves the state of job->step. A save that fails is tried again later. last: waits for the
+ * save, which must succeed. */
 dt_status dt__save(struct dt_bank *bank, bool last);
 bool dt__save_due(const struct dt_bank *bank);
-bool dt__save_time_due(const struct dt_bank *bank); /* by run.checkpoint_secs */
-/* Records saves that have ended; one that failed is told, and is the run's failure if it is the
- * last. */
+bool dt__save_time_due(const struct dt_bank *bank); /* due by run.checkpoint_secs */
+/* Records saves that have ended. Prints one that failed; the last save must not fail. */
 dt_status dt__saves_collect(struct dt_bank *bank, bool last);
-dt_status dt__saves_finish(struct dt_bank *bank); /* waits for one under way; it must be good */
-/* Hands the weights over, to be exported as the best. */
+dt_status dt__saves_finish(struct dt_bank *bank); /* waits for a pending save, which must succeed */
+/* Starts the export of the weights as the best model. */
 dt_status dt__best_found(struct dt_bank *bank);
 /* Loads the best model from where its weights are; out->params NULL: they are nowhere. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out);
-/* Makes good the exports that the loaded checkpoint's run should have left. */
+/* Writes the exports that the run of the loaded checkpoint should have left. */
 dt_status dt__exports_catch_up(struct dt_bank *bank);
 
 /* ---- init.c --------------------------------------------------------------------------------- */
 
-/* A new run's weights: params (P). DT_EMISMATCH: of run.init's model nothing fits. */
+/* Fills params (P) with a new run's weights. DT_EMISMATCH: no tensor of run.init's model fits. */
 dt_status dt__init_weights(struct dt_bank *bank, float *params);
 
 /* ---- resume.c ------------------------------------------------------------------------------- */
 
-/* Loads what run.resume names, and checks the configuration against it. */
+/* Loads the checkpoint that run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
-/* DT_EMISMATCH: the training data, of such a content, is not the loaded checkpoint's. */
+/* Checks that the training data, with this content, is that of the loaded checkpoint.
+ * DT_EMISMATCH. */
 dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content);
-/* Forgets the loaded checkpoint's best where other rows are held out now, or by another metric. */
+/* Forgets the best of the loaded checkpoint if other rows are held out now, or eval.metric
+ * changed. */
 void dt__best_forget_if_other(struct dt_bank *bank);
-/* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of
- * run.init as far as they fit. */
+/* Fills bank->state and the vectors from the loaded checkpoint, or with new weights. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
-/* Local steps begin: keeps a copy of weights and state, and fills the vectors of another exchange
- * with it. */
+/* These keep a copy of weights and state, and fill the vectors of another exchange with it,
+ * which takes over where local steps begin. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
 
 /* ---- sync_point.c --------------------------------------------------------------------------- */
 
-bool dt__stop_asked(struct dt_bank *bank); /* by a signal, or by the program */
+bool dt__stop_asked(struct dt_bank *bank); /* a signal or the program has asked for a stop */
 
 /* ---- records.c ------------------------------------------------------------------------------ */
 
-/* Starts the clock of the run. */
+/* Starts the clock of this process's part of the run. */
 void dt__log_begin(struct dt_bank *bank);
-/* Opens the records of a run that has its state. */
+/* Opens the records, once bank->state is filled. */
 dt_status dt__log_open(struct dt_bank *bank);
 void dt__log_close(struct dt_bank *bank);
 /* Adds a span to the accounts; async counts the time of training gradient by gradient. */
@@ -145,28 +144,28 @@ void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_
 /* Async: adds a gradient to the counts of the checkpoint, and to the staleness. */
 void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied);
 void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts);
-double dt__wall_secs(const struct dt_bank *bank); /* of this run, over all its starts */
+double dt__wall_secs(const struct dt_bank *bank); /* seconds of this run over all its starts */
 void dt__show_progress(struct dt_bank *bank);
-/* Adds to the record of what the start of a run changes. */
+/* Adds a change to the record of what this start changes. */
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
-/* Says what the run is; records it, and what a resume changes. */
+/* Prints and records what the run is, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);
 dt_status dt__record_train(struct dt_bank *bank);
 dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved);
 /* Judges an evaluation and records it. *out_better: it is the best so far. */
 dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation *evaluation,
                                 bool *out_better);
-/* The last record; closes the file. DT_EIO: the records did not reach the disk. */
+/* Writes the final record and closes the file. DT_EIO: the records did not reach the disk. */
 dt_status dt__record_final(struct dt_bank *bank, const char *status);
 
 /* ---- evaluator.c: the link; nothing happens there without a dedicated evaluator -------------- */
 
-int dt__link_asks(struct dt_bank *bank);          /* enum dt_ask, on the evaluator's behalf */
-dt_status dt__link_collect(struct dt_bank *bank); /* takes results that have come */
-/* Waits for the result of the last checkpoint, at most so long. Collective over bank and
+int dt__link_asks(struct dt_bank *bank);          /* what the evaluator asks for: enum dt_ask */
+dt_status dt__link_collect(struct dt_bank *bank); /* records results that have arrived */
+/* Waits for the result of the last checkpoint, at most most_secs. Collective over bank and
  * workers. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs);
-void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* the job is over */
-void dt__link_close(struct dt_bank *bank); /* waits for the last message of who was dismissed */
+void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* orders the evaluator to end */
+void dt__link_close(struct dt_bank *bank); /* waits for the last message of a dismissed evaluator */
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- the constants --------------------------------------------------------------------------- */
 
-/* Where predictions are exponents of outputs, random weights would multiply them by e^noise. */
+/* If predictions are exponentials of outputs, random weights would multiply them by e^noise. */
 void dt__baseline_start(const struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
@@ -45,7 +45,7 @@ static void constant_text(const struct dt_job *job, const float *outputs, char t
 /* ---- its metrics on held-out rows -------------------------------------------------------------
  * */
 
-/* What each pass over some of the held-out rows needs. */
+/* The state of the passes over some of the held-out rows. */
 struct measure {
     const struct dt_job *job;
     const float *logits; /* (rows, nout) */
@@ -68,7 +68,8 @@ static dt_status measure_rows(const struct measure *measure, uint64_t begin, uin
     return status;
 }
 
-/* The accuracy of the most frequent class: with weighted classes the constant says another one. */
+/* Sets the accuracy of the most frequent class: with weighted classes the constant predicts
+ * another one. */
 static void accuracy_set(struct dt_metrics *metrics, size_t classes,
                          struct dt_metric_values *values)
 {
@@ -82,7 +83,7 @@ static void accuracy_set(struct dt_metrics *metrics, size_t classes,
     }
 }
 
-/* Measures the rows that evaluations measure, or, of many, some that are spread over them. */
+/* Measures the rows that evaluations measure, or, if they are many, a sample spread over them. */
 static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_job *job)
 {
     enum { LEAST = 4096, MOST_VALUES = 1 << 24, MOST_LOGITS = 1 << 22 };
@@ -172,8 +173,8 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
              baseline->sampled ? "about " : "", values->loss, beside);
 }
 
-/* What is less apart from the baseline's value is not clearly another one. An order by chance has
- * an area whose deviation is about that of the rarer class's mean rank. */
+/* Returns the distance from the value of the baseline that may be noise. An order by chance has
+ * an area whose deviation is about that of the mean rank of the rarer class. */
 static double metric_noise(const struct dt_baseline *baseline, const char *name, double value)
 {
     const double share = baseline->values.accuracy, rows = baseline->values.rows;
@@ -183,7 +184,7 @@ static double metric_noise(const struct dt_baseline *baseline, const char *name,
     return strcmp(name, "rmse") ? sample : 0.02 * value;
 }
 
-/* The evaluation of the chosen model; -1: there is no record of it. */
+/* Returns the index of the evaluation of the chosen model; -1: it has no record. */
 static int64_t best_record(const struct dt_history *history, uint64_t step)
 {
     for (size_t i = dt_history_count(history, DT_RECORD_EVAL); i-- > 0;)
@@ -191,7 +192,7 @@ static int64_t best_record(const struct dt_history *history, uint64_t step)
     return -1;
 }
 
-/* Adds a metric to those in which the chosen model is not better. */
+/* Adds a metric to the comparison if the chosen model is not better in it. */
 static void comparison_add(const struct dt_bank *bank, const char *name, double value, double base,
                            struct dt_comparison *out)
 {

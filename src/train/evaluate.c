@@ -1,5 +1,5 @@
-/* Evaluation in place: the workers measure chunks of the held-out rows (measure.c) at the same
- * time, and the bank adds up what they send, in order. */
+/* Evaluation in place: the workers measure chunks of the held-out rows (measure.c) in parallel,
+ * and the bank adds their sums in order. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "train/sets.h"
 #include "train/split_layers.h"
 
-/* What a worker has measured, in one block of memory, so that it travels at once: the counts of the
- * confusion matrix over its chunks, and the sums of each of these. */
+/* The measurements of a worker, in one block of memory that travels at once: the counts of the
+ * confusion matrix over its chunks, and the sums of each chunk. */
 struct layout {
     size_t cells, sums; /* uint64_t; doubles of a chunk */
     uint64_t chunks;    /* that a worker has at most */
@@ -59,9 +59,9 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* Measures this worker's chunks, into a block of zeros. Where rows of weights are dealt to owners,
- * all ranks go from chunk to chunk together, and pull the weights that each chunk reads; with split
- * layers the bank's vectors have them all. */
+/* Measures the chunks of this worker, into a block of zeros. If rows of weights are distributed
+ * to owners, all ranks go from chunk to chunk together, and pull the weights that each chunk
+ * reads. */
 static dt_status measure_own(const struct dt_job *job, const struct layout *of, int set,
                              void *block)
 {

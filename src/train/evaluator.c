@@ -1,6 +1,7 @@
-/* The dedicated evaluator: the last rank restores checkpoints as they appear, measures them and
- * exports the best, while training goes on; and the bank's end of the link, which takes its
- * results. Small messages go both ways: claims of checkpoints and results up, orders down. */
+/* The dedicated evaluator, and the bank's end of the link to it. The evaluator, the last rank,
+ * loads checkpoints as they appear, measures them and exports the best while training continues.
+ * Small messages go both ways: claims of checkpoints and results to the bank, orders to the
+ * evaluator. */
 #include <sys/resource.h>
 
 #include "train/bank.h"
@@ -12,14 +13,14 @@ enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
 /* Bank to evaluator. */
 struct order {
     enum { NOTHING, FINISH, DISMISS } kind;
-    uint64_t step;           /* finish: the last checkpoint, which is saved */
-    int status;              /* dismiss: the job's, ... */
+    uint64_t step;           /* finish: step of the last checkpoint, which is saved */
+    int status;              /* dismiss: status of the job, ... */
     char text[DT_ERROR_MAX]; /* ... and, if it has failed, its error */
 };
 
 /* ---- the evaluator -------------------------------------------------------------------------- */
 
-/* Training goes before: it fills the gaps of busy cores. */
+/* Training has priority: the evaluator fills the gaps of busy cores. */
 enum { NICENESS = 10 };
 static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01;
 
@@ -28,8 +29,8 @@ struct dt_evaluator {
     struct dt_measure **measure; /* (sets) of all chunks; NULL: not measured here */
     struct dt_metrics *metrics;
     struct order order; /* the bank's last */
-    uint64_t step;      /* of the checkpoint seen last; UINT64_MAX: none was */
-    bool evaluated;     /* it has its result */
+    uint64_t step;      /* step of the last checkpoint seen; UINT64_MAX: none */
+    bool evaluated;     /* that checkpoint has a result */
     double look_at;     /* clock of the next look for a checkpoint */
 };
 
@@ -44,14 +45,15 @@ static void evaluator_listen(struct dt_evaluator *evaluator)
                        sizeof evaluator->order);
 }
 
-/* The job's end makes what is under way useless, unless it is the last checkpoint. */
+/* Returns whether the end of the job makes the pending evaluation useless: unless it is the last
+ * one. */
 static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
 {
     const struct order *order = &evaluator->order;
     return order->kind == DISMISS || (order->kind == FINISH && order->step != evaluator->step);
 }
 
-/* Each chunk is progress, which the watchdogs of all hosts hear of. */
+/* Measures a checkpoint. Each chunk counts as progress for the watchdogs of all hosts. */
 static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
                                    const struct dt_checkpoint *model)
 {
@@ -92,9 +94,9 @@ static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct d
     return DT_OK;
 }
 
-/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last
- * one must be good. Its result goes to the bank behind its export: what is recorded as the best has
- * been exported. */
+/* Evaluates a checkpoint. It may disappear before it is read, or be damaged: there will be
+ * another one soon. The last one must be good. The result goes to the bank after the export: a
+ * recorded best has been exported. */
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t step)
 {
     struct dt_job *job = evaluator->job;
@@ -118,8 +120,8 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
 
-/* Whether there is a checkpoint to evaluate now. It is the last one, once the bank has ordered it;
- * before, the newest, if it has not been seen, throttled from start to start. */
+/* Returns whether there is a checkpoint to evaluate now: the last one, once the bank has ordered
+ * it; before, the newest that was not seen, at most one every eval.throttle_secs. */
 static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 {
     const struct dt_job *job = evaluator->job;
@@ -170,7 +172,7 @@ void dt__evaluator_close(struct dt_evaluator *evaluator)
 dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
-    const int niceness = getpriority(PRIO_PROCESS, 0); /* the program's; of this thread */
+    const int niceness = getpriority(PRIO_PROCESS, 0); /* of this thread, as the program set it */
     evaluator->look_at = dt__clock_secs() + job->config->eval.start_delay_secs;
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
         dt__debug("the evaluator cannot be made nice");
@@ -197,7 +199,7 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 
 static const double PAUSE_SECS = 0.002;
 
-/* Results wait for a synchronization point, which they ask for; the rest is done at once. */
+/* Results wait for a synchronization point, which they ask for; claims are handled at once. */
 int dt__link_asks(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;
@@ -240,7 +242,7 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt__world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
-/* Bank and workers only wait meanwhile: the watchdog names an evaluator that does not get on. */
+/* Bank and workers wait; the watchdog names an evaluator that makes no progress. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
     struct dt_bank *bank = job->bank;
@@ -267,7 +269,8 @@ void dt__link_dismiss(struct dt_bank *bank, dt_status status)
     bank->link.dismissed = true;
 }
 
-/* What the evaluator said before it knew: the program's next run must not take it for its own. */
+/* Receives what the evaluator sent before it was dismissed: the next run of the program must not
+ * take it for its own. */
 void dt__link_close(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;

@@ -1,12 +1,12 @@
-/* A new run's weights: drawn, or with run.init those of a trained model as far as they fit. Bank
+/* A new run's weights: random, or with run.init those of a trained model as far as they fit. Bank
  * only.
  *
- * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names:
- * two tables may have the same columns in another order, and number the same categories otherwise,
- * which go by their counts. A first layer that is dense is put into the units of the new inputs,
- * the output layer into those of the new targets. Outputs go by their classes' labels, if the model
- * has all of these: one that counted labels 1..K from class 0 has an output more. What does not fit
- * starts fresh; all of it is said. */
+ * Tensors match by name and shape. A tensor that reads the inputs is copied row by row, by the
+ * names of inputs: two tables may have the same columns in another order, and number the same
+ * categories differently, by their counts. A dense first layer is converted to the units of the new
+ * inputs, the output layer to those of the new targets. Outputs match by the labels of their
+ * classes, if the model has all of these; a model that counted labels 1..K from class 0 has one
+ * output more. What does not fit starts fresh. Each of these is printed. */
 #include <string.h>
 
 #include "model/layer.h"
@@ -16,8 +16,8 @@
 
 /* ---- inputs by their names ------------------------------------------------------------------ */
 
-/* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all
- * have their places, or have no names. */
+/* Finds for each input of `to` the one of `from` with its name; UINT32_MAX: none. *out NULL: all
+ * have the same places, or have no names. */
 static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from,
                               uint32_t **out)
 {
@@ -49,7 +49,8 @@ done:
     return status;
 }
 
-/* Columns alike by place and name, as far as an embedding's vectors lie by them. */
+/* Returns whether columns agree in place and name, as far as the vectors of an embedding depend
+ * on them. */
 static bool columns_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     if (!to->columns || !from->columns) return to->columns == from->columns;
@@ -62,7 +63,7 @@ static bool columns_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
-/* Whether equally many classes are the same ones in the same order, or not known by names. */
+/* Returns whether the same number of classes are the same in the same order, or have no names. */
 static bool classes_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     bool same = true;
@@ -72,7 +73,7 @@ static bool classes_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
-/* Whether the values that the outputs stand for are the same ones. */
+/* Returns whether the outputs predict the same values. */
 static bool targets_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     const char *name = to->label_column, *other = from->label_column;
@@ -81,8 +82,8 @@ static bool targets_match(const struct dt_schema *to, const struct dt_schema *fr
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name.
- * by_name: a tensor that reads the inputs may have other ones. */
+/* Returns the tensor of this name and shape; NULL: there is none. *out_named: one has the name.
+ * by_name: a tensor that reads the inputs may have a different number of them. */
 static const struct dt_tensor *find_tensor(const struct dt_model *model,
                                            const struct dt_tensor *like, bool by_name,
                                            bool *out_named)
@@ -101,8 +102,8 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model,
     return NULL;
 }
 
-/* Copies n floats of a tensor, from `at` on. Weights and bias of the output layer are put into the
- * new targets' units, so that the same values are predicted:
+/* Copies n floats of a tensor, from `at` on. Converts weights and bias of the output layer to the
+ * units of the new targets, so that predictions stay the same:
  * (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
 static void copy_floats(const struct dt_model *to, const struct dt_schema *schema, float *params,
                         const struct dt_schema *before, const float *source,
@@ -112,13 +113,13 @@ static void copy_floats(const struct dt_model *to, const struct dt_schema *schem
     const float *s0 = before->target_std, *s1 = schema->target_std;
     const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
     const size_t outputs = (size_t)to->desc.nout;
-    /* the linear path, which is behind it, adds to the same outputs */
+    /* the linear path, which follows it, adds to the same outputs */
     const size_t ends = to->layer[to->layers - 1].last ? 1 : 2;
     const struct dt__layer *output = &to->layer[to->layers - ends];
     float *params_at = params + tensor->offset + at;
     memcpy(params_at, source, n * sizeof *params);
     if ((!m0 && !m1) || tensor->layer < output->index || channels > outputs) return;
-    /* several outputs of a target are no value each */
+    /* several outputs of one target are not a value each */
     if ((size_t)before->targets != outputs || (size_t)schema->targets != outputs) return;
     for (size_t i = 0; i < n && tensor->role != DT_TENSOR_STATE; i++) {
         const size_t c = i % channels;
@@ -129,7 +130,7 @@ static void copy_floats(const struct dt_model *to, const struct dt_schema *schem
     }
 }
 
-/* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others
+/* Copies the rows of a tensor that reads the inputs from the places of their inputs; the others
  * stay as they are. */
 static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
                          const uint32_t *match, const struct dt_checkpoint *file,
@@ -154,7 +155,7 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
 
 /* ---- outputs by their classes ---------------------------------------------------------------- */
 
-/* Finds class c of `to` among others, by its name or by what files have for it. */
+/* Finds class c of `to` among others, by its name or by its number in files. */
 static bool class_find(const struct dt_schema *to, int c, const struct dt__classes *others,
                        int32_t *out)
 {
@@ -165,8 +166,8 @@ static bool class_find(const struct dt_schema *to, int c, const struct dt__class
     return !dt__class_of_number(others, to->label_numbers ? to->label_numbers[c] : c, out);
 }
 
-/* For each class of `to` the one of `from` that has its label. *out NULL: each is in its place, or
- * `from` does not have them all. */
+/* Finds for each class of `to` the one of `from` with its label. *out NULL: all have the same
+ * places, or `from` does not have them all. */
 static dt_status match_classes(const struct dt_schema *to, const struct dt_schema *from,
                                int32_t **out)
 {
@@ -189,8 +190,8 @@ static dt_status match_classes(const struct dt_schema *to, const struct dt_schem
     return status;
 }
 
-/* A row of outputs, of other classes. Of two classes one output is the second's over the first's.
- * */
+/* Converts a row of outputs to other classes. Two classes have one output, the second over the
+ * first. */
 static void outputs_convert(const float *from, size_t nfrom, const int32_t *match, float *to,
                             size_t nto)
 {
@@ -201,8 +202,8 @@ static void outputs_convert(const float *from, size_t nfrom, const int32_t *matc
     }
 }
 
-/* Makes a model of the same layers for the classes of `schema`, whose outputs are those of these
- * classes in `file`. *model is replaced. */
+/* Replaces *model by one of the same layers for the classes of `schema`, with the outputs of
+ * these classes in `file`. */
 static dt_status convert_classes(const struct dt_schema *schema, struct dt_checkpoint *file,
                                  struct dt_model **model)
 {
@@ -233,7 +234,7 @@ static dt_status convert_classes(const struct dt_schema *schema, struct dt_check
     file->params = params;
     file->params_count = to->params;
     dt__names_free(file->schema.label_names, (size_t)file->schema.classes);
-    file->schema.label_names = NULL; /* from here on they go by position */
+    file->schema.label_names = NULL; /* from here on they match by position */
     file->schema.classes = schema->classes;
     dt__model_destroy(*model);
     *model = to;
@@ -246,8 +247,8 @@ done:
 
 /* ---- units of the inputs --------------------------------------------------------------------- */
 
-/* Input `i` of both sides (UINT32_MAX: not of the other): x before = factor * x now + offset.
- * False: they are the same. */
+/* Finds the units of input `i` (`was` in the other; UINT32_MAX: not there): x before = factor *
+ * x now + offset. Returns false if they are the same. */
 static bool input_shift(const struct dt_schema *before, uint32_t was, const struct dt_schema *now,
                         size_t i, double *factor, double *offset)
 {
@@ -262,7 +263,8 @@ static bool input_shift(const struct dt_schema *before, uint32_t was, const stru
     return *factor != 1 || *offset != 0;
 }
 
-/* The dense layer that reads all inputs, its bias behind its weights; NULL: others read them. */
+/* Returns the dense layer that reads all inputs, whose bias follows its weights; NULL: other
+ * layers read them. */
 static const struct dt_tensor *input_layer(const struct dt_model *model)
 {
     const struct dt_tensor *weight = model->tensor, *bias = weight + 1;
@@ -271,8 +273,8 @@ static const struct dt_tensor *input_layer(const struct dt_model *model)
     return dense ? weight : NULL;
 }
 
-/* Puts the first layer, as it was copied, into the units of the new inputs, so that it says the
- * same: W x0 + b = W (factor x1 + offset) + b. */
+/* Converts the first layer, as it was copied, to the units of the new inputs: W x0 + b = W
+ * (factor x1 + offset) + b. */
 static void convert_inputs(const struct dt_job *job, const struct dt_model *from,
                            const struct dt_checkpoint *file, const uint32_t *match,
                            const char *path, float *params)
@@ -283,7 +285,7 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
     const size_t width = weight ? weight[1].count : 0;
     size_t shifted = 0;
     bool named;
-    if (!match && now->features != before->features) return; /* other shapes: nothing was taken */
+    if (!match && now->features != before->features) return; /* shapes differ: nothing was copied */
     if (weight && !find_tensor(from, weight, match != NULL, &named)) return;
     for (size_t i = 0; i < features; i++) {
         double factor, offset;
@@ -329,8 +331,8 @@ static bool encodings_match(const struct dt_model *to, const struct dt_schema *s
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Whether a tensor stays at the baseline: the output's bias, where its layer's weight is new, or
- * its values mean something else. */
+/* Returns whether a tensor stays at the baseline: the bias of the output, if the weight of its
+ * layer is new, or its values mean something else. */
 static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *tensor,
                               const struct dt_model *from, bool by_name)
 {
@@ -340,7 +342,7 @@ static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *
            !find_tensor(from, tensor - 1, by_name, &named);
 }
 
-/* What does not fit keeps the weights that it has, which are new; that is said. */
+/* Copies the tensors that fit. The others keep their new weights, which is printed. */
 static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
                               const struct dt_checkpoint *file, const char *path, size_t *out_taken)
 {
@@ -355,7 +357,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
             "run.init: %s was trained on other columns, or in another order; weights behind the "
             "first layer are matched by position",
             path);
-    /* Hashed inputs, and those of a file without header, have no names. */
+    /* Hashed inputs and those of a file without header have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
     if (unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
@@ -407,7 +409,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     return DT_OK;
 }
 
-/* Those of another run are the first line of the history. */
+/* The copied tensors are the first line of the history. */
 dt_status dt__init_weights(struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
@@ -418,7 +420,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     size_t taken = 0;
     uint32_t crc = 0;
     dt__model_init(job->model, (uint64_t)job->config->run.seed, params);
-    /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
+    /* A linear model starts at 0, as in the paper on ftrl: features that never occur have no
+     * weight. */
     if (job->rules->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
     dt__baseline_start(bank, params);

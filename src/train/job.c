@@ -1,5 +1,5 @@
-/* What follows from the job alone: how many steps and samples a run has, how long it lasts, at
- * which steps bank and workers synchronize. */
+/* Facts that follow from the job alone: how many steps and samples a run has, how long it lasts,
+ * at which steps bank and workers synchronize. */
 #include "train/job.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ bool dt__eval_due(const struct dt_job *job)
 uint64_t dt__span_end(const struct dt_job *job)
 {
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    /* At a start: the end is due, or an evaluation that a stop forestalled. */
+    /* Steps may be due at a start: the end, or an evaluation that a stop prevented. */
     if (job->best.stop || dt__eval_due(job) || job->step == job->last_step) return job->step;
     const uint64_t evaluation = next_multiple(job->step, eval_interval(job));
     const uint64_t save = next_multiple(job->step, job->config->run.checkpoint_steps);

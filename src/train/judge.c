@@ -1,4 +1,4 @@
-/* What the result of an evaluation means for the best model, for early stopping and for
+/* The effect of an evaluation on the best model, on early stopping and on
  * train.schedule=plateau. */
 #include <math.h>
 #include <stdio.h>
@@ -56,8 +56,8 @@ static bool patience_waits(const struct dt_job *job, uint64_t step)
     static const double PATIENT = 0.6;
     const struct dt_schedule *schedule = &job->rules->schedule;
     const bool falls = schedule->kind == DT_SCHED_LINEAR || schedule->kind == DT_SCHED_COSINE;
-    return falls && (double)step < (double)schedule->warmup_steps +
-                                       PATIENT * (double)schedule->decay_steps;
+    return falls &&
+           (double)step < (double)schedule->warmup_steps + PATIENT * (double)schedule->decay_steps;
 }
 
 /* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's

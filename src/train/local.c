@@ -44,7 +44,7 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
     spec.team = job->worker_of[end - 1] + 1 - spec.first_worker;
     DT_TRY(dt__exchange_create(job->world, &spec, &group->exchange));
     if (!dt__overlaps(job) || !dt__exchange_is_first(group->exchange)) return DT_OK;
-    DT_TRY(dt__keep(&job->kept, spec.params, sizeof(float), "weights of a round's begin",
+    DT_TRY(dt__keep(&job->kept, spec.params, sizeof(float), "weights at the start of a round",
                     &group->began));
     return dt__keep(&job->kept, spec.params, sizeof(float), "a group's difference",
                     &group->difference);
@@ -86,7 +86,8 @@ static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 
 /* ---- the groups' state ---------------------------------------------------------------------- */
 
-/* Between the bank and the groups' first workers; a process alone has it in one place. */
+/* Moves the state of groups between the bank and their first workers; a process alone has one
+ * copy. */
 static void move_state(const struct dt_job *job, bool to_bank)
 {
     const int states = job->rules->optimizer.nstate;
@@ -102,8 +103,8 @@ static void move_state(const struct dt_job *job, bool to_bank)
     }
 }
 
-/* Where a group begins its next round: the bank's weights, with its own difference in place of the
- * mean of all, which is on its way. */
+/* Fills the weights with which a group starts its next round: those of the bank, with its own
+ * difference in place of the mean of all, which is in flight. */
 DT__CLONES
 static void foresee(size_t n, float rate, const float *restrict outer,
                     const float *restrict difference, float *restrict weights)
@@ -127,7 +128,7 @@ static void groups_start(struct dt_job *job)
 {
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
-    if (job->bank && job->pending) /* the round that they are of */
+    if (job->bank && job->pending) /* of the round of these differences */
         began = dt__round_begin(job, &job->bank->start.before, job->step);
     dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
@@ -155,8 +156,8 @@ static void write_difference(size_t n, float weight, const float *restrict from,
         out[i] = weight * (from[i] - to[i]);
 }
 
-/* What the groups that this worker leads give to the exchange: what the round that ends at `end`
- * did, or, with train.overlap, the one before. */
+/* Puts the differences of the groups that this worker leads into the exchange: those of the
+ * round that ends at `end`, or, with train.overlap, of the round before. */
 static void give_differences(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -181,8 +182,8 @@ static void await_weights(const struct dt_job *job)
         dt__exchange_need(job->steps->exchange, b);
 }
 
-/* The exchange of the round before is done, and all ranks know of it: nobody reads a group's
- * weights now. */
+/* Starts the next round of each group. The exchange of the round before has ended, and all ranks
+ * know it: no rank reads the weights of a group now. */
 static void turn_groups(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -191,8 +192,8 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->steps->local->group[i];
         if (group->began) {
             float *weights = dt__exchange_vectors(group->exchange)[0];
-            /* From where rounds begin by their length, which is all that a resume knows: of one
-             * that began later, behind a run that had ended, with some steps too many. */
+            /* Counts from where rounds start by their length, which is all that a resume knows.
+             * A round that started later, after a run that had ended, gets some steps too many. */
             group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
@@ -202,9 +203,9 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-/* The group steps of one step of a round. A stop waits only so long for the end of a round
- * (test.round_secs), which is done again after the resume: batch systems kill a job some time after
- * they ask it to stop. Returns what ranks ask for. */
+/* Does one step of a round for each group. A stop waits test.round_secs for the end of the
+ * round, which is repeated after the resume: batch systems kill a job some time after they ask
+ * it to stop. Returns what ranks ask for. */
 static int groups_step(struct dt_job *job, uint64_t step)
 {
     struct dt_local *local = job->steps->local;
@@ -224,7 +225,7 @@ static int groups_step(struct dt_job *job, uint64_t step)
     return asked;
 }
 
-/* One round and its exchange, or, with train.overlap, that of the round before. */
+/* Does one round and its exchange, or, with train.overlap, that of the round before. */
 static int local_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_local *local = job->steps->local;
@@ -261,7 +262,7 @@ static void local_budget(const struct dt_job *job, double secs)
     dt__budget_add(job, times, secs);
 }
 
-/* After the run's last round: exchanges the differences that are still pending. */
+/* Exchanges the pending differences after the last round of the run. */
 static int catch_up(struct dt_job *job)
 {
     uint64_t done;

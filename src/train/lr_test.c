@@ -26,7 +26,7 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test)
     }
     if (test->least < 0 || !isfinite(test->smooth[test->least]))
         return dt_fail(DT_ENUMERIC, "the loss is not finite at any rate from %g on", LOWEST);
-    /* Losses may fall below zero: there the first one says how large they are, beside the least. */
+    /* If losses fall below zero, the first one shows their size too. */
     const double least = test->smooth[test->least], first = test->smooth[0];
     const double size = least > 0 ? least : fmax(fabs(least), fabs(first));
     test->diverged = test->smooth[test->points - 1] - least > DIVERGED * size;

@@ -100,7 +100,7 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
 
 enum { SAMPLES = 200, OUTSIDE = 5 /* on either side: 2.5 % */ };
 
-/* What the metrics need of a chunk. */
+/* The values of a chunk that the metrics need. */
 struct kept_chunk {
     struct dt_batch batch; /* its label, target and weight are owned */
     float *logits;
@@ -201,8 +201,8 @@ static void ends_find(const struct dt_metric_values *samples, struct dt_metric_v
 }
 
 dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measure *measure,
-                                const float *params, uint64_t chunks,
-                                struct dt_metric_values *low, struct dt_metric_values *high)
+                                const float *params, uint64_t chunks, struct dt_metric_values *low,
+                                struct dt_metric_values *high)
 {
     struct dt_metric_values *samples = NULL;
     struct kept_chunk *kept = NULL;

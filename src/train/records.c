@@ -1,4 +1,4 @@
-/* The accounts of a run, its records and its line of progress. Bank only. */
+/* The accounts of a run, its records and its progress line. Bank only. */
 #include <math.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ static const char *plural(int64_t n)
     return n > 1 ? "s" : "";
 }
 
-/* Which settings of the evaluation an evaluator of its own has no use for. */
+/* Warns about eval.* keys that a dedicated evaluator ignores. */
 static void print_evaluator(const struct dt_config *config)
 {
     if (!config->eval.dedicated) return;
@@ -127,7 +127,7 @@ void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const
     dt__json_text(&bank->log.change, key, text);
 }
 
-/* What a large model takes. */
+/* Prints the memory that a large model takes. */
 static void print_memory(const struct dt_bank *bank)
 {
     static const double LARGE = 256; /* MB */
@@ -144,12 +144,12 @@ static void print_memory(const struct dt_bank *bank)
         job->mode == DT_MODE_ASYNC ? "; async keeps one copy of the weights per worker" : "");
 }
 
-/* A share of fewer rows does not fill a core (scripts/doc/clusters.md). */
+/* Fewer rows do not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
-enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
+enum { MANY_CLASSES = 20 }; /* more distinct numbers are more often amounts */
 
-/* What there is to learn from, and what a model has to be better than. */
+/* Prints the numbers of rows and classes, and the baseline that a model must beat. */
 static void print_data(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -167,7 +167,8 @@ static void print_data(const struct dt_bank *bank)
                  "model.task=regress");
 }
 
-/* Of a table, a rate or an optimizer alone turns the preset off; only CSV takes it by itself. */
+/* Suggests the preset for tables. A rate or an optimizer alone turns it off, and only CSV
+ * selects it by itself. */
 static void print_preset(const struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
@@ -187,7 +188,7 @@ static void print_preset(const struct dt_bank *bank)
             "most tables (normalisation, adamw, epochs, ...); only CSV takes them by itself");
 }
 
-/* Rows a step; of workers that have other numbers of replicas, the least and the most. */
+/* Prints the rows of a step. Workers with different numbers of replicas: the least and the most. */
 static void print_batch(const struct dt_job *job)
 {
     const int busy = job->world->workers - dt__idle_workers(job);
@@ -287,8 +288,8 @@ dt_status dt__record_start(struct dt_bank *bank)
 
 /* ---- training ------------------------------------------------------------------------------- */
 
-/* Where training stands, as records, the progress line and the status file tell it. The loss is of
- * what was trained since the last train record; NaN: nothing was. */
+/* Returns the progress that records, the progress line and the status file show. The loss is
+ * over the rows since the last train record; NaN: there were none. */
 static struct dt_progress progress_of(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -313,7 +314,7 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
     return progress;
 }
 
-/* What train records and the final one share. */
+/* Adds the members that train records and the final one share. */
 static void record_progress(struct dt_json *record, const struct dt_bank *bank, double loss,
                             double samples_per_sec)
 {
@@ -331,11 +332,11 @@ void dt__show_progress(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_progress progress = progress_of(bank);
     const int size = job->world->size;
-    /* Else the last record's line has told. */
+    /* Otherwise the last record has printed the same. */
     if (bank->state.loss_rows > 0)
         dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
     if (!dt__run_status_due(bank->log.report)) return;
-    /* Once in two seconds: what `dtrain top` reads. */
+    /* Every two seconds: `dtrain top` reads it. */
     double now = dt__clock_secs(), secs = bank->log.viewed_at > 0 ? now - bank->log.viewed_at : 0;
     bank->log.viewed_at = now;
     for (int r = 0; r < size; r++) {
@@ -352,7 +353,7 @@ dt_status dt__record_train(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
-    if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
+    if (state->loss_rows == 0) return DT_OK; /* no training since the last record */
     struct dt_staleness *staleness = &bank->log.staleness;
     const struct dt_progress progress = progress_of(bank);
     bank->log.last_loss = progress.loss;
@@ -404,7 +405,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     metric = dt__metric_shown(job, values);
     if (strcmp(metric.name, "loss"))
         snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
-    if (!dt__log_is_terminal()) /* there the progress line tells of the best */
+    if (!dt__log_is_terminal()) /* there the progress line shows the best */
         dt__info("eval%s%s at step %llu: loss %.5g%s", *set->name ? " of " : "", set->name,
                  (unsigned long long)evaluation->step, values->loss, beside);
     return DT_OK;
@@ -420,8 +421,8 @@ dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
     return dt__record_end(report);
 }
 
-/* "compute 62 %, wait 3 %": of seconds that went into parts of these names; what rounds to nothing
- * is left out. */
+/* Prints "compute 62 %, wait 3 %": the seconds spent in the named parts, without those that
+ * round to 0. */
 static void budget_print(const char *const *names, const double *secs, int parts, char text[128])
 {
     double all = 0;
@@ -434,8 +435,8 @@ static void budget_print(const char *const *names, const double *secs, int parts
                                        length ? ", " : "", names[i], 100 * secs[i] / all);
 }
 
-/* Totals over resumes; the workers' parts, staleness and times of this start. Where the workers'
- * time goes, into `text`, as far as waiting says it. */
+/* Records totals over all starts, and the workers' counts, staleness and times of this one.
+ * Fills text with the workers' time as far as their waits show it. */
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};
@@ -465,7 +466,8 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record, cha
     budget_print(PARTS, secs, 2, text);
 }
 
-/* Where the workers' time goes: the mean worker's seconds of each part, and each worker's own. */
+/* Records the mean worker's seconds of each part, and each worker's own. Fills text with the
+ * means. */
 static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute", "data", "wait", "reduce", "update", "network"};
@@ -488,7 +490,7 @@ static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record,
     return DT_OK;
 }
 
-/* Whether the best model is among the exports: one of which no file was left is in none. */
+/* Returns whether the best model is among the exports; one whose file is gone is not. */
 static bool has_best(const struct dt_job *job)
 {
     const struct dt__path path =
@@ -496,7 +498,7 @@ static bool has_best(const struct dt_job *job)
     return job->best.known && dt__exports(job, &job->best) && dt__path_exists(path.text);
 }
 
-/* What may help a model that is no better than the baseline. */
+/* Fills text with what may help a model that is no better than the baseline. */
 static void advice_print(const struct dt_bank *bank, const struct dt_comparison *found,
                          char text[160])
 {
@@ -536,7 +538,7 @@ static void print_comparison(const struct dt_bank *bank)
              found.worse ? "worse" : "not clearly better", found.text, advice);
 }
 
-/* How good the model is, where it is, and what to do with it. */
+/* Prints how good the model is, where it is, and what to do next. */
 static void print_result(const struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
@@ -590,8 +592,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
                  dt__data_trains_on_table(job->config) ? "< ROWS" : "data.eval=FILES", dir);
 }
 
-/* The loss that the newest train record has, of an earlier start perhaps: a run may be killed
- * between its last checkpoint and its end. NaN: nothing was trained. */
+/* Returns the loss of the newest train record, perhaps of an earlier start: a run may be killed
+ * between its last checkpoint and its end. NaN: there was no training. */
 static double newest_loss(const struct dt_bank *bank)
 {
     struct dt_history *history;

@@ -1,7 +1,6 @@
-/* Replicas: which worker has which, and which groups they form. */
+/* The assignment of replicas to workers and groups. */
 #include "train/replicas.h"
 
-/* Where part `index` of `parts` of n things in a row begins. */
 int dt__part_begin(int n, int parts, int index)
 {
     return (int)((int64_t)n * index / parts);
@@ -42,7 +41,7 @@ dt_status dt__deal_replicas(struct dt_job *job)
         if (workers >= groups) {
             worker = dt__part_begin(workers, groups, g);
             members = dt__part_begin(workers, groups, g + 1) - worker;
-        } else { /* each has whole groups */
+        } else { /* each worker has whole groups */
             worker += dt__part_begin(groups, workers, worker + 1) <= g;
         }
         for (int m = 0, first, some; m < members; m++) {

@@ -1,16 +1,16 @@
-/* The state that a run starts from: a checkpoint's, or a new one; and what a resume changes. Bank
+/* The state from which a run starts, a checkpoint's or a new one, and what a resume changes. Bank
  * only.
  *
- * A resume takes all of the checkpoint: weights, optimizer, counts, the sums of the open log
- * window. Its configuration has to match, but for keys that may change; those that change the bits
- * go into the history, a JSON line a resume, which every later checkpoint carries. */
+ * A resume takes everything from the checkpoint: weights, optimizer state, counts, the sums of the
+ * open log window. Its configuration must match, except for keys that may change. Those that change
+ * the bits go into the history, one JSON line per resume, which every later checkpoint carries. */
 #include <string.h>
 
 #include "train/replicas.h"
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
 
-/* A run that is started again by the command that took another checkpoint gives up what it did. */
+/* Warns that a run started again with run.resume=FILE discards its own later checkpoints. */
 static void warn_of_own(const struct dt_bank *bank)
 {
     const uint64_t step = bank->start.loaded.step;
@@ -41,7 +41,7 @@ dt_status dt__resume_load(struct dt_bank *bank)
     }
     dt_free(path);
     if (status || !bank->start.resumed) return status;
-    /* The config may differ only where a resume may change things. */
+    /* Only keys that a resume may change may differ. */
     struct dt_config *before = &bank->start.before;
     DT_TRY(dt__config_init(before));
     DT_TRY(dt__config_read_saved(before, "checkpoint", bank->start.loaded.config));
@@ -64,7 +64,7 @@ dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content)
     if (!bank->start.resumed || (!files && !values)) return DT_OK;
     return dt_fail(DT_EMISMATCH,
                    "data.train=%s: %s are not those that the checkpoint was trained on; "
-                   "run.dir=NEW begins a new run, run.init beside it from its weights",
+                   "run.dir=NEW begins a new run, with run.init from its weights",
                    job->config->data.train,
                    files ? "files, rows or columns"
                          : "values, the order of rows, or how they are written,");
@@ -85,8 +85,8 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     return DT_OK;
 }
 
-/* A run that ended within a round made its exchange there, and with train.overlap that of its last
- * round at once: one that goes through does neither. */
+/* Notes that the run ended within a round, and so exchanged it there, or, with train.overlap,
+ * exchanged its last round at once. A run without a break does neither. */
 static void note_round(struct dt_bank *bank)
 {
     const struct dt_checkpoint *loaded = &bank->start.loaded;
@@ -100,8 +100,8 @@ static void note_round(struct dt_bank *bank)
              (unsigned long long)loaded->step);
 }
 
-/* What goes into the history: the bits depend on it. So they do on the rate of the next update,
- * which more epochs change too, if the schedule ends with them. */
+/* Collects the changes that affect the bits, for the history. The rate of the next update may
+ * change with train.epochs alone, if the schedule ends with them. */
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
@@ -120,7 +120,7 @@ static dt_status collect_changes(struct dt_bank *bank)
     return differs ? add_change(bank, "rate", from, to) : DT_OK;
 }
 
-/* What was changed at the starts before, and at this one. */
+/* Writes the changes of earlier starts and of this one. */
 static dt_status write_history(struct dt_bank *bank)
 {
     const char *before = bank->start.loaded.history ? bank->start.loaded.history : "";
@@ -130,8 +130,9 @@ static dt_status write_history(struct dt_bank *bank)
     return dt__format(&bank->state.history, "%s%s\n", before, bank->log.change.text.data);
 }
 
-/* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
- * may have exported a best model that the checkpoint does not know of: it is of another era. */
+/* A best value on other rows or by another metric does not compare with new evaluations. An
+ * evaluator may have exported a best model that the checkpoint does not know: the new era sets
+ * it apart. */
 void dt__best_forget_if_other(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -156,7 +157,7 @@ void dt__best_forget_if_other(struct dt_bank *bank)
 
 /* ---- the state at the start ----------------------------------------------------------------- */
 
-/* The state as the first save will hold it; its vectors are the exchange's own. */
+/* Fills the state as the first save will hold it; its vectors are those of the exchange. */
 static dt_status fill_state(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -183,7 +184,7 @@ static dt_status fill_state(struct dt_bank *bank)
     if (!bank->start.resumed) return DT_OK;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
     memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
-    /* An evaluator may have found and exported a better one after the checkpoint was made. */
+    /* An evaluator may have exported a better model after the checkpoint. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
     if (job->config->eval.dedicated || bank->start.before.eval.dedicated)
@@ -198,8 +199,7 @@ static dt_status fill_state(struct dt_bank *bank)
 /* The rounding error of the update. */
 static const char UPDATE_ERROR[] = "update_error";
 
-/* The state of this name that a group has, or, of group -1, that all have in common; NULL: there is
- * none. */
+/* Returns the state of this name of a group, or, for group -1, of all; NULL: there is none. */
 static float *find_state(const struct dt_checkpoint *from, int group, const char *name)
 {
     struct dt_checkpoint lent = *from;
@@ -209,7 +209,7 @@ static float *find_state(const struct dt_checkpoint *from, int group, const char
     return NULL;
 }
 
-/* What a group's vector is of all groups': differences count by the replicas that gave them. */
+/* Returns the weight of a group's vector in the sum over groups: differences count by replicas. */
 static float group_weight(const struct dt_job *job, int groups, int group, bool difference)
 {
     const int begin = dt__part_begin(job->replicas, groups, group);
@@ -217,11 +217,11 @@ static float group_weight(const struct dt_job *job, int groups, int group, bool 
     return difference ? (float)count / (float)job->replicas : 1 / (float)groups;
 }
 
-/* Fills a state, zeros so far, found by its name.
- *   group >= 0, as many groups as before   that group's vector
+/* Fills a state, zeros so far, by its name.
+ *   group >= 0, same number of groups      the vector of that group
  *   a vector that all had in common        a copy of it, for each group
- *   group -1, or another number of groups  the groups' vectors, times group_weight, summed
- * Rounding errors of other groups than now are not taken over: they begin at 0. */
+ *   group -1, or another number of groups  the sum of the groups' vectors, times group_weight
+ * Rounding errors of another number of groups are not used: they start at 0. */
 static void load_state(const struct dt_job *job, const struct dt_checkpoint *from, const char *name,
                        int group, float *out)
 {
@@ -303,8 +303,8 @@ static dt_status apply_differences(struct dt_bank *bank)
     return DT_OK;
 }
 
-/* The weights of a checkpoint with differences are ahead of the outer update by what it will take
- * from the momentum: by the rate and the momentum of before, and from here on by those of now. */
+/* Corrects the weights of a checkpoint with differences, which are ahead of the outer update by
+ * what that will take from the momentum: from the rate and momentum of before to those of now. */
 static void adjust_ahead(struct dt_bank *bank)
 {
     const struct dt_checkpoint *from = &bank->start.loaded;
@@ -314,8 +314,8 @@ static void adjust_ahead(struct dt_bank *bank)
         bank->state.params[i] += more * momentum[i];
 }
 
-/* All but the weights of a new run. Differences go to where the groups' exchange takes them up,
- * and job->pending says that there are some. */
+/* Loads everything except the weights of a new run. Differences go to where the exchange of the
+ * groups finds them, and job->pending says that there are some. */
 static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -357,7 +357,7 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
     DT_TRY(load_vectors(bank));
-    dt__checkpoint_drop(&bank->start.loaded); /* they are copied */
+    dt__checkpoint_drop(&bank->start.loaded); /* the vectors are copied */
     return DT_OK;
 }
 

@@ -32,7 +32,7 @@ bool dt__overlaps(const struct dt_job *job)
     return dt__is_local(job) && job->config->train.overlap;
 }
 
-/* The last end of a round up to `step`. */
+/* Returns the last end of a round up to `step`. */
 static uint64_t round_floor(const struct dt_job *job, const struct dt_config *config, uint64_t step)
 {
     const uint64_t length = (uint64_t)config->train.local_steps;
@@ -65,7 +65,7 @@ uint64_t dt__round_reach(const struct dt_job *job, uint64_t due)
     const uint64_t after = (uint64_t)job->config->train.local_after;
     if (dt__overlaps(job) && !job->pending)
         due = job->step + 1; /* an exchange will be pending then */
-    /* Where local steps begin another stepper takes over. */
+    /* Another stepper does local steps. */
     if (job->step < after && is_local_at(job, job->config, due - 1)) return after;
     return dt__round_end(job, due - 1);
 }
@@ -86,11 +86,11 @@ bool dt__round_is_long(const struct dt_job *job, double step_secs)
 
 /* ---- the update ----------------------------------------------------------------------------- */
 
-/* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights
- * that come out are those of Nesterov's rule,
+/* Updates the weights ahead of time. grad: the mean of differences, or, if there are none
+ * (`empty`), remainders of rounding. The new weights are those of Nesterov's rule,
  *     m <- beta m + grad,  weights <- weights - lr (grad + beta m),
- * with what the next update will take from the momentum, lr beta^2 m, taken off already, unless
- * there is none (ahead = 0): what is left of it then is lr (1 + beta) times the next mean. */
+ * less what the next update will take from the momentum, lr beta^2 m (ahead = 0: not less). What
+ * remains of the next update is lr (1 + beta) times its mean. */
 DT__CLONES
 static void ahead_update(size_t n, float lr, float beta, bool empty, float ahead,
                          const float *restrict grad, const float *weights, float *restrict momentum,
@@ -141,7 +141,7 @@ void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
                            float *const *vectors, size_t n)
 {
     const struct dt_update_info info = {.step = step};
-    job->pending = true; /* tells dt__update_outer that there are differences */
+    job->pending = true; /* there are differences, for dt__update_outer */
     dt__update_outer(job, &info, 0, n, mean, vectors, vectors[0]);
     job->pending = false;
     dt__info("the pending exchange of the groups' last round is applied now: %s",

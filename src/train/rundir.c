@@ -1,7 +1,7 @@
 /* The run directory's files: configuration, records, checkpoints, exports. Bank only.
  *
- * A save is a copy of the state; the writer's thread does the rest, and what became of it is
- * collected later. What fails is made good by the next save; the last one must not fail. */
+ * A save copies the state; the writer's thread writes it, and the result is collected later. A save
+ * that fails is repeated with the next one; the last one must succeed. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- saves ---------------------------------------------------------------------------------- */
 
-/* A disk that is full stays so for a while. */
+/* A full disk stays full for a while. */
 static const double RETRY_SECS = 10;
 
 static bool can_save(const struct dt_bank *bank)
@@ -18,8 +18,8 @@ static bool can_save(const struct dt_bank *bank)
     return dt__clock_secs() >= bank->files.retry_at && !dt__writer_busy(bank->files.writer);
 }
 
-/* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one
- * is done again. */
+/* Long rounds of local steps, for whose end a stop does not wait, are each saved, so that at
+ * most one is repeated. */
 bool dt__save_time_due(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -44,7 +44,7 @@ dt_status dt__best_found(struct dt_bank *bank)
                : DT_OK;
 }
 
-/* The writer's thread gets on, or the watchdog sees that nobody does. */
+/* Waits for the writer's thread; the watchdog sees if it makes no progress. */
 static void await_writer(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -55,8 +55,8 @@ static void await_writer(struct dt_bank *bank)
     dt__world_heartbeat(job->world, "synchronization", job->step);
 }
 
-/* A save that failed is not the run's end: the older checkpoint stays good and the next save may
- * come through. Only the last one must. */
+/* A failed save does not end the run: the older checkpoint is good, and the next save may
+ * succeed. Only the last one must. */
 dt_status dt__saves_collect(struct dt_bank *bank, bool last)
 {
     struct dt_saved saved;
@@ -67,7 +67,7 @@ dt_status dt__saves_collect(struct dt_bank *bank, bool last)
             return dt_fail(saved.exported, "export of step %llu: %s",
                            (unsigned long long)saved.export_step, saved.export_error);
         if (saved.exported) {
-            bank->files.saved_step = DT__NOT_SAVED; /* the last save is to try again */
+            bank->files.saved_step = DT__NOT_SAVED; /* the last save must be repeated */
             dt__warn("export of step %llu: %s; tried again with the next save",
                      (unsigned long long)saved.export_step, saved.export_error);
         }
@@ -92,8 +92,8 @@ dt_status dt__save(struct dt_bank *bank, bool last)
     struct dt_files *files = &bank->files;
     const size_t params = (size_t)state->params_count;
     const bool pending = bank->job->pending;
-    /* The weights, and what groups have done and not yet exchanged. Squares of floats do not
-     * overflow in double. */
+    /* Checks the weights and the pending differences. Squares of floats do not overflow in
+     * double. */
     bool finite = isfinite(dt__norm2(state->params, params));
     for (int g = 0; pending && g < state->groups; g++)
         finite = finite && isfinite(dt__norm2(state->group_difference[g], params));
@@ -120,9 +120,9 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
-/* The best model, from the first of these that there is: a checkpoint that is kept; and, of a run
- * that was taken from another one's checkpoint, one beside that, or what that run exported, if it
- * says so itself: other runs' may stand there. out->params NULL: there is none. */
+/* Loads the best model from the first of these that exists: a kept checkpoint; and, if the run
+ * resumed another directory's checkpoint, one in that directory, or the export of that run, if
+ * it is this model: another run may have written there. out->params NULL: none exists. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out)
 {
     const char *from = job->config->run.resume, *slash = strrchr(from, '/');
@@ -175,7 +175,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     return status;
 }
 
-/* A kill between save and export is made good, and so is what was deleted. */
+/* Repairs what a kill between save and export left out, and exports that were deleted. */
 dt_status dt__exports_catch_up(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -191,7 +191,7 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
-/* What a kill in the midst of such a file leaves behind; see dt__file_write. */
+/* Returns whether a file is a temporary one that a kill left; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return !strncmp(name, "config.ini.tmp-", 15) || !strncmp(name, "trace.json.tmp-", 15);
@@ -238,7 +238,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     bank->files.saved_at = dt__clock_secs();
     bool here = bank->start.resumed && strcmp(config->run.resume, "auto") == 0;
     if (bank->start.loaded.group_difference && !job->pending)
-        here = false; /* these weights are others */
+        here = false; /* the weights have changed */
     bank->files.saved_step = here ? job->step : DT__NOT_SAVED;
     bank->files.saved_pending = job->pending;
     dt__checkpoint_drop(&bank->start.loaded); /* they are copied */
@@ -247,7 +247,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
 
 void dt__bank_close(struct dt_bank *bank)
 {
-    char error[DT_ERROR_MAX]; /* the run's, which is told behind this: not what fails here */
+    char error[DT_ERROR_MAX]; /* the error of the run, printed after this: not what fails here */
     snprintf(error, sizeof error, "%s", dt_error_text());
     dt__writer_destroy(bank->files.writer);
     dt__log_close(bank);

@@ -1,5 +1,5 @@
-/* Everything up to the first step. Every phase ends in an agreement, so that no rank goes on
- * alone. */
+/* The start of a run, up to the first step. Every phase ends in an agreement, so that no rank
+ * continues alone. */
 #include "train/setup.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in 
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Rank 0's config to all: other hosts need no file. status: of rank 0 so far. */
+/* Sends the configuration of rank 0 to all ranks: other hosts need no file. status: of rank 0 so
+ * far. Collective over all ranks. */
 static dt_status send_config(const struct dt_world *world, struct dt_config *config,
                              dt_status status)
 {
@@ -31,8 +32,8 @@ done:
     return status;
 }
 
-/* What a program gives must be given at every rank, or collectives and losses would be others.
- * Collective. */
+/* Checks that every rank passed the same options; collectives and losses would differ otherwise.
+ * Collective over all ranks. */
 static dt_status options_agree(const struct dt_world *world,
                                const struct dt__train_options *options)
 {
@@ -45,14 +46,14 @@ static dt_status options_agree(const struct dt_world *world,
     for (size_t i = 0; i < sizeof mine && !status; i++)
         if (mine[i] != bank[i])
             status = dt_fail(DT_EUSAGE,
-                             "%s: rank %d has it, rank %d has not: expected the same on "
+                             "%s: given on rank %d but not on rank %d: expected the same on "
                              "every rank",
                              names[i], mine[i] ? world->rank : 0, mine[i] ? 0 : world->rank);
     return dt__ranks_agree(world->all, status);
 }
 
-/* Rank 0's, checked. Rows in memory are named in it as (arrays), so that every rank knows of them;
- * a name that an earlier training left there is taken out. */
+/* Completes and checks the configuration of rank 0. Rows in memory get the name (arrays), so
+ * that every rank knows of them; such a name from an earlier training is removed. */
 static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
                                const struct dt__train_options *options)
 {
@@ -74,15 +75,16 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
 
 /* ---- machines ------------------------------------------------------------------------------- */
 
-/* Of the lowest rank that has something to say; it is no failure. Collective. */
+/* Prints the warning of the lowest rank that has one; it is not an error. Collective over all
+ * ranks. */
 static void warn_together(const struct dt_job *job, dt_status mine)
 {
     if (dt__ranks_agree(job->world->all, mine) && job->world->is_bank)
         dt__warn("%s", dt_error_text());
 }
 
-/* One kernel everywhere, for matrix products have other bits with another one; and a core for each
- * thread that computes. The bank sleeps while workers compute, unless it is one; an evaluator is
+/* Chooses one kernel for all ranks, since each has its own bits, and checks that each computing
+ * thread has a core. A bank without replicas sleeps while workers compute, and an evaluator is
  * nice. */
 static dt_status settle_machines(const struct dt_job *job)
 {
@@ -129,8 +131,8 @@ static dt_status settle_machines(const struct dt_job *job)
 
 /* ---- what the bank knows -------------------------------------------------------------------- */
 
-/* The run directory, and where the run stands. The evaluator reads and writes in the directory as
- * well: it must see the same lock there. */
+/* Opens the run directory and shares the state of the run. The evaluator reads and writes the
+ * directory as well: it must see the same lock there. Collective over all ranks. */
 static dt_status share_start(struct dt_job *job)
 {
     struct dt_bank *bank = job->bank;
@@ -158,7 +160,8 @@ static dt_status share_start(struct dt_job *job)
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
-/* Rows in memory: each rank makes the source of its own; they have to be those of the bank. */
+/* Makes the source of rows in memory on each rank, and checks that they are those of the bank.
+ * Collective over all ranks. */
 static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *arrays,
                               const struct dt_schema *known, struct dt_source **out)
 {
@@ -180,8 +183,8 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     return dt__ranks_agree(job->world->all, status);
 }
 
-/* Whether a rank copies the file for those of its host that lack it: the first of them does, or,
- * where they cannot open each other's, each. */
+/* Returns whether a rank copies the file for those of its host that lack it: the first of them
+ * does, or each, if they cannot open each other's. */
 static bool rank_copies(const struct dt_world *world, const bool *lacks, bool each, int rank)
 {
     bool first = true;
@@ -190,8 +193,8 @@ static bool rank_copies(const struct dt_world *world, const bool *lacks, bool ea
     return lacks[rank] && (each || first);
 }
 
-/* Brings what the survey made of text, which lies in a file of the bank's host, to where ranks lack
- * it: to each other host once. */
+/* Copies the typed rows of text, a file on the bank's host, to ranks that lack them: once for
+ * each other host. Collective over all ranks. */
 static dt_status share_rows(const struct dt_world *world, struct dt_source *source)
 {
     static const size_t most = 16 << 20;
@@ -237,7 +240,8 @@ done:
     return status;
 }
 
-/* Rows in files: the bank surveys, the others get the survey. `known` is the bank's. */
+/* Surveys rows in files on the bank, and sends the survey to the others. known: of the bank.
+ * Collective over all ranks. */
 static dt_status share_files(const struct dt_world *world, const struct dt_config *config,
                              enum dt_part part, const struct dt_schema *known,
                              struct dt_source **out)
@@ -289,7 +293,7 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     }
     DT_TRY(arrays ? share_arrays(job, options->train, NULL, &job->train)
                   : share_files(job->world, config, DT_PART_TRAIN, known, &job->train));
-    if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* rows that rest */
+    if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* unused rows */
     if (strcmp(config->data.eval, ARRAYS) != 0)
         return share_held_out(job->world, config, job->train, &job->eval);
     return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);
@@ -307,7 +311,8 @@ static dt_status share_sets(struct dt_job *job)
         struct dt_source **source = &job->set[i + 1].source;
         if (set->sample)
             status = dt__ranks_agree(job->world->all,
-                                     dt__source_sample(job->train, (uint64_t)job->config->run.seed, set->sample, source));
+                                     dt__source_sample(job->train, (uint64_t)job->config->run.seed,
+                                                       set->sample, source));
         else
             status = share_files(job->world, &config, DT_PART_ALSO, dt__source_schema(job->train),
                                  source);
@@ -317,8 +322,8 @@ static dt_status share_sets(struct dt_job *job)
     return status;
 }
 
-/* What the preset takes from the data's size. Most of a resumed run's keys are given. Each rank
- * comes to the same. */
+/* Sets the keys of the preset that depend on the size of the data. In a resume most keys are
+ * given. Each rank gets the same result. */
 static dt_status settle_by_data(struct dt_job *job)
 {
     const struct dt_bank *bank = job->bank;
@@ -361,7 +366,7 @@ static dt_status describe_encoding(const struct dt_job *job, struct dt_model_des
     return dt__encoding_make(job->config, &quantiles, schema->encoded_feature, inout);
 }
 
-/* The network of the data's shape, the order of its samples, the rules of its updates. */
+/* Creates the model for the shape of the data, the order of samples, the rules of updates. */
 static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss)
 {
     const struct dt_config *config = job->config;
@@ -394,7 +399,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     if (loss) DT_TRY(dt__model_set_loss(job->model, loss));
     DT_TRY(dt__model_set_units(job->model, schema->target_mean, schema->target_std));
     DT_TRY(dt__model_set_range(job->model, schema->target_least, schema->target_greatest));
-    /* Whether the model has such a metric, before anything is written. */
+    /* Check that the model has the metric before anything is written. */
     DT_TRY(dt__metric_pick(job->model, config->eval.metric, NULL, &metric));
     DT_TRY(dt__plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                            config->train.batch, &job->plan));
@@ -407,7 +412,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-/* A run that has reached its end already, or was stopped early, and has told so. */
+/* Finds whether the run is complete or stopped early, and has recorded so. */
 static dt_status find_done(struct dt_bank *bank, bool *out_done)
 {
     const struct dt_job *job = bank->job;
@@ -428,8 +433,8 @@ static dt_status find_done(struct dt_bank *bank, bool *out_done)
     return dt__exports_catch_up(bank);
 }
 
-/* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that,
- * but has to know how it went, and of the best model so far. */
+/* Opens the stepper on bank and workers, with the weights in it. The evaluator takes no part,
+ * but learns the status and the best model so far. Collective over all ranks. */
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
@@ -450,7 +455,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (options) run->options = *options;
     *out_done = false;
     dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
-    dt__world_heartbeat(world, "start-up", 0); /* what was before is no stall */
+    dt__world_heartbeat(world, "start-up", 0); /* time before the run is no stall */
     DT_TRY(send_config(world, config, status));
     DT_TRY(options_agree(world, &run->options));
     const char *dir = config->run.dir;
@@ -468,13 +473,13 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_machines(job));
     DT_TRY(share_start(job));
-    DT_TRY(send_config(world, config, DT_OK)); /* with what the run to go on with has */
+    DT_TRY(send_config(world, config, DT_OK)); /* with the keys of the resumed run */
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
     if (job->eval && !run->options.test) DT_TRY(share_sets(job));
     DT_TRY(dt__ranks_agree(world->all, settle_by_data(job)));
-    /* Model and plan are everybody's, the rest is the role's. */
+    /* Every rank has model and plan; its role has more. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
     dt__world_heartbeat(world, "load", job->step);
     if (job->worker) status = dt__worker_open(job, job->worker);

@@ -1,22 +1,23 @@
 /* Split layers in training: see split_layers.h, and comm/split.h for what travels.
  *
- * A step goes from one split layer to the next: each replica's network runs up to it, the layer's
- * product is made for all of their rows, and they go on. The weights of a part, and what the
- * optimizer keeps of them, are (nin, columns) and behind them the bias, in its owner's own memory;
- * the bank's vectors have the layer whole, and are filled for a checkpoint and an evaluation. */
+ * A step goes from one split layer to the next: the network of each replica runs up to the layer,
+ * the owners multiply the rows of all replicas, and the networks continue. The weights of a part
+ * and their optimizer state are (nin, columns) followed by the bias, in the memory of the owner.
+ * The vectors of the bank have the whole layer; they are filled for a checkpoint and an
+ * evaluation. */
 #include "comm/split.h"
 #include "train/split_layers.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A replica of this worker's, with its step under way. */
+/* A replica of this worker and its pass through the network. */
 struct replica {
     struct dt_network *network;
     struct dt_batch batch;
     struct dt_rng dropout;
     struct dt_network_stop stop;
-    double loss; /* by a split output layer */
+    double loss; /* of a split output layer */
 };
 
 struct dt_split_run {
@@ -26,12 +27,12 @@ struct dt_split_run {
     struct dt_split_layer *layer; /* (layers) */
     struct dt_layer_part *part;   /* (layers, end - first) */
     float *tile;                  /* the gradient of a tile of weights */
-    float *sums[12];              /* of a block: a level of the tree each */
-    int *rows;                    /* (R) in the step under way */
+    float *sums[12];              /* of a block, for each level of the tree */
+    int *rows;                    /* (R) rows of the current step */
     struct replica *replica;      /* (replicas) this worker's */
     int replicas;
-    struct dt_network_hooks forward_only; /* of all but the last one that has rows */
-    uint64_t weights_at, states_at;       /* steps of which the bank has them */
+    struct dt_network_hooks forward_only; /* hooks of all but the last replica that has rows */
+    uint64_t weights_at, states_at;       /* steps whose weights and states the bank has */
     float *staging;                       /* bank: rows of a part */
 };
 
@@ -71,12 +72,12 @@ dt_status dt__split_check(struct dt_job *job)
     return DT_OK;
 }
 
-/* Of a whole matrix, its bias behind it. */
+/* Rows of a whole matrix; its bias is the last one. */
 struct rows {
     size_t begin, end;
 };
 
-/* That go between bank and owners at once: some 16 MB. */
+/* Returns the rows that travel between bank and owners at once: some 16 MB. */
 static size_t rows_at_once(const struct dt_split_layer *layer)
 {
     enum { FLOATS = 1 << 22 };
@@ -105,7 +106,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     part->columns = part_columns(run, layer, number);
     part->weights = part->columns * run->layer[layer].nin;
     const size_t floats = part->weights + part->columns, rows = (size_t)dt__plan_batch(job->plan);
-    const bool softmax = run->layer[layer].softmax; /* whose products stay f32 */
+    const bool softmax = run->layer[layer].softmax; /* its products stay f32 */
     const int precision = softmax ? DT_PRECISION_F32 : (int)job->config->run.precision;
     const struct dt_split_part *before =
         number > run->first ? part_of(run, layer, run->first)->products : NULL;
@@ -122,7 +123,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
                 : DT_OK;
 }
 
-/* Each replica has a network of its own: they wait for each other half-way. */
+/* Opens a replica. Each has a separate network, since they wait for each other halfway. */
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
     struct replica *replica = &job->steps->split->replica[index];
@@ -170,7 +171,7 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */
 
-/* Rows of a part of a whole vector, from it or into it; the bias is the last row. */
+/* Copies rows of a part from or to a whole vector; the bias is the last row. */
 static void part_copy(const struct dt_job *job, int layer, int part, struct rows rows, float *whole,
                       float *floats, bool to_whole)
 {
@@ -185,7 +186,7 @@ static void part_copy(const struct dt_job *job, int layer, int part, struct rows
     }
 }
 
-/* Between a part's owner and the bank. */
+/* Moves rows of a part between its owner and the bank. */
 static void part_move(const struct dt_job *job, bool to_bank, int layer, int part, struct rows rows,
                       int vector)
 {
@@ -204,7 +205,7 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
     if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
 }
 
-/* Some rows of all parts at a time: the bank's vectors may be on the disk, and are gone through
+/* Moves some rows of all parts at a time: the vectors of the bank may be on disk, and are passed
  * once, in order. */
 static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 {
@@ -234,13 +235,13 @@ void dt__split_gather(struct dt_job *job, bool all)
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
     if (all) run->states_at = job->step;
-    dt__ranks_barrier(job->world->trainers); /* who evaluates reads the bank's */
+    dt__ranks_barrier(job->world->trainers); /* evaluating workers read the vectors of the bank */
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The gradient of n of a part's floats goes to the optimizer; with the norm it stays where it is,
- * in part->grad. */
+/* Applies the optimizer to the gradient of n floats of a part. If updates wait for the norm, the
+ * gradient stays in part->grad. */
 static void part_gradient(const struct dt_job *job, const struct dt_layer_part *part, size_t at,
                           size_t n, const float *grad)
 {
@@ -248,15 +249,15 @@ static void part_gradient(const struct dt_job *job, const struct dt_layer_part *
     if (!part->grad) dt__update_part(job, &info, part, at, n, grad);
 }
 
-/* All rows of an own part's outputs, then of the gradient by them. */
+/* Returns all rows of the outputs of an own part, later of their gradient. */
 static float *part_outputs(const struct dt_split_run *run, int layer, int number)
 {
     float *logits = part_of(run, layer, number)->logits;
     return logits ? logits : dt__split_outputs(run->split, layer, number);
 }
 
-/* One block of the inputs of parts [first, end), a subtree: updates their weights, and adds up the
- * gradient by the inputs into out, unless that is NULL. */
+/* Does the backward pass of one block of inputs for parts [first, end), which are a subtree:
+ * updates their weights, and adds the gradient by the inputs to out (unless NULL). */
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
                                 float *out, float **level)
 {
@@ -283,7 +284,7 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
     return DT_OK;
 }
 
-/* The bias, and what the norm and rules over whole tensors must know of the gradient. */
+/* Updates the bias, and measures the gradient for the norm and for rules over whole tensors. */
 static void part_finish(struct dt_job *job, int layer, int number)
 {
     struct dt_split_run *run = job->steps->split;
@@ -333,8 +334,8 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
     }
 }
 
-/* Replicas' rows between matrices of their networks, (rows, width), and those of a layer's pieces:
- * blocks of its inputs, or parts of its outputs or of the gradient by them. */
+/* Copies the rows of replicas between the matrices of their networks, (rows, width), and those
+ * of a layer: blocks of its inputs, or parts of its outputs or of their gradient. */
 static void rows_move(const struct dt_split_run *run, const struct dt_worker *worker, int layer,
                       bool inputs, bool to_network)
 {
@@ -359,7 +360,7 @@ static void rows_move(const struct dt_split_run *run, const struct dt_worker *wo
     }
 }
 
-/* Replicas' labels to where owners of a softmax read them. */
+/* Copies the labels of replicas to where the owners of a softmax read them. */
 static void give_labels(const struct dt_job *job, const struct dt_worker *worker)
 {
     const struct dt_split_run *run = job->steps->split;
@@ -371,13 +372,13 @@ static void give_labels(const struct dt_job *job, const struct dt_worker *worker
     }
 }
 
-/* What a part says of a softmax; the next one's is behind it. */
+/* Returns what a part contributes to a softmax; the contribution of the next part follows. */
 static struct dt_softmax_part *softmax_of(const struct dt_split_run *run, int layer, int part)
 {
     return (struct dt_softmax_part *)(void *)dt__split_outputs(run->split, layer, part);
 }
 
-/* The replicas' losses, and what parts make gradients of. */
+/* Computes the losses of the replicas, and the factors from which parts compute gradients. */
 static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer)
 {
     struct dt_split_run *run = job->steps->split;
@@ -389,7 +390,7 @@ static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer
     }
 }
 
-/* Of an own part. */
+/* Computes the contribution of an own part to a softmax, or, backward, its gradient. */
 static void part_softmax(const struct dt_split_run *run, int layer, int number, bool backward)
 {
     const struct dt_layer_part *part = part_of(run, layer, number);
@@ -427,7 +428,8 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
         rows_move(run, worker, layer, false, true);
 }
 
-/* Draws the replicas' batches, and begins their passes; hooks of buckets go with the last one. */
+/* Draws the batches of the replicas and starts their passes; the hooks of buckets go with the
+ * last one. */
 static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
                            const struct dt_network_hooks *hooks)
 {
@@ -460,8 +462,9 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     }
 }
 
-/* Updates the parts on the way, unless the update needs the norm: then it writes what the norm has
- * of a part before the network goes on, and so before the last bucket is ready. */
+/* Computes the gradients of all replicas, and updates the parts meanwhile. If updates need the
+ * norm, it writes what the norm has of a part before the networks continue, and so before the
+ * last bucket is ready. */
 static void split_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                             const struct dt_network_hooks *hooks)
 {
@@ -512,7 +515,7 @@ dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
     if (!layers) return DT_OK;
     const int parts = (int)job->config->run.parts;
     struct dt_split_run *run = NULL;
-    /* workers of the bank's host evaluate with its vectors */
+    /* the workers of the bank's host evaluate with its vectors */
     if (job->world->size > 1 && dt__evaluates_in_place(job) &&
         !dt__exchange_is_shared(job->steps->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "

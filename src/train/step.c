@@ -30,8 +30,8 @@ dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
     return steps->stepper->open(job, steps, fill);
 }
 
-/* Another stepper does the step that comes next (train.local_after): its exchange takes over
- * weights and state. */
+/* Changes the stepper (train.local_after): the exchange of the new one takes over weights and
+ * state. */
 static dt_status stepper_change(struct dt_job *job)
 {
     job->steps->stepper->gather(job);

@@ -1,6 +1,5 @@
-/* A stepper takes bank and workers through the steps of a span, from one synchronization point to
- * the next. There is one for each way of training; all other code asks the job's stepper and knows
- * none of them. */
+/* A stepper takes bank and workers through the steps of a span, from one synchronization point
+ * to the next. There is one stepper for each way of training; all other code uses the table. */
 #ifndef DT_TRAIN_STEP_H
 #define DT_TRAIN_STEP_H
 
@@ -12,32 +11,33 @@ struct dt_span {
     uint64_t begin, end; /* steps [begin, end) */
     double start, cpu;   /* clock and CPU seconds of this process at its start */
     const struct dt_touched
-        *needs;     /* plain steps: inputs whose rows the next step pulls, or NULL */
-    int wire_steps; /* plain steps: a look at the wire, dt__advise_wire */
+        *needs;     /* plain steps: inputs whose rows the next step pulls; NULL: none */
+    int wire_steps; /* plain steps: measurement of the wire, dt__advise_wire */
     double wire_start, wire_waited;
 };
 
 /* Every function is collective over bank and workers, except that `step` runs on the workers and
- * `serve` on a bank without replicas. What they return is enum dt_ask: what ranks ask for, which
- * ends the span. */
+ * `serve` on a bank without replicas. Those that return int return enum dt_ask: what ranks ask
+ * for, which ends the span. */
 struct dt_stepper {
-    /* Whether it does the step that comes next. */
+    /* Returns whether this stepper does the next step. */
     bool (*applies)(const struct dt_job *job);
-    /* Makes the exchange of gradients and weights, to steps, which is job->steps; fill: puts the
-     * bank's vectors into it. */
+    /* Creates the exchange of gradients and weights in steps, which is job->steps. fill: puts
+     * the vectors of the bank into it. */
     dt_status (*open)(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill);
     void (*begin)(struct dt_job *job, struct dt_span *span); /* NULL: nothing to do */
     /* Does one step, or one round of local steps, and advances job->step. */
     int (*step)(struct dt_job *job, struct dt_span *span);
-    /* Does the bank's part of all steps of the span, and advances job->step. */
+    /* Serves all steps of the span on the bank, and advances job->step. */
     int (*serve)(struct dt_job *job, const struct dt_span *span);
-    /* Ends the span: afterwards the weights are at rest, and all ranks know the same step. */
+    /* Ends the span. Afterwards no exchange changes the weights, and all ranks know the same
+     * step. */
     int (*settle)(struct dt_job *job, const struct dt_span *span, int asked);
-    /* Returns the weights at rest: (P), those of inputs that this rank does not read may be old. */
+    /* Returns the weights (P) between spans; rows that this rank does not read may be old. */
     const float *(*weights)(const struct dt_job *job);
-    /* Brings weights and the optimizer's state to the bank. */
+    /* Gathers weights and optimizer state at the bank. */
     void (*gather)(struct dt_job *job);
-    /* Frees what `open` made; it may have failed half-way. */
+    /* Frees what `open` created, even if that failed half-way. */
     void (*close)(struct dt_job *job);
 };
 
@@ -53,11 +53,11 @@ dt_status dt__steps_run(struct dt_job *job);
 
 /* ---- sync_point.c and evaluate.c ------------------------------------------------------------- */
 
-/* dt_ask_fn: what signals ask for, at the bank also the program, clocks and the evaluator. job:
- * struct dt_job. Not collective. */
+/* dt_ask_fn: returns what signals ask for, and at the bank also the program, clocks and the
+ * evaluator. job: struct dt_job. Not collective. */
 int dt__asks(void *job);
-/* Records, evaluation, saves, and whether the run goes on. The weights are at rest. asked: enum
- * dt_ask that ended the span. *out_end: there is no other span. */
+/* Records, evaluates and saves where due, and decides whether the run continues. asked: enum
+ * dt_ask that ended the span. *out_end: the run ends here. Collective over bank and workers. */
 dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end);
 /* Evaluates in place. DT_STOPPED: a stop was requested before it was done. */
 dt_status dt__evaluate(struct dt_job *job);

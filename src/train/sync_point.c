@@ -1,6 +1,6 @@
-/* The synchronization point between two spans: bank and workers come together, the weights are at
- * rest. Losses are summed and recorded, the model is evaluated and saved where that is due, and the
- * bank decides whether the run goes on. */
+/* The synchronization point between two spans, where bank and workers meet and no exchange
+ * changes the weights. The ranks sum and record losses, evaluate and save where due, and the
+ * bank decides whether the run continues. */
 #include <math.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ int dt__asks(void *arg)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-/* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that
- * the record has the same digits at any number of ranks. */
+/* Sums the losses of a log window. The worker of a replica adds its losses in the order of
+ * steps, so a record has the same digits at any number of ranks. */
 static dt_status sum_losses(struct dt_job *job)
 {
     struct dt_worker *worker = job->worker;
@@ -47,13 +47,13 @@ static dt_status sum_losses(struct dt_job *job)
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
-/* What comes behind the synchronization point. */
+/* The decision of the bank about what follows the synchronization point. */
 struct decision {
-    int status; /* dt_status; its text goes by agreement */
+    int status; /* dt_status; its text travels by agreement */
     enum { GO_ON, STOP, END } next;
     bool save;
-    int64_t drops; /* of the rate so far, with train.schedule=plateau */
-    bool stop;     /* patience is at its end, as the bank's best evaluation has it */
+    int64_t drops; /* number of drops of the rate, with train.schedule=plateau */
+    bool stop;     /* patience has run out, by the best of the bank */
 };
 
 static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
@@ -65,7 +65,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
     const bool at_end = job->step == job->last_step || job->best.stop;
     if (at_end && !dt__eval_due(job))
         decision.next = END;
-    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span of no steps asks nobody */
+    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span without steps asks no rank */
         decision.next = STOP;
     decision.save = decision.next != GO_ON || dt__save_due(bank);
     decision.drops = job->best.drops;
@@ -74,8 +74,8 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
     return decision;
 }
 
-/* What others own of weights and the optimizer's state comes to the bank, which saves it; the last
- * save is waited for. Collective. */
+/* Gathers weights and optimizer state at the bank, which saves them; waits for the last save.
+ * Collective over bank and workers. */
 static dt_status save(struct dt_job *job, bool last)
 {
     job->steps->stepper->gather(job);
@@ -84,7 +84,7 @@ static dt_status save(struct dt_job *job, bool last)
     return dt__ranks_agree(job->world->trainers, status);
 }
 
-/* A drop may change nothing: train.min_lr. */
+/* train.min_lr may hide a drop. */
 static void drop_rate(struct dt_job *job, int64_t drops)
 {
     const double before = dt__schedule_lr(&job->rules->schedule, job->step);
@@ -94,19 +94,19 @@ static void drop_rate(struct dt_job *job, int64_t drops)
                  (unsigned long long)job->step);
 }
 
-/* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes
- * on: batch systems kill a job some 30 s after they ask it to stop. */
+/* Seconds that a stop waits for an evaluator, which looks at the checkpoint again after a
+ * resume: batch systems kill a job some 30 s after they ask it to stop. */
 static const double STOP_PATIENCE_SECS = 5;
 
-/* The last evaluation and the last record. Sync: the bank learns what the time of each worker went
- * into. */
+/* Waits for the last evaluation and writes the final record. In sync the bank collects the time
+ * budget of each worker. */
 static dt_status finish(struct dt_job *job, bool stopped)
 {
     struct dt_bank *bank = job->bank;
     const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
-    static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
+    static const double NO_BUDGET[DT__BUDGET_PARTS]; /* for a bank without replicas */
     DT_TRY(dt__link_await_last(job, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC)
         dt__ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
@@ -127,7 +127,7 @@ dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end)
     dt__trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
         return dt__ranks_agree(job->world->trainers, job->worker ? job->worker->failed : DT_OK);
-    /* a round of local steps: the run ends where the newest checkpoint stands */
+    /* A run stopped within a round of local steps ends at the newest checkpoint. */
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)

@@ -1,25 +1,26 @@
-/* Parts that the steppers of sync training share: the job's exchange, gradients, accounts. */
+/* The common functions of the steppers of sync training: the exchange, gradients, accounts. */
 #ifndef DT_TRAIN_SYNC_STEP_H
 #define DT_TRAIN_SYNC_STEP_H
 
 #include "train/step.h"
 
-/* Creates the job's exchange from the spec of dt__step_spec, to which it adds what follows from the
- * run; `status` is this rank's so far. */
+/* Creates steps->exchange from the spec of dt__step_spec, completed with what depends on the
+ * run. status: of this rank so far. Collective over bank and workers. */
 dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
                             struct dt_exchange_spec *spec, dt_status status);
-/* Fills it with the bank's vectors and the loss sums of an open log window, and starts it. */
+/* Fills the exchange with the vectors of the bank and the loss sums of an open log window, and
+ * starts it. Collective over bank and workers. */
 dt_status dt__exchange_fill(struct dt_job *job, dt_fill_fn *fill);
 /* Returns the weights between spans; rows of them that this rank does not read may be old. */
 const float *dt__exchange_at_rest(const struct dt_job *job);
-/* Serves the rounds of a span: a step, or a round of local steps, is a step of the exchange. */
+/* Serves the rounds of a span: one step of the exchange is a step, or a round of local steps. */
 int dt__exchange_serve(struct dt_job *job, const struct dt_span *span);
 
-/* The exchange of a group's steps. */
+/* Returns the spec of an exchange of the group's steps. */
 struct dt_exchange_spec dt__step_spec(struct dt_group *group);
-/* Begins a group's step in its exchange: the gradient of each of its replicas that this worker has
- * goes into its slot; buckets are ready as the last one's are. The others wait for each bucket of a
- * rank that has no replica, or failed, as well. */
+/* Computes the gradients of the replicas of this worker in a step of the group, and hands the
+ * buckets to the exchange. A worker without a replica, or after a failure, hands over all
+ * buckets too, since the others wait for them. */
 void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step);
 /* Adds a span of sync training to the worker's budget; times: of other exchanges than the job's. */
 void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, double secs);

@@ -1,28 +1,28 @@
-/* A run from its start to its end: it is opened, every rank does what its role says, it is closed.
+/* A run from its start to its end: open, take part by role, close.
  *
- * The files of the module, in the order in which a run comes to them:
+ * The files of the module, in the order in which a run reaches them:
  *
  *   job.h, job.c      what every rank knows of the run, and what follows from it: how many steps,
- *                     when what is due
- *   setup.c           all that comes before the first step: configuration, machines, data, model
+ *                     when what is due; rounds.c: rounds of local steps
+ *   setup.c           all that precedes the first step: configuration, machines, data, model
  *   rundir.c          the bank's files: lock, saves, exports
- *   init.c, resume.c  what the weights begin with
- *   step.c            the loop over spans, and the plain step; local.c: rounds of local steps;
- *                     async_train.c: gradients of async
+ *   init.c, resume.c  the initial weights
+ *   step.c            the loop over spans and the table of steppers: sync_step.c (plain),
+ *                     local.c (rounds of local steps), async_train.c
  *   split_layers.c    steps of a model with split layers, and this worker's parts of them
  *   worker.c          a replica's gradient; update.c: what it does to the weights
- *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run goes
- *                     on
+ *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run
+ *                     continues
  *   evaluator.c       the dedicated evaluator, and the bank's link to it
- *   records.c         what is recorded and shown; advice.c: what may be wrong, and would help
- *   lr_test.c         the learning-rate range test, a short run of its own */
+ *   records.c         records and what is printed; advice.c: warnings, with a suggested fix
+ *   lr_test.c         the learning-rate range test, a separate short run */
 #include "train/train.h"
 
 #include "base/internal.h"
 #include "train/setup.h"
 
-/* Each rank's, named like "rank 0 bank node7". Collective over all ranks, which have just agreed
- * that the run begins: the times of their traces do, together. */
+/* Creates the trace of this rank, named like "rank 0 bank node7". All ranks have just agreed
+ * that the run starts, so their traces start together. Collective over all ranks. */
 static dt_status create_trace(struct dt_run *run)
 {
     const struct dt_world *world = run->job.world;
@@ -32,8 +32,8 @@ static dt_status create_trace(struct dt_run *run)
     return dt__ranks_agree(world->all, dt__trace_create(name, &run->job.trace));
 }
 
-/* The traces of all ranks into one file. One that cannot be written is a warning. Collective over
- * all ranks. */
+/* Writes the traces of all ranks into one file; a failed write is a warning. Collective over all
+ * ranks. */
 static dt_status write_traces(struct dt_job *job)
 {
     const struct dt_world *world = job->world;
@@ -50,8 +50,8 @@ static dt_status write_traces(struct dt_job *job)
     return DT_OK;
 }
 
-/* What each role does in a run: bank and workers train; the evaluator works beside them, ends when
- * they do, and returns their status. Traces are written if the run has ended well, on which all
+/* Runs the role of this rank: bank and workers train; the evaluator works at the same time, ends
+ * when they do, and returns their status. Writes the traces if the run ended well, on which all
  * ranks agree. */
 static dt_status take_part(struct dt_run *run)
 {
@@ -81,8 +81,8 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     if (status == DT_STOPPED && world->is_bank)
         dt__info("stopped on request before the first step");
     if (!status && !done) {
-        /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of
-         * a new run, or a checkpoint that was made elsewhere. */
+        /* The bank prints what the run is, and saves what its directory does not hold yet: step
+         * 0 of a new run, or a checkpoint of another directory. */
         if (run.job.bank) {
             const bool saves = run.job.step > 0 || !run.options.no_first_save;
             status = dt__record_start(run.job.bank);
@@ -96,7 +96,7 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     return status;
 }
 
-/* A program's options, as the run takes them, with what they point to. */
+/* A program's options, and what they point to. */
 struct given {
     struct dt__train_options options;
     struct dt_arrays train, eval;
@@ -133,7 +133,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
     dt_status status = dt__ranks_agree(world->all, options_read(&given, options));
     if (!status) status = dt__train(world, config, &given.options);
     dt__world_rest(world, status == DT_STOPPED);
-    /* and not what somebody has failed at on the way, of which nothing came */
+    /* not the text of an earlier error that was recovered from */
     return status == DT_STOPPED ? dt_fail(status, "stopped on request") : status;
 }
 

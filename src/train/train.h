@@ -10,7 +10,7 @@
 #include "dtrain/train.h"
 #include "model/model.h"
 
-/* What a run takes beside its configuration; zeros: nothing. */
+/* Options of a run besides its configuration; zeros: none. */
 struct dt__train_options {
     const struct dt_arrays *train, *eval;
     const struct dt_own_loss *loss;
@@ -41,25 +41,25 @@ dt_status dt__data_share(struct dt_world *world, const struct dt_config *config,
 
 enum { DT_LR_TEST_STEPS = 200 };
 
-/* What a range test found: the mean loss of each step, and its smoothed curve. */
+/* The result of a range test: the mean loss of each step, and its smoothed curve. */
 struct dt_lr_test {
-    int points; /* steps that were done: it ends when the loss has diverged */
+    int points; /* steps done: the test ends when the loss has diverged */
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
-    int least; /* the point of the least smoothed loss */
+    int least; /* point of the least smoothed loss */
     /* between the rate at which the loss falls fastest and a sixth of that of `least` */
     double suggest;
-    bool rises;    /* the least loss stands at the begin: there is nothing to suggest */
-    bool flat;     /* the loss falls by next to nothing */
-    bool diverged; /* the last loss lies above the least by a multiple of it */
+    bool rises;    /* the least loss is at the start: no rate to suggest */
+    bool flat;     /* the loss hardly falls */
+    bool diverged; /* the last loss exceeds the least by a multiple of it */
 };
 
-/* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own,
- * which must not hold a run. Collective as dt_train is, and the same errors; `out` is the bank's.
- * DT_ENUMERIC: the loss is never finite.
- * Source: Smith, "Cyclical learning rates for training neural networks", WACV 2017, section 3.3. */
+/* Trains DT_LR_TEST_STEPS steps at a rate that rises from 1e-7 to 10, in run directory
+ * `scratch`, which must not hold a run. Collective as dt_train, with its errors; only the bank
+ * fills *out. DT_ENUMERIC: the loss is never finite. Source: Smith, "Cyclical learning rates for
+ * training neural networks", WACV 2017, section 3.3. */
 dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
                       struct dt_lr_test *out);
-/* From points, lr and loss: the other members. Not collective. DT_ENUMERIC. */
+/* Fills the other members from points, lr and loss. Not collective. DT_ENUMERIC. */
 dt_status dt__lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
@@ -73,21 +73,21 @@ struct dt_config dt__set_config(const struct dt_config *config, const struct dt_
  * digits under the same kernel and run.threads. Not collective. */
 struct dt_measure;
 
-/* Chunks that an evaluation covers: the first eval.batches, or all. */
+/* Returns the chunks of an evaluation: the first eval.batches, or all. */
 uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_source *source);
 
-/* For chunks [first, end); source and model must outlive it.
- * DT_EIO, DT_EFORMAT, DT_EMISMATCH: the rows cannot be read. DT_EMEMORY. */
+/* Creates a measure of chunks [first, end); source and model must outlive it. DT_EIO,
+ * DT_EFORMAT, DT_EMISMATCH: the rows cannot be read. DT_EMEMORY. */
 dt_status dt__measure_create(const struct dt_config *config, const struct dt_source *source,
                              const struct dt_model *model, uint64_t first, uint64_t end,
                              struct dt_measure **out);
 void dt__measure_destroy(struct dt_measure *measure);
 
-/* Sums of one chunk under the weights params (P). confusion as dt__metrics_chunk has it.
- * DT_EIO, DT_EFORMAT: its rows cannot be read. */
+/* Fills sums with those of one chunk under the weights params (P). confusion: as in
+ * dt__metrics_chunk. DT_EIO, DT_EFORMAT: its rows cannot be read. */
 dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
                             double *sums, uint64_t *confusion);
-/* The same, added to metrics of the model; call in chunk order. */
+/* Adds the sums of one chunk to metrics; call in chunk order. Errors as dt__measure_chunk. */
 dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
                           struct dt_metrics *metrics);
 
@@ -96,7 +96,7 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
  * run.seed, sample and row. Keeps the logits of all chunks. DT_EMEMORY, and as dt__measure_chunk.
  * Source: Chamandy et al., "Estimating uncertainty for massive data streams", Google, 2012. */
 dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measure *measure,
-                                const float *params, uint64_t chunks,
-                                struct dt_metric_values *low, struct dt_metric_values *high);
+                                const float *params, uint64_t chunks, struct dt_metric_values *low,
+                                struct dt_metric_values *high);
 
 #endif

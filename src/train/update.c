@@ -1,8 +1,8 @@
-/* The arithmetic of an update: by which rule, and what a gradient's sum does to the weights, in
+/* The arithmetic of an update: the rules, and the effect of a summed gradient on the weights, in
  * sync and in async.
  *
- * Both act on any range of the flat vector, on whichever rank has it: element by element, but for
- * rules over whole tensors, which measure these first. */
+ * Both update any range of the flat vector, on any rank, element by element. Rules over whole
+ * tensors measure the tensors first. */
 #include <math.h>
 #include <string.h>
 
@@ -17,16 +17,17 @@ struct constants {
     uint64_t step, staleness, rows; /* no rows: none were made */
     int64_t drops;
     double norm2;
-    const double *measures;        /* that `trust` is made from; NULL: it is not */
-    struct dt_factors usual, wide; /* of rules.optimizer and rules.wide */
-    struct dt_factors free;        /* of rules.optimizer without decay and L1 */
-    float share;                   /* of a row in a mean over all */
+    const double *measures;        /* from which `trust` was made; NULL: it was not */
+    struct dt_factors usual, wide; /* factors of rules.optimizer and rules.wide */
+    struct dt_factors free;        /* factors of rules.optimizer without decay and L1 */
+    float share;                   /* fraction of a row in a mean over all rows */
 };
 
 struct dt_updates {
     struct dt_rules rules;
-    struct constants constants; /* of the update that was applied last */
-    float *trust; /* (tensors) ratios of rules over whole tensors, in this update; NULL: none is */
+    struct constants constants; /* of the last update */
+    float *trust; /* (tensors) trust ratios of rules over whole tensors in this update; NULL:
+                   * none */
 };
 
 dt_status dt__rules_init(struct dt_job *job)
@@ -96,7 +97,7 @@ double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const flo
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
 
-/* The first n floats of a range, all of one tensor: their rule, and what it keeps of them. */
+/* The first n floats of a range, all of one tensor, with their rule and its state. */
 struct tensor_range {
     size_t tensor, n;
     const struct dt_optimizer *rule;
@@ -104,7 +105,7 @@ struct tensor_range {
     float *state[DT_MAX_STATE];
 };
 
-/* What job->rules->optimizer multiplies with for a tensor. */
+/* Returns the factors of rules->optimizer for a tensor. */
 static const struct dt_factors *factors_of(const struct dt_job *job,
                                            const struct constants *constants, size_t tensor)
 {
@@ -135,21 +136,20 @@ static struct tensor_range tensor_range_at(const struct dt_job *job,
     return range;
 }
 
-/* How many of the floats [offset, offset + n) are trained: those in front; behind them are
- * states. */
+/* Returns how many of the floats [offset, offset + n) are trained; they precede the states. */
 static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
 {
     const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     return left < n ? left : n;
 }
 
-/* What is measured: squared norms of the weights and directions in each piece of a tensor that lies
- * in one block of DT_MEASURE_BLOCK floats. A piece's number is its block's plus its tensor's: from
- * one piece to the next at least one of the two rises, so no number comes twice.
+/* Measures are the squared norms of weights and directions in each part of a tensor that lies in
+ * one block of DT_MEASURE_BLOCK floats. The number of a part is its block's plus its tensor's: from
+ * one part to the next at least one of the two rises, so numbers are unique.
  *
  *     block     0         | 1
  *     tensor    0     1   | 1     2
- *     piece     0     1   | 2     3        */
+ *     number    0     1   | 2     3 */
 enum { WEIGHTS, DIRECTIONS, NORMS };
 
 static size_t norms_at(size_t offset, size_t tensor)
@@ -157,7 +157,7 @@ static size_t norms_at(size_t offset, size_t tensor)
     return NORMS * (offset / DT_MEASURE_BLOCK + tensor);
 }
 
-/* Norms of split layers' tensors stand behind the others, by tensor and part. */
+/* Norms of the tensors of split layers follow the others, by tensor and part. */
 static size_t part_norms_at(const struct dt_job *job, size_t tensor, int part)
 {
     const size_t parts = (size_t)job->config->run.parts;
@@ -189,8 +189,8 @@ static void trust_make(struct dt_job *job, const double *measures)
 
 /* ---- sync, and what async shares ------------------------------------------------------------ */
 
-/* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does;
- * norm2: of the sum. */
+/* Returns the factor from the sum over `rows` to their mean, clipped as
+ * torch.nn.utils.clip_grad_norm_ does. norm2: of the sum. */
 static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
 {
     double scale = 1 / (double)rows, clip_norm = job->config->train.clip_norm;
@@ -198,7 +198,8 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
 }
 
-/* The linear path's learning rate. A schedule does not change a rule's own rates. */
+/* Returns the learning rate of the linear path. A schedule does not change the rates of a rule
+ * that has its own. */
 static double wide_lr(const struct dt_job *job, double lr)
 {
     const double base = job->config->train.lr, own = job->config->train.wide_lr;
@@ -206,10 +207,9 @@ static double wide_lr(const struct dt_job *job, double lr)
     return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
 }
 
-/* What an update at `step` multiplies with: of a gradient that is the sum over so many rows, and
- * that is so stale. Made once an update, for all its ranges, and kept in job->constants.
- * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
- * learning", IJCAI 2016. */
+/* Returns the constants of an update at `step` by a gradient of this staleness, summed over
+ * `rows`. They are made once an update and serve all its ranges. Source of the staleness rule:
+ * Zhang et al., "Staleness-aware async-SGD for distributed deep learning", IJCAI 2016. */
 static const struct constants *constants_of(struct dt_job *job, uint64_t step, uint64_t staleness,
                                             uint64_t rows, double norm2, const double *measures)
 {
@@ -241,8 +241,8 @@ static const struct constants *constants_of(struct dt_job *job, uint64_t step, u
     return c;
 }
 
-/* The first pass of rules over whole tensors, of DT_MEASURE_BLOCK floats at most: their sum becomes
- * the direction. */
+/* Does the first pass of rules over whole tensors, over at most DT_MEASURE_BLOCK floats: turns
+ * their sum into the direction. */
 static void tensor_range_measure(const struct tensor_range *range, float *sum, const float *weights,
                                  double norms[NORMS])
 {
@@ -262,8 +262,8 @@ static void tensor_range_update(const struct dt_job *job, struct tensor_range *r
     dt__optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
 }
 
-/* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the
- * mean over the rows. grad, weights and out are (n), states the whole vectors. */
+/* Updates floats [offset, offset + n): applies the optimizer to those that are trained, and
+ * moves states by the mean over the rows. grad, weights, out: (n); states: whole vectors. */
 static void update_range(const struct dt_job *job, const struct constants *constants, size_t offset,
                          size_t n, const float *grad, const float *weights, float *out,
                          float *const *states)
@@ -278,7 +278,7 @@ static void update_range(const struct dt_job *job, const struct constants *const
         out[i] = weights[i] + constants->share * grad[i];
 }
 
-/* The constants of a step of a group's; NULL: none of its replicas has a sample in it. */
+/* Returns the constants of a step of a group; NULL: none of its replicas has a sample in it. */
 static const struct constants *group_constants(const struct dt_group *group,
                                                const struct dt_update_info *info)
 {
@@ -317,7 +317,8 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
         memmove(out, weights, n * sizeof *out);
 }
 
-/* Floats [at, at + n) of a part, of its weight or of its bias. The linear path is not split. */
+/* Returns floats [at, at + n) of a part, all of its weight or all of its bias. The linear path
+ * is not split. */
 static struct tensor_range part_range(const struct dt_job *job, const struct dt_update_info *info,
                                       const struct dt_layer_part *part, size_t at, size_t n)
 {
@@ -355,7 +356,7 @@ void dt__update_part(const struct dt_job *job, const struct dt_update_info *info
     tensor_range_update(job, &range, grad, weights, weights);
 }
 
-/* Row by row, or in one run where these have no gaps. */
+/* Updates row by row, or in one run if the rows have no gaps. */
 void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index,
                           struct dt_tile tile, const float *grad, float *const *vectors)
 {

@@ -1,12 +1,12 @@
-/* A worker's computing: the gradient of one replica, in sync and in async. */
+/* The computation of a worker: the gradient of one replica, in sync and in async. */
 #include "train/replicas.h"
 #include "train/sets.h"
 
 #include <limits.h>
 #include <math.h>
 
-/* Rows that go through the network at once: all of a share where a layer takes statistics of its
- * rows (batchnorm alone has state tensors), and where one is split. */
+/* Returns the rows that go through the network at once: the whole share if a layer takes
+ * statistics of its rows (only batchnorm has state tensors), or if replicas go together. */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
     uint64_t most = job->together ? INT_MAX : DT__SLICE_ROWS;
@@ -159,7 +159,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
     const struct dt_rng dropout =
         dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
-    do { /* slices of the share, through the network: the hooks with the last one only */
+    do { /* passes over the share; only the last one runs all hooks */
         const uint64_t left = share.count - done;
         const int rows = slice_rows(job, left);
         const bool last = (uint64_t)rows == left;
@@ -198,7 +198,7 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
     return next;
 }
 
-/* A worker that owns weights serves them while it computes. */
+/* Serves the weights that the worker owns while it computes. */
 static void bucket_passed(void *arg, int bucket)
 {
     (void)bucket;
@@ -215,7 +215,7 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
     const struct dt_network_hooks hooks = {bucket_passed, bucket_passed, job->steps->async};
     bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, &hooks);
     for (int i = 0; touched && !good && i < job->steps->row_ranges; i++)
-        *touched[i].count = 0; /* they may be of an earlier gradient */
+        *touched[i].count = 0; /* the lists may be those of an earlier gradient */
     return (struct dt_note){.replica = replica,
                             .draw = draw,
                             .rows = dt__plan_share(job->plan, draw, replica).count,

@@ -4,11 +4,11 @@
 
 #include "train/job.h"
 
-/* Rows that go through a network at once; a larger share of a batch is done in slices, but with
- * batchnorm. */
+/* Most rows that go through a network at once. A larger share is computed in several passes,
+ * unless the model has batchnorm. */
 enum { DT__SLICE_ROWS = 4096 };
 
-/* What a worker's time in sync training goes into. */
+/* The parts of a worker's time in sync training. */
 enum dt__budget {
     DT__COMPUTE,
     DT__DATA,
@@ -21,15 +21,15 @@ enum dt__budget {
 
 /* A set of rows, as a worker measures it in place. */
 struct dt_measured {
-    struct dt_measure *measure;  /* NULL: it has no chunk */
-    uint64_t chunk, chunk_end;   /* its chunks of the set */
+    struct dt_measure *measure; /* NULL: it has no chunk */
+    uint64_t chunk, chunk_end;  /* its chunks of the set */
 };
 
-/* Rows of replicas, and those that were the last to be read. */
+/* Reads the rows of replicas, and keeps the batch that it read last. */
 struct dt_reader {
     struct dt_loader *loader;
     struct dt_batch batch;
-    struct dt_share share; /* the batch is these rows ... */
+    struct dt_share share; /* the rows of the batch ... */
     int replica;           /* ... of this one */
 };
 
@@ -39,49 +39,51 @@ struct dt_worker {
     int readers;
     struct dt_network *network;
     double *loss;     /* (R) loss sums of its replicas since the last train record */
-    uint64_t *draws;  /* async: (R) the next draw of each of its replicas */
-    dt_status failed; /* what went wrong in a step; its message is this thread's error text */
+    uint64_t *draws;  /* async: (R) next draw of each of its replicas */
+    dt_status failed; /* first failure of a step; its message is the error text of this thread */
     double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
-    double data_secs;                /* of this span: waited for the loader */
-    uint64_t samples;                /* that it has trained on since the start */
-    bool wire_told;                  /* what the exchange with other hosts takes, once */
+    double data_secs;                /* seconds of this span spent waiting for the loader */
+    uint64_t samples;                /* samples trained on since the start */
+    bool wire_told;                  /* dt__advise_wire has reported */
     struct dt_measured *measured;    /* (sets) evaluation in place; NULL: there is none */
     int sets;
 };
 
-/* What this rank does of the job. Not collective. DT_EIO, DT_EFORMAT: its data cannot be read. */
+/* Opens the worker: network, readers, its chunks of the evaluation data. Not collective. DT_EIO,
+ * DT_EFORMAT: its data cannot be read. */
 dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker);
 void dt__worker_close(struct dt_worker *worker);
 
-/* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go
- * through the network at once, without local steps or a rounded wire. DT_EMEMORY. */
+/* Lists in steps->factored the matrices whose gradients may stay factors until they are used:
+ * models of dense rows that go through the network at once, without a rounded wire. DT_EMEMORY. */
 dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps);
-/* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and puts the sum
- * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not
+/* Computes the summed gradient of a replica's share of step (async: draw) `draw` into the slot,
+ * and adds its loss to worker->loss. Returns false, with worker->failed set, if the loss is not
  * finite or data could not be read. */
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
-/* Rows of a replica's share. Nothing is done if they are those that were read last. */
+/* Reads rows of a replica's share, unless they are the rows read last. */
 dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
                         struct dt_batch *out);
-/* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where
- * data cannot be read. */
+/* Sync: lists the inputs that the worker's replicas read in a step. Sets worker->failed if data
+ * cannot be read. */
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
                      const struct dt_touched *inputs);
-/* Sets worker->failed, if this is a failure, and the first one. A worker that has failed goes on
- * with what it has, so that the others do not wait: the step is void. */
+/* Sets worker->failed to the first failure. A worker that has failed continues with the data it
+ * has, so that other ranks do not wait for it: the step is void. */
 void dt__step_fail(struct dt_worker *worker, uint64_t step, dt_status status);
-/* DT_ENUMERIC: it is not finite. */
+/* DT_ENUMERIC: the loss is not finite. */
 dt_status dt__loss_check(const struct dt_job *job, int replica, double loss);
 /* The chunks of the evaluation data that a worker measures. */
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
                    uint64_t *end);
-/* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a
- * function of the draws alone, so that a resume goes on with the same one. The worker has rows. */
+/* Async: returns the replica of the worker that has drawn least, at its next draw that has rows.
+ * It depends on the draws alone, so a resume continues with the same replica. The worker must
+ * have rows. */
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
-/* That replica's next gradient; touched: where to list its touched rows, of which grad has no
- * others then; NULL: it is whole. */
+/* Computes the next gradient of the replica. touched: receives its touched rows, and grad has
+ * only these; NULL: grad is whole. */
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                                   const float *weights, float *grad,
                                   const struct dt_touched *touched);

@@ -44,7 +44,7 @@ grep -q "label 4 was never seen in training; data.class_names" "$tmp/err" || fai
 # ---- two classes, and names -----------------------------------------------------------------------------
 sed '1d; s/,[123]$/,4/; s/,[567]$/,2/' "$tmp/glass.csv" >"$tmp/two.csv"
 train 1 two data.train="$tmp/two.csv" data.eval_fraction=0.2 eval.metric=auc
-grep -q "two classes: '4' is the positive one, '2' the negative; data.class_names=4,2 turns them round" "$tmp/log" ||
+grep -q "two classes: '4' is the positive one, '2' the negative; data.class_names=4,2 swaps them" "$tmp/log" ||
     { cat "$tmp/log"; fail 'no positive class'; }
 check_eq 'probabilities' "$(echo '[3.5,3.5]' | "$dtrain" -q predict "$tmp/two" | sed 's/.*\[//' | tr -cd , | wc -c)" 1
 train 1 turned data.train="$tmp/two.csv" data.class_names=4,2

@@ -486,7 +486,7 @@ printf 'a,b,y\n' >"$tmp/two.csv"
 awk 'BEGIN {srand(2); for (i = 0; i < 200; i++) {a = rand(); print a "," rand() "," (a > .5 ? "spam" : "ham")}}' >>"$tmp/two.csv"
 job 1 data.train="$tmp/two.csv" data.eval_fraction=0.2 model.kind=linear train.epochs=3 run.dir="$tmp/two" >"$tmp/log" 2>&1 || fail two
 grep -q "two classes: 'spam' is the positive one" "$tmp/log" || fail 'the start does not say the positive class'
-grep -q "data.class_names=spam,ham turns them round" "$tmp/log" || fail 'the start does not say how to take the other class'
+grep -q "data.class_names=spam,ham swaps them" "$tmp/log" || fail 'the start does not say how to take the other class'
 "$dtrain" eval "$tmp/two" "$tmp/two.csv" 2>"$tmp/err" && fail 'eval takes a word for a key'
 grep -q "two.csv: expected data.eval=$tmp/two.csv" "$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'positive class of a record' "$(record "$tmp/two" eval positive)" spam

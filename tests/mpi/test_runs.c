@@ -143,7 +143,7 @@ static void expect_same_options(struct dt_world *world, const char *dir, const s
         EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
                "%s", dt_error_text());
         EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s", dt_error_text());
-        snprintf(message, sizeof message, "%s: rank %d has it, rank %d has not",
+        snprintf(message, sizeof message, "%s: given on rank %d but not on rank %d",
                  i / 2 ? "loss" : "eval", odd, odd ? 0 : 1);
         EXPECT(strstr(dt_error_text(), message), "%s", dt_error_text());
         dt__config_free(&config);
