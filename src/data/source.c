@@ -455,12 +455,14 @@ done:
 
 dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like)
 {
-    const struct dt__holdout *rows = &like->holdout;
     if (source->raw_rows != like->raw_rows)
         return dt_fail(DT_EMISMATCH, "it reads other rows of the files");
-    dt__holdout_free(&source->holdout);
-    DT_TRY(dt__holdout_init(&source->holdout, rows->seed, rows->rows, rows->count));
-    source->held_out = like->held_out;
+    dt__split_free(&source->split);
+    DT_TRY(dt__split_alloc(&source->split, like->raw_rows));
+    for (int b = 0; b < 2; b++)
+        memcpy(source->split.bits[b], like->split.bits[b], dt__split_bytes(&like->split));
+    dt__split_count(&source->split);
+    source->side = like->side;
     source->rows = like->rows;
     return DT_OK;
 }
