@@ -120,6 +120,7 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         if (!dt__config_is_given(config, "data.eval_labels"))
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
+        DT_GUARD(dt_config_set(config, "data.test_fraction=0"));
         if (!dt__config_is_given(config, "eval.also"))
             DT_GUARD(dt_config_set(config, "eval.also="));
         if (!dt__config_is_given(config, "eval.also_labels"))
@@ -154,8 +155,10 @@ void cli_model_close(struct cli_model *model)
 
 dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, struct dt_source **out)
 {
-    const dt_status status =
-        dt__source_survey(&model->config, part, &model->predictor->file.schema, out);
+    const struct dt_schema *schema = &model->predictor->file.schema;
+    dt_status status = dt__source_survey(&model->config, part, schema, out);
+    if (!status && !*out && part == DT_PART_EVAL) /* of a run that held out none but the test */
+        status = dt__source_survey(&model->config, DT_PART_TEST, schema, out);
     const bool named = dt__config_is_given(&model->config, "data.eval");
     if (status == DT_EIO && !named)
         return dt_fail_prefix(status, "the data of the run, whose paths are looked up from here: ");

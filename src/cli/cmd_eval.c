@@ -264,6 +264,7 @@ static dt_status set_survey(const struct cli_model *model, const struct dt__name
     const struct dt_schema *schema = &model->predictor->file.schema;
     const struct dt_config config = dt__set_config(&model->config, set);
     struct dt_source *train;
+    if (set->split) return dt__source_survey(&model->config, DT_PART_TEST, schema, out);
     if (!set->sample) return dt__source_survey(&config, DT_PART_ALSO, schema, out);
     DT_TRY(dt__source_survey(&model->config, DT_PART_TRAIN, schema, &train));
     const dt_status status =

@@ -95,8 +95,8 @@ static dt_status set_add(struct dt__named_sets *sets, const char *name, size_t l
         dt_free(files);
         return dt_fail(DT_EUSAGE, "eval.also: the name '%.*s' is taken", (int)length, name);
     }
-    const dt_status status = dt__grow(&sets->items, &room, sets->count + 1, sizeof *sets->items,
-                                      "sets of rows");
+    const dt_status status =
+        dt__grow(&sets->items, &room, sets->count + 1, sizeof *sets->items, "sets of rows");
     if (status) {
         dt_free(files);
         return status;
@@ -129,14 +129,19 @@ dt_status dt__sets_parse(const struct dt_config *config, struct dt__named_sets *
     struct dt__named_sets sets = {0};
     dt_status status = DT_OK;
     *out = sets;
+    if (config->data.test_fraction > 0) {
+        char *none;
+        DT_TRY(dt__strdup("", &none));
+        DT_GUARD(set_add(&sets, DT__TEST_SET, strlen(DT__TEST_SET), none));
+        sets.items[0].split = true;
+    }
     for (int k = 0; k < 2; k++)
         for (const char *at = texts[k]; *skip_blanks(at) && !status;) {
             const char *name;
             char *list;
             size_t length;
             DT_GUARD(set_next(keys[k], &at, &name, &length, &list));
-            status = k ? labels_add(&sets, name, length, list)
-                       : set_add(&sets, name, length, list);
+            status = k ? labels_add(&sets, name, length, list) : set_add(&sets, name, length, list);
         }
 done:
     if (status)

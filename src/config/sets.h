@@ -6,11 +6,13 @@
 
 enum { DT__SET_NAME = 32 };
 
-/* One of: files, as data.eval has them, with their label files; or a sample of training rows. */
+/* One of: files, as data.eval has them, with their label files; a sample of training rows; or the
+ * rows that data.test_fraction takes. */
 struct dt__named_set {
     char name[DT__SET_NAME];
     char *files, *labels; /* lists of paths; labels "": none */
     uint64_t sample;      /* rows; 0: the set is files */
+    bool split;           /* the set is the test rows of data.train */
 };
 
 struct dt__named_sets {
@@ -19,7 +21,7 @@ struct dt__named_sets {
 };
 
 /* Parses eval.also and eval.also_labels: NAME:FILE starts a set, a word without NAME: belongs to
- * the set before. The caller frees `out`, which is empty after an error.
+ * the set before. With data.test_fraction the set `test` comes first. The caller frees `out`, which is empty after an error.
  * DT_EUSAGE: a word before the first set, a set without files, a name that is taken, labels of a
  * set that is not there, no number behind train: (the message names the key); DT_EMEMORY. */
 dt_status dt__sets_parse(const struct dt_config *config, struct dt__named_sets *out);

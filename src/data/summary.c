@@ -445,7 +445,8 @@ static void print_task(const struct table *table, FILE *out)
             fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
     }
     if (!*table->config->data.eval && !dt__config_is_given(table->config, "data.eval_fraction"))
-        fprintf(out, "eval_fraction = 0.2\n");
+        fprintf(out, "eval_fraction = 0.2   ; besides, test_fraction = 0.2 takes rows that choose "
+                     "nothing: the score of new rows\n");
     if (labels > 1)
         fprintf(out, "\n[model]\ntask = %s\n", flags && numbers ? "multilabel" : "regress");
     else if (numbers && amounts)

@@ -570,7 +570,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt__warn(
             "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "
             "dtrain tune-lr finds it");
-    else if (!job->eval)
+    else if (!job->eval && job->sets < 2)
         dt__info("no rows were held out, so nothing says how good the model is on other rows; "
                  "data.eval_fraction=0.2 holds out a fifth");
     dt__sets_print_best(bank);

@@ -79,20 +79,20 @@ static int64_t record_find(const struct dt_history *history, const char *name, u
 void dt__sets_print_best(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
+    const struct dt_best *best = &job->best;
     const struct dt_metric_values none = {.rmse = NAN};
     const char *metric = dt__metric_shown(job, &none).name;
     struct dt_history *history;
-    if (job->sets < 2 || !job->best.known) return;
+    if (job->sets < 2) return;
     if (dt_history_read(job->config->run.dir, &history)) return;
     for (int i = 1; i < job->sets; i++) {
         const char *name = job->set[i].name;
-        const int64_t at = record_find(history, name, job->best.step);
+        const int64_t at = record_find(history, name, best->known ? best->step : job->step);
         if (at < 0) continue;
         const double loss = dt_history_real(history, DT_RECORD_SET, (size_t)at, "loss");
         const double value = dt_history_real(history, DT_RECORD_SET, (size_t)at, metric);
         char beside[64] = "";
-        if (strcmp(metric, "loss"))
-            snprintf(beside, sizeof beside, ", %s %.5g", metric, value);
+        if (strcmp(metric, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", metric, value);
         dt__info("this model on the set '%s': loss %.5g%s", name, loss, beside);
     }
     dt_history_free(history);

@@ -299,17 +299,23 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);
 }
 
-/* The sets of eval.also: files, or a sample of training rows. */
-static dt_status share_sets(struct dt_job *job)
+/* The test rows, and the sets of eval.also: files, or a sample of training rows. A trial of a
+ * search, which is given `rows`, leaves the test to the search. */
+static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
 {
     struct dt__named_sets named;
-    DT_TRY(dt__sets_parse(job->config, &named));
+    struct dt_config lent = *job->config;
+    if (rows) lent.data.test_fraction = 0;
+    DT_TRY(dt__sets_parse(&lent, &named));
     dt_status status = dt__ranks_agree(job->world->all, dt__sets_create(job, &named));
     for (size_t i = 0; i < named.count && !status; i++) {
         const struct dt__named_set *set = &named.items[i];
         const struct dt_config config = dt__set_config(job->config, set);
         struct dt_source **source = &job->set[i + 1].source;
-        if (set->sample)
+        if (set->split)
+            status =
+                dt__ranks_agree(job->world->all, dt__source_side(job->train, DT__TEST, source));
+        else if (set->sample)
             status = dt__ranks_agree(job->world->all,
                                      dt__source_sample(job->train, (uint64_t)job->config->run.seed,
                                                        set->sample, source));
@@ -338,6 +344,8 @@ static dt_status settle_by_data(struct dt_job *job)
     if (config->data.encode == DT_ENCODE_NONE) {
         dt__source_forget_quantiles(job->train);
         dt__source_forget_quantiles(job->eval);
+        for (int i = 1; i < job->sets; i++)
+            dt__source_forget_quantiles(job->set[i].source);
     }
     if (!network) {
         *config->model.layers = '\0'; /* of the usual widths */
@@ -477,7 +485,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
-    if (job->eval && !run->options.test) DT_TRY(share_sets(job));
+    if (!run->options.test) DT_TRY(share_sets(job, run->options.rows));
     DT_TRY(dt__ranks_agree(world->all, settle_by_data(job)));
     /* Every rank has model and plan; its role has more. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
