@@ -65,6 +65,8 @@ dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64
 /* Makes a source of the same files, read by another schema, have the rows of `like`. DT_EMISMATCH:
  * the files have other rows. DT_EMEMORY. */
 dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like);
+/* A source of its own of the same rows; NULL of NULL. DT_EMEMORY. */
+dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out);
 void dt__source_destroy(struct dt_source *source);
 
 /* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */

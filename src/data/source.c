@@ -411,16 +411,23 @@ dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source *
     return status;
 }
 
-dt_status dt__source_side(const struct dt_source *train, enum dt__side side, struct dt_source **out)
+dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out)
 {
     void *bytes;
     size_t length;
     *out = NULL;
-    if (!train->split.count[side]) return DT_OK;
-    DT_TRY(dt__source_pack(train, &bytes, &length));
-    dt_status status = dt__source_unpack(bytes, length, out);
+    if (!source) return DT_OK;
+    DT_TRY(dt__source_pack(source, &bytes, &length));
+    const dt_status status = dt__source_unpack(bytes, length, out);
     dt_free(bytes);
-    if (status) return status;
+    return status;
+}
+
+dt_status dt__source_side(const struct dt_source *train, enum dt__side side, struct dt_source **out)
+{
+    *out = NULL;
+    if (!train->split.count[side]) return DT_OK;
+    DT_TRY(dt__source_copy(train, out));
     (*out)->side = side;
     (*out)->rows = train->split.count[side];
     return DT_OK;

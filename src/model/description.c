@@ -27,7 +27,6 @@ enum {
 #define LINEAR "linear" /* the text of a model that has only its output layer */
 #define OUTPUT "output"
 #define SPLIT "split"
-#define MEAN "mean("
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
@@ -119,12 +118,8 @@ static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
 {
     dt_status status = dt__grow(&model->layer, &model->layer_room, model->layers + 1,
                                 sizeof *model->layer, "layers");
-    const bool restarts =
-        model->layers && model->layer[model->layers - 1].kind == &dt__mean_next_layer;
     layer.index = -1;
-    layer.from = restarts ? 0 : -1;
-    const bool ends = layer.kind == &dt__mean_next_layer || layer.kind == &dt__mean_end_layer;
-    if (layer.kind != &dt__residual_end_layer) layer.link = ends ? 0 : -1;
+    if (layer.kind != &dt__residual_end_layer) layer.link = -1;
     if (status)
         dt_free(layer.text);
     else
@@ -283,16 +278,14 @@ static dt_status parse_layers(struct dt_model *model, const char *layers)
     return status;
 }
 
-/* The layers of a whole network, the output layer with them. */
-static dt_status parse_network(struct dt_model *model, const char *layers)
+dt_status dt__layers_parse(struct dt_model *model)
 {
     struct dt__layer layer = {.kind = &dt__dense_layer, .last = true, .size = {model->desc.nout}};
     struct dt__layer wide = {.kind = NULL};
-    const size_t first = model->layers;
-    DT_TRY(parse_layers(model, layers));
+    DT_TRY(parse_layers(model, model->desc.layers));
     if (has_wide(model)) wide = model->layer[--model->layers];
     dt_status status = DT_OK;
-    if (wide.kind && model->layers == first)
+    if (wide.kind && !model->layers)
         status = dt_fail(DT_EUSAGE, "'wide': expected layers besides the linear path");
     if (!status && !has_output(model)) {
         status = dt__strdup(OUTPUT, &layer.text);
@@ -300,50 +293,6 @@ static dt_status parse_network(struct dt_model *model, const char *layers)
     }
     if (!status && wide.kind) return push_layer(model, wide);
     dt_free(wide.text);
-    return status;
-}
-
-/* A layer of `mean`, which is no more than its text. */
-static dt_status push_mark(struct dt_model *model, const struct dt__layer_kind *kind,
-                           const char *text)
-{
-    struct dt__layer layer = {.kind = kind};
-    DT_TRY(dt__strdup(text, &layer.text));
-    return push_layer(model, layer);
-}
-
-/* "MEMBER | MEMBER ...)", which is spoiled: no member has a bar. */
-static dt_status parse_members(struct dt_model *model, char *text)
-{
-    size_t length = strlen(text);
-    while (length && isspace((unsigned char)text[length - 1]))
-        length--;
-    if (!length || text[length - 1] != ')')
-        return dt_fail(DT_EUSAGE, "expected %s", dt__mean_layer.usage);
-    text[length - 1] = '\0';
-    DT_TRY(push_mark(model, &dt__mean_layer, MEAN));
-    for (char *member = text, *next; member; member = next) {
-        next = strchr(member, '|');
-        if (next) *next++ = '\0';
-        member += strspn(member, " \t\n");
-        char *end = member + strlen(member);
-        while (end > member && isspace((unsigned char)end[-1]))
-            *--end = '\0';
-        DT_TRY(parse_network(model, member));
-        DT_TRY(next ? push_mark(model, &dt__mean_next_layer, "|")
-                    : push_mark(model, &dt__mean_end_layer, ")"));
-    }
-    return DT_OK;
-}
-
-dt_status dt__layers_parse(struct dt_model *model)
-{
-    const char *layers = model->desc.layers;
-    char *text;
-    if (strncmp(layers, MEAN, strlen(MEAN)) != 0) return parse_network(model, layers);
-    DT_TRY(dt__strdup(layers + strlen(MEAN), &text));
-    const dt_status status = parse_members(model, text);
-    dt_free(text);
     return status;
 }
 

@@ -14,7 +14,6 @@ struct dt__emitter {
     dt_status status;
     const struct dt_model *model;
     const float *params;
-    const char *sum;           /* of the members so far (mean) */
     const char *const *before; /* (layers) the input of each layer, up to the one being emitted */
 
     /* Adds a node with one output and returns the output's name: `name`, or a new one if it is

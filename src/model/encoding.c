@@ -6,6 +6,7 @@
 
 #include "base/clones.h"
 #include "model/emitter.h"
+#include "model/mean.h"
 #include "model/vmath.h"
 
 /* Edges that no z reaches stand in for those that a column of few values lacks. */
@@ -419,8 +420,17 @@ size_t dt__encoding_inputs(const struct dt_model_desc *desc)
     return (size_t)desc->encode_columns * (1 + (size_t)desc->encode_width);
 }
 
+size_t dt__encoding_count(const struct dt_model_desc *desc)
+{
+    const struct encoding *encoding = &ENCODINGS[desc->encode];
+    if (!encoding->make || desc->encode_width < 0 || desc->encode_columns < 0) return 0;
+    return (size_t)desc->encode_columns * ((size_t)desc->encode_width + encoding->edges);
+}
+
 dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
 {
+    const bool mean = desc->layers && dt__is_mean(desc->layers);
+    struct dt_model *model;
     const bool known = desc->encode >= 0 && desc->encode < DT_ENCODE_AUTO;
     const struct encoding *encoding = &ENCODINGS[known ? desc->encode : DT_ENCODE_NONE];
     const int columns = desc->encode_columns, width = desc->encode_width;
@@ -428,6 +438,11 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
     bool good = known && columns >= 0 && columns <= DT_MAX_WIDTH && width >= 0 && width <= MOST_WIDTH &&
                 (width > 0) == !plain && (columns > 0) == (desc->encode != DT_ENCODE_NONE);
     const size_t each = good ? (size_t)width + encoding->edges : 0;
+    if (mean && table) { /* its members' tables */
+        DT_TRY(dt__model_create(desc, &model));
+        dt__model_destroy(model);
+    }
+    if (mean && good && plain && desc->encode_count >= 0 && desc->dense >= 0) return DT_OK;
     good = good && desc->encode_count >= 0 && desc->dense >= 0 &&
            (size_t)desc->encode_count == (plain ? 0 : (size_t)columns * each);
     for (size_t c = 0; good && table && !plain && c < (size_t)columns; c++)

@@ -36,6 +36,8 @@ void dt__quantile_normal(const struct dt_quantiles *quantiles, size_t rows, floa
  * table. Numbers (columns) of features, which draw frequencies of their own. DT_EMEMORY. */
 dt_status dt__encoding_make(const struct dt_config *config, const struct dt_quantiles *quantiles,
                             const int64_t *feature, struct dt_model_desc *inout);
+/* Floats in the table of an encoding. */
+size_t dt__encoding_count(const struct dt_model_desc *desc);
 /* Inputs of the network that are no features: z and encodings. */
 size_t dt__encoding_inputs(const struct dt_model_desc *desc);
 /* Whether the members of a file fit each other; `tables`: the table is there, too. DT_EFORMAT. */

@@ -44,7 +44,6 @@ struct dt__layer {
     bool last;         /* the output layer */
     bool split;        /* workers have parts of its columns: its tensors stand behind all others */
     int link;          /* of a residual's two ends: the number of the other one; else -1 */
-    int from;          /* reads the input of layer number `from`; -1: the output before it */
 
     /* Of the epilogue, or of a layer that is nothing else. */
     const struct dt__activation *activation; /* NULL: none */
@@ -72,7 +71,6 @@ struct dt__layer_call {
     const struct dt_rng *dropout; /* key of the draw's masks; NULL: nothing is dropped */
     const float *states;          /* the layer's state tensors, as they are */
     float *state_grad; /* out, of the forward pass: rows * (new - seen) of them; NULL: inference */
-    const struct dt_model *model;
     const float *link_x; /* of the linked layer: its input */
     float *link_keep;    /* and what it keeps */
 
@@ -128,8 +126,6 @@ void dt__layers_free(struct dt_model *model);
  * layer, k). */
 dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, const char *name,
                            const struct dt_tensor *tensor);
-/* Whether the layer reads the rows: it is the first one, or the first of a member of `mean`. */
-bool dt__layer_reads_rows(const struct dt_model *model, const struct dt__layer *layer);
 /* A word as a whole number of at least `least`, at most DT_MAX_WIDTH. */
 bool dt__word_int(const char *word, int least, int *out);
 bool dt__word_real(const char *word, double *out);
@@ -147,6 +143,6 @@ extern const struct dt__layer_kind dt__dense_layer, dt__dropout_layer, dt__activ
     dt__conv_layer, dt__conv1d_layer, dt__maxpool_layer, dt__avgpool_layer, dt__globalpool_layer,
     dt__flatten_layer, dt__upsample_layer, dt__batchnorm_layer, dt__layernorm_layer,
     dt__residual_layer, dt__residual_end_layer, dt__scale_layer, dt__embedding_layer,
-    dt__wide_layer, dt__mean_layer, dt__mean_next_layer, dt__mean_end_layer;
+    dt__wide_layer;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "model/encoding.h"
 #include "model/layer.h"
+#include "model/mean.h"
 #include "model/task.h"
 
 /* ---- shapes and tensors --------------------------------------------------------------------- */
@@ -119,7 +120,6 @@ static dt_status model_infer_shapes(struct dt_model *model)
     int behind = -2, ordinal = 0;
     for (size_t i = 0; i < model->layers; i++) {
         struct dt__layer *layer = &model->layer[i];
-        if (layer->from >= 0) in = model->layer[layer->from].in;
         layer->in = layer->out = in;
         layer->row_sparse = -1;
         layer->begin = layer->end = model->params;
@@ -162,6 +162,15 @@ dt_status dt__model_desc_each(const struct dt_model_desc *desc, int *out)
     return dt__quantiles_parse(desc->quantiles, quantile, out);
 }
 
+static dt_status model_make_layers(struct dt_model *model)
+{
+    DT_TRY(dt__layers_parse(model));
+    DT_TRY(model_infer_shapes(model));
+    if (!model->tensors)
+        return dt_fail(DT_EUSAGE, "no layer has weights: there is nothing to train");
+    return model_place_last(model);
+}
+
 dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **out)
 {
     struct dt_model *model;
@@ -173,7 +182,7 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
             return dt_fail(DT_EUSAGE, "model: a row of %d x %d x %d, expected 1 to 2^31 - 1 values",
                            desc->shape[0], desc->shape[1], desc->shape[2]);
     }
-    if (desc->encode) DT_TRY(dt__encoding_check(desc, false));
+    if (desc->encode && !dt__is_mean(desc->layers)) DT_TRY(dt__encoding_check(desc, false));
     features += (int64_t)dt__encoding_inputs(desc);
     if (desc->encode && (desc->shape[0] != 1 || desc->shape[1] != 1 || features > INT_MAX))
         return dt_fail(DT_EUSAGE, "data.encode goes with rows of plain features, not with rows of "
@@ -206,12 +215,9 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
         status = dt__alloc(count, sizeof(float), "encoding", &model->desc.encode_table);
         if (!status) memcpy(model->desc.encode_table, desc->encode_table, count * sizeof(float));
     }
-    if (!status) status = dt__layers_parse(model);
-    if (!status) status = model_infer_shapes(model);
-    if (!status && !model->tensors)
-        status = dt_fail(DT_EUSAGE, "no layer has weights: there is nothing to train");
-    if (!status) status = model_place_last(model);
-    if (!status && desc->split > 0) {
+    const bool mean = dt__is_mean(desc->layers);
+    if (!status) status = mean ? dt__mean_members(model) : model_make_layers(model);
+    if (!status && desc->split > 0 && !mean) {
         dt_free(model->desc.layers);
         model->desc.layers = NULL;
         status = dt__layers_text(model, &model->desc.layers);
@@ -267,6 +273,9 @@ void dt__model_desc_free(struct dt_model_desc *desc)
 void dt__model_destroy(struct dt_model *model)
 {
     if (!model) return;
+    for (int m = 0; m < model->members; m++)
+        dt__model_destroy(model->member[m]);
+    dt_free(model->member);
     dt__layers_free(model);
     dt_free(model->tensor);
     dt_free(model->bucket_end);
@@ -299,11 +308,6 @@ const struct dt_tensor *dt__model_output_bias(const struct dt_model *model)
         if (tensor->layer == layer->index && tensor->role == DT_TENSOR_BIAS && fits) return tensor;
     }
     return NULL;
-}
-
-bool dt__layer_reads_rows(const struct dt_model *model, const struct dt__layer *layer)
-{
-    return layer == model->layer || layer->from == 0 || layer[-1].kind == &dt__mean_layer;
 }
 
 bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer)
@@ -360,17 +364,29 @@ static void text_add_layer(struct dt_text *text, const char *name, struct dt__sh
     dt__text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
 }
 
-dt_status dt__model_table(const struct dt_model *model, char **out)
+/* Returns the multiply-adds. */
+static size_t text_add_layers(struct dt_text *text, const struct dt_model *model)
 {
-    struct dt_text text = {0};
     size_t macs = 0;
-    dt__text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters", "multiply-adds");
-    text_add_layer(&text, "input", model->layer[0].in, 0, 0);
     for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
         macs += layer->macs;
         if (layer->text)
-            text_add_layer(&text, layer->text, layer->out, layer_params(model, layer), layer->macs);
+            text_add_layer(text, layer->text, layer->out, layer_params(model, layer), layer->macs);
+    }
+    return macs;
+}
+
+dt_status dt__model_table(const struct dt_model *model, char **out)
+{
+    struct dt_text text = {0};
+    const struct dt_model *first = model->members ? model->member[0] : model;
+    dt__text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters", "multiply-adds");
+    text_add_layer(&text, "input", first->layer[0].in, 0, 0);
+    size_t macs = text_add_layers(&text, model);
+    for (int m = 0; m < model->members; m++) {
+        dt__text_add(&text, "member %d\n", m);
+        macs += text_add_layers(&text, model->member[m]);
     }
     dt__text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
     return dt__text_end(&text, out);

@@ -130,6 +130,8 @@ struct dt_outputs {
 /* Immutable once made; shared by any number of networks. To be read alone. */
 struct dt_model {
     struct dt_model_desc desc;
+    struct dt_model **member; /* (members) of model.layers=mean(...), which has no layers itself */
+    int members;
     size_t features; /* of a row */
     size_t inputs;   /* of the first layer: features and what encodes them */
     int classes;     /* 2 for one logit; 0: values are predicted */

@@ -9,6 +9,7 @@
 #include "model/encoding.h"
 #include "model/entries.h"
 #include "model/layer.h"
+#include "model/mean.h"
 #include "model/task.h"
 
 struct node {
@@ -40,6 +41,7 @@ struct place {
 };
 
 struct dt_network {
+    struct dt__mean *mean; /* model.layers=mean(...): nothing else but the model is set */
     const struct dt_model *model;
     size_t count, first; /* layers; the first one with parameters */
     struct node *node;   /* (count) */
@@ -173,6 +175,9 @@ dt_status dt__network_create(const struct dt_model *model, int max_rows, int pre
     DT_TRY(dt__blas_need());
     DT_GUARD(dt__alloc(1, sizeof *network, "network", &network));
     network->model = model;
+    *out = network;
+    if (model->members) DT_GUARD(dt__mean_create(model, max_rows, &network->mean));
+    if (model->members) return DT_OK;
     const size_t count = model->layers;
     DT_GUARD(dt__alloc(count, sizeof *network->node, "network", &network->node));
     network->count = count;
@@ -294,6 +299,7 @@ dt_status dt__network_tile(struct dt_network *network, int matrix, const void *f
 void dt__network_destroy(struct dt_network *network)
 {
     if (!network) return;
+    dt__mean_destroy(network->mean);
     dt__entries_free(&network->entries);
     for (size_t i = 0; i < network->count; i++)
         if (network->node[i].state) network->node[i].layer->kind->close(network->node[i].state);
@@ -314,7 +320,6 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
     const struct dt__layer *layer = node->layer;
     const struct node *linked = layer->link >= 0 ? &network->node[layer->link] : NULL;
     return (struct dt__layer_call){.layer = layer,
-                                   .model = network->model,
                                    .state = node->state,
                                    .batch = pass->batch,
                                    .rows = pass->batch->rows,
@@ -356,15 +361,13 @@ static int state_bucket(const struct dt_network *network)
 /* Begins a pass, forward. */
 static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
 {
+    const struct dt__layer_kind *first = network->node[0].layer->kind;
     network->pass = *pass; /* until it ends; what it leads to is the caller's */
     network->place = (struct place){.x = pass->batch->x};
-    for (size_t i = 0; i < network->count && pass->batch->offsets; i++) {
-        const struct dt__layer *layer = network->node[i].layer;
-        if (dt__layer_reads_rows(network->model, layer) && !layer->kind->sparse)
-            return dt_fail(DT_EMISMATCH,
-                           "model.layers: %s as the first layer does not take sparse rows",
-                           layer->kind->name);
-    }
+    if (pass->batch->offsets && !first->sparse)
+        return dt_fail(DT_EMISMATCH,
+                       "model.layers: %s as the first layer does not take sparse rows",
+                       first->name);
     pass_before_forward(pass, state_bucket(network));
     return DT_OK;
 }
@@ -386,8 +389,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
     *out_stops = false;
     for (; place->at < network->count; place->at++) {
         struct node *node = &network->node[place->at];
-        node->x = node->layer->from < 0 ? place->x : network->node[node->layer->from].x;
-        place->x = node->x;
+        node->x = place->x;
         if (!node->layer->kind->forward) continue;
         float *y = place->at + 1 < network->count ? node->y : out;
         const struct dt__layer_call call = layer_call(network, pass, node, y);
@@ -482,6 +484,7 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
         network_gradient_of_none(network, pass);
         return DT_OK;
     }
+    if (network->mean) return dt_fail(DT_EBUG, "a gradient of the mean of several networks");
     if (pass->slot.factors && (pass->accumulate || batch->offsets))
         return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
     if (pass->slot.touched && !batch->offsets)
@@ -565,7 +568,12 @@ dt_status dt__network_continue(struct dt_network *network, double *out_loss,
 
 void dt__network_spread(const struct dt_network *network, int rows, float *out)
 {
-    dt__mean_spread(network->model, network->node[0].keep, rows, out);
+    const size_t width = (size_t)(network->model->classes ? network->model->classes
+                                                          : network->model->desc.nout);
+    if (network->mean)
+        dt__mean_spread(network->mean, rows, out);
+    else
+        memset(out, 0, (size_t)rows * width * sizeof *out);
 }
 
 dt_status dt__network_forward(struct dt_network *network, const float *params,
@@ -574,6 +582,7 @@ dt_status dt__network_forward(struct dt_network *network, const float *params,
     struct dt_batch encoded, here;
     const struct pass pass = {.params = params, .batch = &here};
     bool stops;
+    if (network->mean) return dt__mean_forward(network->mean, params, batch, out);
     DT_TRY(network_encode(network, batch, &encoded));
     here = encoded;
     if (batch->offsets && network->inputs) DT_TRY(network_sort(network, &encoded, &here));

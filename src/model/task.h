@@ -73,9 +73,6 @@ struct dt__loss {
 /* The numbers of train.quantiles. DT_EUSAGE. */
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count);
 
-/* layers/mean.c: dt__network_spread from what the first layer of `mean` keeps. */
-void dt__mean_spread(const struct dt_model *model, const float *keep, int rows, float *out);
-
 /* Whether workers may have parts of the outputs (dt__softmax_part). */
 bool dt__loss_splits(const struct dt__loss *loss);
 /* Of a network with so many outputs. NULL: there is none. */

@@ -61,6 +61,7 @@ struct graph {
     struct dt__message body; /* nodes and constants so far */
     struct dt__message node; /* the newest: attributes may follow */
     struct dt__names names;  /* of values */
+    int member;              /* whose layers are added, before their names; -1: the model's own */
     void *scratch;           /* memory of emitter.scratch */
     size_t scratch_bytes;
 };
@@ -85,7 +86,10 @@ static void *scratch(struct dt__emitter *e, size_t count, size_t size)
 static const char *value_name(struct graph *graph, const char *name)
 {
     char number[32];
+    char own[128];
     snprintf(number, sizeof number, "v%zu", graph->names.count);
+    snprintf(own, sizeof own, "member%d/%s", graph->member, name ? name : "");
+    if (name && graph->member >= 0) name = own;
     if (!name) name = number;
     dt__emit_keep(&graph->emitter, dt__names_add(&graph->names, name, strlen(name)));
     return graph->emitter.status ? "" : graph->names.items[graph->names.count - 1];
@@ -236,27 +240,32 @@ static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schem
     return x;
 }
 
-/* z and encodings of numbers x, behind the dense of the inputs. */
+/* z of encoded numbers, and encodings of them, behind the dense of the inputs. */
 static const char *add_encoding(struct dt__emitter *e, const struct dt_schema *schema,
-                                const char *inputs, const char *x)
+                                const char *inputs, const char *z)
 {
-    const struct dt_quantiles quantiles = dt__schema_quantiles(schema);
-    x = DT__NODE(e, "Gather", x, add_list(e, quantiles.columns, schema->encoded_feature));
-    add_int(e, "axis", 1);
-    const char *z = dt__emit_quantile_normal(e, &quantiles, x);
     const char *encoding = dt__emit_encoding(e, z);
     const char *parts[] = {inputs, z, encoding, NULL, NULL};
     if (schema->dense < schema->features) {
         parts[0] = dt__emit_slice(e, inputs, 0, schema->dense);
         parts[encoding ? 3 : 2] = dt__emit_slice(e, inputs, schema->dense, schema->features);
     }
-    x = add_node(e, NULL, "Concat", parts);
+    const char *x = add_node(e, NULL, "Concat", parts);
     add_int(e, "axis", 1);
     return x;
 }
 
-/* Rows as the network gets them. */
-static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *schema)
+static const char *add_ranks(struct dt__emitter *e, const struct dt_schema *schema, const char *raw)
+{
+    const struct dt_quantiles quantiles = dt__schema_quantiles(schema);
+    raw = DT__NODE(e, "Gather", raw, add_list(e, quantiles.columns, schema->encoded_feature));
+    add_int(e, "axis", 1);
+    return dt__emit_quantile_normal(e, &quantiles, raw);
+}
+
+/* Rows as a network gets them, but for encodings; *out_raw: as they come. */
+static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *schema,
+                              const char **out_raw)
 {
     const size_t n = (size_t)schema->features;
     const char *x = "input";
@@ -272,7 +281,8 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     if (schema->clip > 0)
         x = DT__NODE(e, "Clip", x, dt__emit_scalar(e, -schema->clip),
                      dt__emit_scalar(e, schema->clip));
-    return schema->encoded ? add_encoding(e, schema, x, raw) : x;
+    *out_raw = raw;
+    return x;
 }
 
 /* Says what "input" or an output is: (rows, width), or (rows) for width 0. */
@@ -354,17 +364,55 @@ static dt_status write_model(struct graph *graph, const struct dt_predictor *pre
     return status;
 }
 
+/* Adds the layers of a network, from rows to outputs; z: of encoded numbers. */
+static const char *add_network(struct graph *graph, const struct dt_model *model, const char *x,
+                               const char *z)
+{
+    struct dt__emitter *e = &graph->emitter;
+    const char **before = NULL;
+    dt__emit_keep(e, dt__alloc(model->layers, sizeof *before, "ONNX", &before));
+    e->model = model;
+    e->before = before;
+    if (model->desc.encode) x = add_encoding(e, graph->schema, x, z);
+    for (size_t i = 0; i < model->layers && !e->status; i++) {
+        before[i] = x;
+        x = add_layer(e, &model->layer[i], x);
+    }
+    dt_free(before);
+    e->before = NULL;
+    return x;
+}
+
+/* Adds the members of a mean, whose tensors have a name and a place of their own each. */
+static const char *add_members(struct graph *graph, const struct dt_model *model, const char *x,
+                               const char *z)
+{
+    struct dt__emitter *e = &graph->emitter;
+    const float *params = e->params;
+    const char *sum = NULL;
+    for (int m = 0; m < model->members; m++) {
+        graph->member = m;
+        const char *one = add_network(graph, model->member[m], x, z);
+        e->params += model->member[m]->params;
+        e->model = model;
+        one = model->loss->task->emit_to_mean(e, one);
+        sum = sum ? DT__NODE(e, "Add", sum, one) : one;
+    }
+    graph->member = -1;
+    e->params = params;
+    sum = DT__NODE(e, "Div", sum, dt__emit_scalar(e, model->members));
+    return model->loss->task->emit_from_mean(e, sum);
+}
+
 /* Adds all nodes, from the input to the answers. */
-static void fill_graph(struct graph *graph, const char **before)
+static void fill_graph(struct graph *graph)
 {
     struct dt__emitter *e = &graph->emitter;
     const struct dt_model *model = e->model;
-    const char *x = add_inputs(e, graph->schema);
-    for (size_t i = 0; i < model->layers && !e->status; i++) {
-        const struct dt__layer *layer = &model->layer[i];
-        before[i] = x = layer->from < 0 ? x : before[layer->from];
-        x = add_layer(e, layer, x);
-    }
+    const char *raw, *x = add_inputs(e, graph->schema, &raw);
+    const char *z = graph->schema->encoded ? add_ranks(e, graph->schema, raw) : NULL;
+    x = model->members ? add_members(graph, model, x, z) : add_network(graph, model, x, z);
+    e->model = model;
     model->loss->task->emit(e, x);
     end_node(graph);
 }
@@ -373,8 +421,8 @@ dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path)
 {
     const struct dt_checkpoint *file = &predictor->file;
     const struct dt_model *model = predictor->model;
-    const char **before = NULL;
-    struct graph graph = {.emitter = {.model = model,
+    struct graph graph = {.member = -1,
+                          .emitter = {.model = model,
                                       .params = file->params,
                                       .node = add_node,
                                       .ints = add_ints,
@@ -388,10 +436,8 @@ dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path)
     if (file->schema.hash_bits && dt__schema_categories(&file->schema))
         return dt_fail(DT_EUSAGE, "hashed categories (data.hash_bits) have no translation to ONNX, "
                                   "which has no such hash");
-    DT_TRY(dt__alloc(model->layers, sizeof *before, "ONNX", &before));
-    graph.emitter.before = before;
     dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
-    fill_graph(&graph, before);
+    fill_graph(&graph);
     add_value(&graph, GRAPH_INPUT, "input", FLOAT,
               file->schema.features - flags_of(&file->schema).count);
     add_value(&graph, GRAPH_OUTPUT, predictor->answer, FLOAT, (int)predictor->width);
@@ -401,6 +447,5 @@ dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path)
     dt__text_free(&graph.node.text);
     dt__text_free(&graph.body.text);
     dt_free(graph.scratch);
-    dt_free(before);
     return status;
 }

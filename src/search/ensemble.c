@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/mean.h"
 #include "search/search.h"
 #include "state/directory.h"
 
@@ -253,54 +254,57 @@ static dt_status join_load(const struct dt__search *search, const struct dt__mem
     return DT_OK;
 }
 
-static dt_status join_text(const struct join *join, char **out)
+/* Texts, tables of encodings and parameters follow each other. */
+static dt_status join_desc(const struct join *join, struct dt_model_desc *out)
 {
     struct dt_text text = {0};
-    for (size_t i = 0; i < join->count; i++)
-        dt__text_add(&text, "%s%s", i ? " | " : "mean(", join->part[i].desc.layers);
-    dt__text_add(&text, ")");
-    return dt__text_end(&text, out);
-}
-
-/* Layers with parameters are numbered through: tensor by tensor the whole has those of the part
- * whose first layer is number `base`. */
-static dt_status join_copy(const struct dt_model *whole, const struct dt_checkpoint *part,
-                           int *base, float *params)
-{
-    struct dt_model *model;
     size_t at = 0;
-    DT_TRY(dt__model_create(&part->desc, &model));
-    int layers = 0;
-    for (size_t i = 0; i < model->tensors; i++) {
-        const struct dt_tensor *from = &model->tensor[i];
-        const char *name = strrchr(from->name, '/');
-        for (at = 0; at < whole->tensors; at++)
-            if (whole->tensor[at].layer == *base + from->layer &&
-                !strcmp(strrchr(whole->tensor[at].name, '/'), name))
-                break;
-        if (at == whole->tensors || whole->tensor[at].count != from->count) break;
-        memcpy(params + whole->tensor[at].offset, part->params + from->offset,
-               from->count * sizeof *params);
-        if (from->layer >= layers) layers = from->layer + 1;
+    out->encode_count = 0;
+    for (size_t i = 0; i < join->count; i++) {
+        dt__mean_text(&join->part[i].desc, i == 0, &text);
+        out->encode_count += join->part[i].desc.encode_count;
     }
-    const bool fits = at < whole->tensors;
-    dt__model_destroy(model);
-    *base += layers;
-    return fits ? DT_OK : dt_fail(DT_EBUG, "a member does not fit into the model");
+    dt__text_add(&text, ")");
+    DT_TRY(dt__text_end(&text, &out->layers));
+    if (!out->encode_count) return DT_OK;
+    DT_TRY(dt__alloc((size_t)out->encode_count, sizeof(float), "members", &out->encode_table));
+    for (size_t i = 0; i < join->count; i++) {
+        const struct dt_model_desc *part = &join->part[i].desc;
+        const size_t count = (size_t)part->encode_count;
+        if (count) memcpy(out->encode_table + at, part->encode_table, count * sizeof(float));
+        at += count;
+    }
+    return DT_OK;
 }
 
 static dt_status join_params(const struct join *join, struct dt_checkpoint *out)
 {
-    struct dt_model *whole;
-    int base = 0;
-    DT_TRY(dt__model_create(&out->desc, &whole));
-    out->params_count = whole->params;
-    out->params = NULL;
-    dt_status status = dt__alloc(whole->params, sizeof(float), "members", &out->params);
-    for (size_t i = 0; i < join->count && !status; i++)
-        status = join_copy(whole, &join->part[i], &base, out->params);
-    dt__model_destroy(whole);
-    return status;
+    uint64_t at = 0;
+    out->params_count = 0;
+    for (size_t i = 0; i < join->count; i++)
+        out->params_count += join->part[i].params_count;
+    DT_TRY(dt__alloc((size_t)out->params_count, sizeof(float), "members", &out->params));
+    for (size_t i = 0; i < join->count; i++) {
+        memcpy(out->params + at, join->part[i].params,
+               (size_t)join->part[i].params_count * sizeof *out->params);
+        at += join->part[i].params_count;
+    }
+    return DT_OK;
+}
+
+/* What several models come to; `out` is lent what they share: the schema of one that has the most,
+ * the ranks of numbers among it. */
+static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
+{
+    for (size_t i = 0; i < join->count && !out->schema.encoded; i++)
+        out->schema = join->part[i].schema;
+    struct dt_model_desc *desc = &out->desc;
+    desc->encode = out->schema.encoded ? DT_ENCODE_NORMAL : DT_ENCODE_NONE;
+    desc->encode_columns = out->schema.encoded;
+    desc->encode_width = 0;
+    desc->dense = desc->categories || desc->encode ? out->schema.dense : 0;
+    DT_TRY(join_desc(join, desc));
+    return join_params(join, out);
 }
 
 /* Of one model that itself, of several their mean. */
@@ -308,8 +312,9 @@ static dt_status join_write(const struct dt__search *search, const struct dt__sc
                             const struct dt__members *members, const struct join *join)
 {
     const struct dt__path base = dt__path("%s/export/best", search->config->run.dir);
+    const bool several = join->count > 1;
     struct dt_checkpoint model = join->part[0]; /* lent */
-    char *text = NULL, *config = NULL;
+    char *config = NULL;
     dt_status status = dt_config_print(search->config, &config);
     model.config = config;
     model.step = (uint64_t)search->config->search.trials;
@@ -319,12 +324,14 @@ static dt_status join_write(const struct dt__search *search, const struct dt__sc
                                   .step = model.step};
     (void)snprintf(model.best.metric, sizeof model.best.metric, "%s",
                    scorer->root ? "rmse" : "loss");
-    if (!status && join->count > 1) status = join_text(join, &text);
-    if (text) model.desc.layers = text, model.params = NULL;
-    if (!status && text) status = join_params(join, &model);
+    if (several) model.desc.layers = NULL, model.desc.encode_table = model.params = NULL;
+    if (!status && several) status = join_make(join, &model);
     if (!status) status = dt__export_write(base.text, &model, 1);
-    if (text) dt_free(model.params);
-    dt_free(text);
+    if (several) {
+        dt_free(model.desc.layers);
+        dt_free(model.desc.encode_table);
+        dt_free(model.params);
+    }
     dt_free(config);
     return status;
 }

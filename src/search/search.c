@@ -38,7 +38,6 @@ static dt_status config_settle(struct dt_config *config, int size)
     if (size == 1 && config->search.ranks > 1)
         return dt_fail(DT_EUSAGE, "search.ranks=%lld: expected 1 in a process alone (mpirun -np N)",
                        (long long)config->search.ranks);
-    DT_TRY(dt_config_set(config, "data.encode=none")); /* members share what they read */
     if (!folds && !*config->data.eval && !(config->data.eval_fraction > 0)) {
         config->data.eval_fraction = USUAL_FRACTION;
         DT_TRY(dt_config_set(config, USUAL_TEXT));
@@ -105,7 +104,11 @@ static dt_status folds_make(struct dt__search *search)
 {
     search->folds = search->config->search.folds ? (int)search->config->search.folds : 1;
     DT_TRY(dt__alloc((size_t)search->folds, sizeof *search->fold, "folds", &search->fold));
-    return dt__data_share(search->world, search->config, NULL, &search->fold[0].rows,
+    /* Ranks of numbers are there for the trials that read them. */
+    struct dt_config config = *search->config; /* lent */
+    if (config.run.preset == DT_PRESET_TABLE && config.data.encode == DT_ENCODE_AUTO)
+        config.data.encode = DT_ENCODE_NORMAL;
+    return dt__data_share(search->world, &config, NULL, &search->fold[0].rows,
                           &search->fold[0].held_out);
 }
 

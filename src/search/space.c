@@ -87,7 +87,8 @@ static bool key_varies(const struct dt__option *option)
 {
     static const char common[] = "model.task|train.loss|train.quantiles|train.huber_delta|"
                                  "train.mode|train.max_steps|model.split";
-    static const char data[] = "data.augment";
+    static const char data[] = "data.augment|data.encode|data.encode_bins|data.encode_scale|"
+                               "data.encode_width";
     static const char usual[] = "eval.patience|eval.metric|eval.steps";
     if (dt__config_word_index(common, option->name) >= 0) return false;
     return !strcmp(option->section, "model") || !strcmp(option->section, "train") ||
@@ -192,12 +193,11 @@ dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial
  * them with dropout. Other data vary the rate around the configuration's. */
 dt_status dt__space_usual(const struct dt_config *config, const struct dt_source *rows, char **out)
 {
-    const struct dt_schema *schema = dt__source_schema(rows);
+    const int columns = dt__source_schema(rows)->encoded;
     const bool many = dt__source_rows(rows) >= 20000;
     const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
     char low[DT_REAL_TEXT], high[DT_REAL_TEXT];
-    (void)schema;
     if (config->run.preset != DT_PRESET_TABLE) {
         dt__text_add(&text, "train.lr=log %s..%s", dt__real_text(config->train.lr / 10, low),
                      dt__real_text(config->train.lr * 3, high));
@@ -210,6 +210,14 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
                      "; model.dropout=%s; model.hidden=64|128|192|256|64,64|128,128|192,192|"
                      "256,256|64,64,64|128,128,128|192,192,192|256,256,256",
                      plain ? "0" : "0|0..0.4");
+    if (columns && config->data.encode == DT_ENCODE_AUTO) {
+        const int most = 800 / columns < 4 ? 4 : 800 / columns > 24 ? 24 : 800 / columns;
+        const int bins = 1200 / columns < 5 ? 5 : 1200 / columns > 48 ? 48 : 1200 / columns;
+        dt__text_add(&text,
+                     "; data.encode=turn normal|cosine|ple; data.encode_scale=log 0.05..0.6; "
+                     "data.encode_width=%d..%d; data.encode_bins=log 4..%d",
+                     most / 3, most, bins);
+    }
     dt__text_add(&text, "; train.batch=128; eval.patience=0; eval.metric=loss");
     return dt__text_end(&text, out);
 }

@@ -30,11 +30,9 @@ static dt_status outputs_compute(const struct dt_config *config, const struct dt
     return status;
 }
 
-static dt_status outputs_make(const struct dt__search *search, const struct dt__order *order,
-                              const struct dt_config *config, struct dt__result *result,
-                              float **out)
+static dt_status outputs_make(const struct dt_config *config, const struct dt_source *source,
+                              struct dt__result *result, float **out)
 {
-    const struct dt_source *source = search->fold[order->fold].held_out;
     struct dt_predictor *predictor;
     float *outputs = NULL;
     DT_TRY(dt_predictor_open(config->run.dir, &predictor));
@@ -73,17 +71,30 @@ static bool stop_asked(void *arg)
     return stop->asked;
 }
 
+/* Rows for one trial: without ranks of numbers, if it reads none. (With the preset the training
+ * decides data.encode=auto itself.) */
+static dt_status rows_copy(const struct dt__fold *from, const struct dt_config *config,
+                           struct dt__fold *out)
+{
+    const int encode = config->data.encode;
+    DT_TRY(dt__source_copy(from->rows, &out->rows));
+    DT_TRY(dt__source_copy(from->held_out, &out->held_out));
+    if (encode == DT_ENCODE_NONE ||
+        (encode == DT_ENCODE_AUTO && config->run.preset != DT_PRESET_TABLE)) {
+        dt__source_forget_quantiles(out->rows);
+        dt__source_forget_quantiles(out->held_out);
+    }
+    return DT_OK;
+}
+
 void dt__unit_run(const struct dt__search *search, const struct dt__order *order,
                   struct dt__result *result, float **out)
 {
-    const struct dt__fold *fold = &search->fold[order->fold];
+    struct dt__fold fold = {0};
     struct dt_world *team = search->team;
     struct stop stop = {.world = search->world->size > 1 ? search->world : NULL};
-    const struct dt__train_options options = {.rows = fold->rows,
-                                              .held_out = fold->held_out,
-                                              .no_first_save = true,
-                                              .stop = stop_asked,
-                                              .arg = &stop};
+    struct dt__train_options options = {
+        .no_first_save = true, .stop = stop_asked, .arg = &stop};
     const enum dt_log_level level = dt__log_get_level();
     const double start = dt__clock_secs();
     struct dt_config config = {0};
@@ -91,15 +102,20 @@ void dt__unit_run(const struct dt__search *search, const struct dt__order *order
     *out = NULL;
     /* every rank makes the same one */
     dt_status status = dt__trial_config(search, order->trial, order->fold, order->epochs, &config);
+    if (!status) status = rows_copy(&search->fold[order->fold], &config, &fold);
     status = dt__ranks_agree(team->all, status);
+    options.rows = fold.rows;
+    options.held_out = fold.held_out;
     if (level == DT_LOG_INFO) dt_log_set_level(DT_LOG_ERROR);
     if (!status) status = dt__train(team, &config, &options);
     dt__world_rest(team, false);
-    if (!status && team->rank == 0) status = outputs_make(search, order, &config, result, out);
+    if (!status && team->rank == 0) status = outputs_make(&config, fold.held_out, result, out);
     dt_log_set_level(level);
     result->status = (int)dt__ranks_agree(team->all, status);
     result->secs = dt__clock_secs() - start;
     if (result->status) snprintf(result->error, sizeof result->error, "%s", dt_error_text());
+    dt__source_destroy(fold.held_out);
+    dt__source_destroy(fold.rows);
     dt__config_free(&config);
 }
 

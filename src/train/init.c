@@ -428,6 +428,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!*from) return DT_OK;
     dt_status status = dt__export_load(from, false, &file, &path);
     if (!status) status = dt__model_create(&file.desc, &model);
+    if (!status && model->members)
+        status = dt_fail(DT_EMISMATCH, "the mean of several networks: expected one, as of a trial");
     if (!status && model->params != file.params_count)
         status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
                          (unsigned long long)file.params_count);

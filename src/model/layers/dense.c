@@ -17,7 +17,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
                                      .init = he ? DT_INIT_HE : DT_INIT_GLOROT,
                                      .fan_in = (double)nin,
                                      .fan_out = (double)nout,
-                                     .row_sparse = dt__layer_reads_rows(model, layer)};
+                                     .row_sparse = layer == model->layer};
     const struct dt_tensor bias = {.rank = 1, .shape = {nout}, .role = DT_TENSOR_BIAS};
     layer->out = (struct dt__shape){1, 1, layer->size[0]};
     layer->macs = nin * nout;

@@ -17,7 +17,7 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
     const struct dt_model_desc *desc = &model->desc;
     const size_t inputs = model->inputs, width = (size_t)layer->size[WIDTH];
     const int encoded = (int)(inputs - model->features);
-    if (!dt__layer_reads_rows(model, layer))
+    if (layer != model->layer)
         return dt_fail(DT_EUSAGE, "an embedding is the first layer: it takes a table's categories");
     if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= model->features)
         return dt_fail(DT_EUSAGE,
