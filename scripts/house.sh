@@ -10,7 +10,7 @@ export LC_ALL=C
 
 # A feature is a list of identifiers. A rename changes the list, not the count.
 COMM_FEATURES='nodes|dealt|wire|norm'
-TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits|together'
+TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
 # Bounds of `rules`, which follow the code down.
 MOST_COMM=91 MOST_TRAIN=9
 
@@ -39,8 +39,8 @@ branches() {
     features=$1
     shift
     decides="\b(if|while|switch) \(|\bfor \(.*;.*;| \? |&&|\|\||return .*[!=<>]=|= !?[a-z>.-]*\b($features);"
-    # A member of a stage's struct is a name of its own, as norm_params was.
-    code "$@" | sed -E 's/\b(norm|wire)\.(params|measures?|squares|groups)\b/\1_\2/g' |
+    # A member of a stage's struct is a name of its own, as norm_params was; a set's split is one of rows.
+    code "$@" | sed -E 's/\bset->split\b/set->side/; s/\b(norm|wire)\.(params|measures?|squares|groups)\b/\1_\2/g' |
         grep -E "^[^:]*:[0-9]+:.*($decides)" | grep -E "^[^:]*:[0-9]+:.*\b($features)\b"
 }
 

@@ -42,7 +42,7 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set
                           double start, bool *out_better)
 {
     const struct dt_job *job = bank->job;
-    const uint64_t chunks = dt__measure_chunks(job->config, job->set[set].source);
+    const uint64_t chunks = dt__measure_chunks(job->config, job->sets.at[set].source);
     struct dt_evaluation evaluation;
     dt__metrics_reset(bank->metrics);
     for (int w = 0; w < job->world->workers; w++) {
@@ -94,7 +94,7 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
 static dt_status evaluate_set(const struct dt_job *job, int set, bool *out_better)
 {
     struct dt_bank *bank = job->bank;
-    const struct layout of = measured_layout(job, job->set[set].source);
+    const struct layout of = measured_layout(job, job->sets.at[set].source);
     const size_t ranks = (size_t)job->world->workers + 1;
     const double start = dt__clock_secs();
     void *mine = NULL, *all = NULL;
@@ -119,12 +119,59 @@ dt_status dt__evaluate(struct dt_job *job)
     bool better = false;
     dt_status status = DT_OK;
     dt__split_gather(job, false);
-    for (int i = 1; i <= job->sets; i++)
-        if (!job->set[i % job->sets].last) DT_TRY(evaluate_set(job, i % job->sets, &better));
+    for (int i = 1; i <= job->sets.count; i++)
+        if (!job->sets.at[i % job->sets.count].last)
+            DT_TRY(evaluate_set(job, i % job->sets.count, &better));
     dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
     if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->steps->exchange);
     if (better && bank) status = dt__best_found(bank);
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
     return DT_OK;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static dt_status last_measure(struct dt_bank *bank, int index, const struct dt_checkpoint *model)
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_set *set = &job->sets.at[index];
+    const uint64_t chunks = dt__measure_chunks(job->config, set->source);
+    const double start = dt__clock_secs();
+    struct dt_measure *measure;
+    struct dt_evaluation evaluation;
+    bool better;
+    DT_TRY(dt__measure_create(job->config, set->source, job->model, 0, chunks, &measure));
+    dt_status status = DT_OK;
+    dt__metrics_reset(bank->metrics);
+    for (uint64_t c = 0; c < chunks && !status; c++) {
+        dt__world_heartbeat(job->world, "evaluation", job->step);
+        status = dt__measure_add(measure, model->params, c, bank->metrics);
+    }
+    dt__measure_destroy(measure);
+    if (status) return status;
+    dt__evaluation_make(job, model->step, bank->metrics, start, &evaluation);
+    evaluation.set = index;
+    return dt__record_evaluation(bank, &evaluation, &better);
+}
+
+dt_status dt__sets_finish(struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    struct dt_checkpoint kept = {0}, model = bank->state; /* lent */
+    bool any = false;
+    dt_status status = DT_OK;
+    for (int i = 1; i < job->sets.count; i++)
+        any |= job->sets.at[i].last;
+    if (!any) return DT_OK;
+    if (job->best.known && job->best.step != job->step) dt__best_load(job, &job->best, &kept);
+    if (kept.params)
+        model = kept;
+    else if (job->best.known && job->best.step != job->step)
+        dt__warn("the best model, of step %llu, is in no file: the last one is tested",
+                 (unsigned long long)job->best.step);
+    for (int i = 1; i < job->sets.count && !status; i++)
+        if (job->sets.at[i].last) status = last_measure(bank, i, &model);
+    dt__checkpoint_free(&kept);
+    return status;
 }

@@ -58,7 +58,7 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
                                    const struct dt_checkpoint *model)
 {
     const struct dt_job *job = evaluator->job;
-    const uint64_t chunks = dt__measure_chunks(job->config, job->set[set].source);
+    const uint64_t chunks = dt__measure_chunks(job->config, job->sets.at[set].source);
     if (model->params_count != job->model->params)
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
     dt__metrics_reset(evaluator->metrics);
@@ -113,9 +113,9 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
         if (dt__path_exists(path.text)) dt__warn("evaluation: %s", dt_error_text());
         return DT_OK;
     }
-    for (int i = 1; i <= job->sets && !status; i++)
-        if (evaluator->measure[i % job->sets])
-            status = evaluator_set(evaluator, i % job->sets, &model);
+    for (int i = 1; i <= job->sets.count && !status; i++)
+        if (evaluator->measure[i % job->sets.count])
+            status = evaluator_set(evaluator, i % job->sets.count, &model);
     dt__checkpoint_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
@@ -146,12 +146,12 @@ dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
     evaluator->job = job;
     evaluator->step = UINT64_MAX;
     DT_TRY(dt__metrics_create(job->model, job->config, &evaluator->metrics));
-    if (!job->sets) return DT_OK;
-    DT_TRY(dt__alloc((size_t)job->sets, sizeof(struct dt_measure *), "sets of rows",
+    if (!job->sets.count) return DT_OK;
+    DT_TRY(dt__alloc((size_t)job->sets.count, sizeof(struct dt_measure *), "sets of rows",
                      &evaluator->measure));
-    for (int i = 0; i < job->sets; i++) {
-        const struct dt_source *source = job->set[i].source;
-        if (!job->set[i].last)
+    for (int i = 0; i < job->sets.count; i++) {
+        const struct dt_source *source = job->sets.at[i].source;
+        if (!job->sets.at[i].last)
             DT_TRY(dt__measure_create(job->config, source, job->model, 0,
                                       dt__measure_chunks(job->config, source),
                                       &evaluator->measure[i]));
@@ -162,7 +162,7 @@ dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
 void dt__evaluator_close(struct dt_evaluator *evaluator)
 {
     if (!evaluator) return;
-    for (int i = 0; evaluator->measure && i < evaluator->job->sets; i++)
+    for (int i = 0; evaluator->measure && i < evaluator->job->sets.count; i++)
         dt__measure_destroy(evaluator->measure[i]);
     dt_free(evaluator->measure);
     dt__metrics_destroy(evaluator->metrics);

@@ -95,6 +95,12 @@ struct dt_steps {
     void *copies; /* of these matrices, as bf16 products read them; NULL: workers pack their own */
 };
 
+/* The sets of rows that a run measures: the held-out rows first. sets.c makes it. */
+struct dt_sets {
+    struct dt_set *at; /* (count) */
+    int count;
+};
+
 /* Workers [first, end). */
 struct dt_workers {
     int first, end;
@@ -120,11 +126,9 @@ struct dt_job {
     int *worker_of; /* (R) the worker that has each replica */
 
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
-    struct dt_set *set;             /* (sets) eval first; sets.c */
-    int sets;                       /* 0 without held-out data */
+    struct dt_sets sets;            /* none without held-out data */
     struct dt_plan *plan;
     struct dt_model *model;
-    bool together;                /* split layers: replicas go through the network together */
     struct dt_workers evaluating; /* the workers that evaluate in place */
     const struct dt_rules *rules;
     struct dt_updates *updates;   /* update.c: constants of the update in progress */

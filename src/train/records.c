@@ -384,7 +384,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_report *report = bank->log.report;
     struct dt_metric_score metric;
     char beside[64] = "";
-    const struct dt_set *set = &job->set[evaluation->set];
+    const struct dt_set *set = &job->sets.at[evaluation->set];
     *out_better = false;
     if (!evaluation->set) DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
     DT_TRY(dt__metric_pick(job->model, job->config->eval.metric, values, &metric));
@@ -570,16 +570,15 @@ static void print_result(const struct dt_bank *bank, const char *status)
         dt__warn(
             "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "
             "dtrain tune-lr finds it");
-    else if (!job->eval && job->sets < 2)
+    else if (!job->eval && job->sets.count < 2)
         dt__info("no rows were held out, so nothing says how good the model is on other rows; "
                  "data.eval_fraction=0.2 holds out a fifth");
     dt__sets_print_best(bank);
     if (best->known && job->incumbent.known)
         dt__info("the old model has %s %.5g there%s", job->incumbent.metric, job->incumbent.value,
                  job->config->export.best != DT_EXPORT_BETTER ? ""
-                 : dt__exports(job, best)
-                     ? ": export/best has the new one"
-                     : ": it is not beaten, and export/best stays as it was");
+                 : dt__exports(job, best)                     ? ": export/best has the new one"
+                                          : ": it is not beaten, and export/best stays as it was");
     if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))

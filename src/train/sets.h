@@ -13,7 +13,7 @@ struct dt_set {
     bool last; /* measured once, at the end, by the best model */
 };
 
-/* Makes the list of job->sets sets, the rows held out among them, without sources; frees it, with
+/* Makes the list of job->sets, the rows held out among them, without sources; frees it, with
  * the sources of all sets but the first. Not collective. DT_EMEMORY. */
 dt_status dt__sets_create(struct dt_job *job, const struct dt__named_sets *named);
 void dt__sets_destroy(struct dt_job *job);

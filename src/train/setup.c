@@ -311,7 +311,7 @@ static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
     for (size_t i = 0; i < named.count && !status; i++) {
         const struct dt__named_set *set = &named.items[i];
         const struct dt_config config = dt__set_config(job->config, set);
-        struct dt_source **source = &job->set[i + 1].source;
+        struct dt_source **source = &job->sets.at[i + 1].source;
         if (set->split)
             status =
                 dt__ranks_agree(job->world->all, dt__source_side(job->train, DT__TEST, source));
@@ -344,8 +344,8 @@ static dt_status settle_by_data(struct dt_job *job)
     if (config->data.encode == DT_ENCODE_NONE) {
         dt__source_forget_quantiles(job->train);
         dt__source_forget_quantiles(job->eval);
-        for (int i = 1; i < job->sets; i++)
-            dt__source_forget_quantiles(job->set[i].source);
+        for (int i = 1; i < job->sets.count; i++)
+            dt__source_forget_quantiles(job->sets.at[i].source);
     }
     if (!network) {
         *config->model.layers = '\0'; /* of the usual widths */

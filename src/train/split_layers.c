@@ -59,7 +59,6 @@ dt_status dt__split_check(struct dt_job *job)
                            "run.parts=%lld: a split layer has %zu outputs; expected at most so "
                            "many parts",
                            (long long)job->config->run.parts, layer.nout);
-    job->together = true;
     /* The bank's host alone has all weights of split layers: its workers evaluate. */
     while (some->first < some->end && !beside_bank(world, some->first))
         some->first++;

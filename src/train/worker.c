@@ -9,7 +9,7 @@
  * statistics of its rows (only batchnorm has state tensors), or if replicas go together. */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
-    uint64_t most = job->together ? INT_MAX : DT__SLICE_ROWS;
+    uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
     return (int)(share < most ? share : most);
@@ -28,13 +28,13 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
 
 static dt_status measured_open(struct dt_job *job, struct dt_worker *worker)
 {
-    DT_TRY(dt__keep(&job->kept, (size_t)job->sets, sizeof *worker->measured, "sets of rows",
+    DT_TRY(dt__keep(&job->kept, (size_t)job->sets.count, sizeof *worker->measured, "sets of rows",
                     &worker->measured));
-    worker->sets = job->sets;
-    for (int i = 0; i < job->sets; i++) {
+    worker->sets = job->sets.count;
+    for (int i = 0; i < job->sets.count; i++) {
         struct dt_measured *of = &worker->measured[i];
-        const struct dt_source *source = job->set[i].source;
-        if (job->set[i].last) continue;
+        const struct dt_source *source = job->sets.at[i].source;
+        if (job->sets.at[i].last) continue;
         dt__chunks_of(job, job->world->worker, dt__measure_chunks(job->config, source), &of->chunk,
                       &of->chunk_end);
         if (of->chunk < of->chunk_end)
@@ -58,7 +58,7 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     DT_TRY(dt__network_reserve(worker->network,
                                (size_t)dt__source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
-    const int each = job->together ? 1 : worker->count;
+    const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
     DT_TRY(dt__keep(&job->kept, (size_t)worker->readers, sizeof *worker->reader, "readers",
                     &worker->reader));
