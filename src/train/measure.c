@@ -30,8 +30,8 @@ dt_status dt__measure_create(const struct dt_config *config, const struct dt_sou
     size_t nout = (size_t)model->desc.nout;
     dt_status status;
     if (config->eval.weighted && !dt__source_weighs(source))
-        DT_GUARD(dt_fail(DT_EMISMATCH, "eval.weighted=yes: the rows to measure have no weights; "
-                                       "expected data.weight, or eval.weighted=no"));
+        DT_GUARD(dt_fail(DT_EUSAGE, "eval.weighted=yes: the rows to measure have no weights; "
+                                    "expected data.weight, or eval.weighted=no"));
     DT_GUARD(dt__alloc(1, sizeof *measure, "evaluation", &measure));
     measure->model = model;
     measure->rows = dt__source_rows(source);

@@ -25,10 +25,11 @@ class Result:
         self.code, self.out, self.err, self.directory = code, out, err, directory
         self.errors = re.findall(r"^dtrain: error:.*", err, re.M)
 
-    def records(self, kind):
+    def records(self, kind, of=None):
+        """of: the set of eval.also that evaluations are of; None: the rows held out."""
         with open(f"{self.directory}/metrics.jsonl", encoding="utf-8") as file:
             made = [json.loads(line) for line in file if line.endswith("\n")]
-        return [record for record in made if record["kind"] == kind]
+        return [record for record in made if record["kind"] == kind and record.get("set") == of]
 
     def final(self):
         records = self.records("final")

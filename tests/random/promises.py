@@ -184,12 +184,17 @@ def measured(case):
     expect({"rows", "loss"} <= set(keys), "nothing measured", str(said))
     for key in keys:
         expect(said[key] == own[key], f"other {key}", f"{said}\nthe run's own: {own}")
+    for name, values in said.get("sets", {}).items():
+        recorded = [record for record in case.first.records("eval", name) if record["step"] == said["step"]]
+        expect(recorded, f"no evaluation of {name}", str(said))
+        for key in values.keys() & recorded[-1].keys():
+            expect(values[key] == recorded[-1][key], f"other {key} of {name}", f"{said}\nthe run's own: {recorded}")
 
 
 def predicted(case):
     """One answer a row of what is held out, and as many right ones as eval counts; the same rows on standard input, in
     any form, have the same answers."""
-    if not case.evaluates() or case.config.get("eval.batches", "0") != "0":
+    if not case.evaluates() or case.config.get("eval.batches", "0") != "0" or case.config.get("eval.weighted") == "yes":
         return
     path, _, own = evaluated(case)
     if own["loss"] is None:

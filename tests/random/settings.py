@@ -53,6 +53,7 @@ LIKELY = {
     "eval.steps": "-1 0 1 3",
     "eval.batches": "0 1 2",
     "eval.patience": "0 1 2",
+    "eval.also": "train:20 train:999,train2:none train:0",
     "eval.throttle_secs": "0 0.01",
     "eval.start_delay_secs": "0 0.01",
     "export.keep": "0 1 5",
@@ -145,6 +146,10 @@ def draw(rng, rows, known):
         config["data.eval_fraction"] = rng.choice(["0.1", "0.25", "0.5"])
     elif held_out < 0.85 and "data.eval" in rows.likely:
         config.update({key: rows.likely[key][0] for key in ("data.eval", "data.eval_labels") if key in rows.likely})
+    if "data.eval" in config and rng.random() < 0.3:
+        config["eval.also"] = f"later:{config['data.eval']},train:{rng.choice([1, 30, 999])}"
+        if "data.eval_labels" in config:
+            config["eval.also_labels"] = f"later:{config['data.eval_labels']}"
     for key, values in rows.likely.items():
         if not key.startswith("data.eval") and rng.random() < 0.4:
             config[key] = rng.choice(values)
