@@ -47,3 +47,14 @@ for pair in "log_loss model.task=regress" "mape model.task=classify" "pinball tr
     check_eq "exit code of $pair" $? 2
     grep -q "eval.metric" "$tmp/err" || fail "$pair: $(cat "$tmp/err")"
 done
+# Intervals are the same each time, hold the value, and are narrower with more rows; other metrics stay.
+"$dtrain" eval "$tmp/run" eval.full=yes 2>/dev/null >"$tmp/full"
+"$dtrain" eval "$tmp/run" eval.full=yes 2>/dev/null | cmp -s - "$tmp/full" || fail 'intervals change'
+ends() { sed -n "s/.*\"$1_interval\":\\[\\([^]]*\\)\\].*/\\1/p" "$2"; }
+for key in loss accuracy auc f1 brier; do
+    echo "$(json $key <"$tmp/full"),$(ends $key "$tmp/full")" |
+        awk -F, '{ w = $3 - $2; exit !(NF == 3 && $2 < $1 && $1 < $3 && w > 0.01 && w < 0.3) }' || fail "$key: $(cat "$tmp/full")"
+done
+# The deviation of a mean of n rights and wrongs is known: the interval is 3.92 of it wide.
+echo "$(json accuracy <"$tmp/full"),$(ends accuracy "$tmp/full")" |
+    awk -F, '{ w = 3.92 * sqrt($1 * (1 - $1) / 400); d = ($3 - $2) / w; exit !(d > 0.75 && d < 1.3) }' || fail "width: $(cat "$tmp/full")"

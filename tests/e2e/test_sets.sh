@@ -78,6 +78,22 @@ check_eq 'tests of the evaluator' "$(sets other test rows | wc -l)" 1
 # A curve of its own.
 "$dtrain" report "$tmp/one" "$tmp/page.html" 2>"$tmp/err" || { cat "$tmp/err"; fail report; }
 grep -q '"set":"shift"' "$tmp/page.html" || fail 'no curve'
+# IDX: labels apart, and a class that no training row has.
+idx() { # FILE ROWS CLASSES
+    awk -v n="$2" -v k="$3" 'BEGIN {
+        printf "0000080300%06x0000000200000002", n >"/dev/stdout"
+        for (i = 0; i < n; i++) printf "%02x%02x%02x%02x", 255 * (i % k == 0), 255 * (i % k == 1), 100 * (i % k), i % 7
+    }' | xxd -r -p >"$1.img"
+    awk -v n="$2" -v k="$3" 'BEGIN { printf "0000080100%06x", n; for (i = 0; i < n; i++) printf "%02x", i % k }' | xxd -r -p >"$1.lab"
+}
+if command -v xxd >/dev/null; then
+    idx i 300 2
+    idx j 90 3
+    job 1 run.dir="$tmp/idx" data.train=i.img data.train_labels=i.lab data.eval=i.img data.eval_labels=i.lab train.epochs=5 \
+        data.scale=0.01 eval.also=more:j.img eval.also_labels=more:j.lab 2>"$tmp/err" || { cat "$tmp/err"; fail 'IDX'; }
+    check_eq 'unknown labels of IDX' "$(sets idx more unknown | sort -u)" 30
+    awk -v a="$(sets idx more accuracy | tail -n 1)" 'BEGIN { exit !(a > 0.5 && a < 0.67) }' || fail 'labels of IDX'
+fi
 # What is refused, with the key.
 for pair in 'later.csv|expected NAME:FILES' 'a:later.csv,a:test.csv|is taken' 'init:later.csv|is taken' \
     'train:later.csv|number of training rows' 'a:|expected files behind the colon' 'a:none.csv|none.csv'; do

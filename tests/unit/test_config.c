@@ -5,6 +5,7 @@
 
 #include "base/internal.h"
 #include "config/option.h"
+#include "config/sets.h"
 
 static struct dt_config config;
 
@@ -777,6 +778,47 @@ static dt_status use_all(void)
     return status;
 }
 
+/* Names, commas within a path, a colon behind ./, labels by name. Would catch a path that is taken for a set, and a
+ * word that is lost. */
+START_TEST(sets_have_names_and_files)
+{
+    static const struct {
+        const char *also, *message; /* NULL: it is right */
+    } texts[] = {{"a.csv,b:c.csv", "'a.csv': expected NAME:FILES"}, {"2b:c.csv", "'2b:c.csv': expected NAME:FILES"},
+                 {"a:", "expected files behind the colon"}, {"a:x,a:y", "the name 'a' is taken"},
+                 {"init:x", "the name 'init' is taken"}, {"train:x.csv", "expected a number of training rows"},
+                 {"train:0", "expected a number of training rows"}, {"train:1.5", "expected a number of training rows"},
+                 {"a234567890123456789012345678901234:x", "at most 31 characters"}, {"", NULL}, {"  ", NULL}};
+    struct dt__named_sets sets;
+    set_up();
+    set("eval.also= shift:later.csv, m\\,b:re.csv ,./a:b.csv,t_2:*.svm,train:5000");
+    set("eval.also_labels=t_2:l.idx,m.idx");
+    EXPECT_OK(dt__sets_parse(&config, &sets));
+    ck_assert_uint_eq(sets.count, 3);
+    ck_assert_str_eq(sets.items[0].name, "shift");
+    ck_assert_str_eq(sets.items[0].files, "later.csv, m\\,b:re.csv ,./a:b.csv");
+    ck_assert_str_eq(sets.items[0].labels, "");
+    ck_assert_str_eq(sets.items[1].files, "*.svm");
+    ck_assert_str_eq(sets.items[1].labels, "l.idx,m.idx");
+    ck_assert(sets.items[2].sample == 5000 && sets.items[0].sample == 0);
+    dt__sets_free(&sets);
+    set("eval.also_labels=other:l.idx");
+    EXPECT_FAIL(dt__sets_parse(&config, &sets), DT_EUSAGE, "eval.also has no such set");
+    set("eval.also_labels=");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char assignment[128];
+        snprintf(assignment, sizeof assignment, "eval.also=%s", texts[i].also);
+        set(assignment);
+        if (texts[i].message)
+            EXPECT_FAIL(dt__sets_parse(&config, &sets), DT_EUSAGE, texts[i].message);
+        else
+            EXPECT_OK(dt__sets_parse(&config, &sets));
+        ck_assert_uint_eq(sets.count, 0);
+    }
+    dt__config_free(&config);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     int limit = 0;
@@ -1000,7 +1042,7 @@ START_TEST(descriptions_have_every_key)
 }
 END_TEST
 
-SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the_enumerators,
+SUITE("config", sets_have_names_and_files, defaults_are_as_promised, what_was_given_is_known, words_are_the_enumerators,
       numbers_are_read_whole, wrong_numbers_are_refused, yes_and_no_have_other_names,
       wrong_words_are_refused, edit_distance_counts_letters, unknown_keys_name_the_nearest,
       a_command_takes_its_own_keys, a_file_is_read_over_what_is_set, a_line_goes_on_behind_a_comma,

@@ -227,6 +227,27 @@ START_TEST(other_rows_begin_anew)
 }
 END_TEST
 
+/* Evaluations of named sets are apart from those of the rows held out, by step and name. Would catch a set that is
+ * taken for the best evaluation, and one that takes another's place. */
+START_TEST(sets_are_kept_apart)
+{
+#define SET(name, step, value) "{\"kind\":\"eval\",\"set\":\"" name "\",\"step\":" #step ",\"accuracy\":" #value "}\n"
+    size_t best;
+    double value;
+    enter(START(0) SET("b", 10, 0.95) SET("a", 10, 0.9) EVAL(10, 0.5) SET("a", 20, 0.99) EVAL(20, 0.6)
+              SET("b", 10, 0.85) SET("a", 30, 1) START(20));
+    read_run();
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_EVAL), 2);
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_SET), 3);
+    ck_assert(dt_history_best(history, &best, &value));
+    ck_assert_double_eq(value, 0.6);
+    ck_assert_str_eq(dt_history_text(history, DT_RECORD_SET, 0, "set"), "a");
+    ck_assert_str_eq(dt_history_text(history, DT_RECORD_SET, 1, "set"), "b");
+    ck_assert_double_eq(dt_history_real(history, DT_RECORD_SET, 1, "accuracy"), 0.85);
+    leave();
+}
+END_TEST
+
 static void append(const char *text)
 {
     FILE *out = fopen("metrics.jsonl", "a");
@@ -377,6 +398,6 @@ END_TEST
 SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
       a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
       torn_and_strange_lines_are_passed_over, the_configuration_is_read,
-      the_start_names_the_metric, other_rows_begin_anew, an_update_reads_what_is_new,
+      the_start_names_the_metric, other_rows_begin_anew, sets_are_kept_apart, an_update_reads_what_is_new,
       a_large_file_is_read_in_parts,
       no_run_is_an_error, a_run_has_ended_with_its_final_record, pipes_are_not_waited_for)
