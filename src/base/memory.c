@@ -112,6 +112,14 @@ dt_status dt__keep(struct dt__kept **kept, size_t count, size_t size, const char
     return DT_OK;
 }
 
+dt_status dt__keep_tables(struct dt__kept **kept, const char *what, const struct dt__table *table,
+                          size_t tables)
+{
+    for (size_t i = 0; i < tables; i++, table++)
+        DT_TRY(dt__keep(kept, table->count, table->size, what, table->pointer));
+    return DT_OK;
+}
+
 void dt__kept_free(struct dt__kept **kept)
 {
     for (struct dt__kept *next; *kept; *kept = next) {
