@@ -195,7 +195,7 @@ dt_status dt__async_allocate(struct dt_async *async)
     for (int i = 0; i < async->spec.states && bank; i++)
         DT_TRY(dt__keep(kept, params, sizeof(float), "the optimizer's state", &async->states[i]));
     if (bank) return DT_OK;
-    return dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->gradient);
+    return dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->own.gradient);
 }
 
 dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -296,7 +296,7 @@ void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool
         async->active[w] = async->spec.active[w] && (!alone || w == first);
     async->until = until;
     async->closed = false;
-    async->started = async->asked = 0;
+    async->own.started = async->own.asked = 0;
     dt__ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (!async->begun && !async->shared) windows_begin_with(async);
     async->begun = true;
@@ -317,7 +317,7 @@ void dt__async_end(struct dt_async *async)
 
 const struct dt_async_counts *dt__async_count(struct dt_async *async)
 {
-    struct dt__own_counts mine = {.sent = async->sent,
+    struct dt__own_counts mine = {.sent = async->own.sent,
                                   .wait_ms = (uint64_t)(async->wait_secs * 1e3),
                                   .busy_secs = async->busy_secs};
     struct dt_async_counts *counts = &async->counts;

@@ -203,6 +203,22 @@ struct dt__slice {
     struct dt__slot_head put_head[DT__SLOTS]; /* of the gradients that are put */
 };
 
+/* A worker's gradients. async_worker.c writes them. */
+struct dt__own_gradients {
+    uint64_t sent;    /* over all spans */
+    uint64_t started; /* in this span */
+    uint64_t asked;   /* reads of weights over windows, in this span */
+    uint64_t gap;     /* clock gap of the gradient that was begun */
+    uint64_t ticket;
+    int put[DT__SLOTS], fetch;      /* windows: in flight of each gradient, of the ticket */
+    int slot;                       /* of the last, or of the one that was begun */
+    bool under_way;                 /* a gradient was begun, and is not sent */
+    bool awaits;                    /* weights were asked for, and are not read */
+    uint64_t rung;                  /* windows: of the sent ones those whose doorbells rang */
+    const struct dt__weights *read; /* what was read last, in shared memory */
+    float *gradient;                /* (DT__SLOTS, P) windows */
+};
+
 /* A rank's own counts. */
 struct dt__own_counts {
     uint64_t sent, wait_ms, applied;
@@ -232,20 +248,8 @@ struct dt_async {
     float *fresh;               /* new weights of a block, before other ranks see them */
     float *grad;                /* a block of a gradient that has only touched rows */
 
-    /* A worker's. */
-    uint64_t sent;    /* over all spans */
-    uint64_t started; /* in this span */
-    uint64_t asked;   /* reads of weights over windows, likewise */
-    uint64_t gap;     /* clock gap of the gradient that was begun */
-    uint64_t ticket;
-    int put[DT__SLOTS], fetch;      /* windows: under way of each gradient, of the ticket */
-    int slot;                       /* of the last, or of the one that was begun */
-    bool under_way;                 /* a gradient was begun, and is not sent */
-    bool awaits;                    /* weights were asked for, and are not read */
-    uint64_t rung;                  /* windows: of the sent ones those whose doorbells rang */
-    const struct dt__weights *read; /* what was read last, in shared memory */
+    struct dt__own_gradients own;   /* a worker's */
     float *weights;                 /* (P) windows: this rank's copy */
-    float *gradient;                /* (DT__SLOTS, P) windows: a worker's */
     float *states[DT_ASYNC_STATES]; /* (P) the bank's, gathered: windows */
 
     double wait_secs, busy_secs; /* this rank's: waited, applied */

@@ -14,10 +14,10 @@ static void worker_tell(struct dt_async *async, int word, uint64_t value)
 /* Windows: rings the doorbells of gradients that have left, in their order. */
 static void worker_ring(struct dt_async *async)
 {
-    for (uint64_t slot; async->rung < async->sent; async->rung++) {
-        slot = async->rung % DT__SLOTS;
-        if (async->put[slot]) break;
-        worker_tell(async, WORD_DOORBELL, (async->rung + 1) * DT__SLOTS + slot);
+    for (uint64_t slot; async->own.rung < async->own.sent; async->own.rung++) {
+        slot = async->own.rung % DT__SLOTS;
+        if (async->own.put[slot]) break;
+        worker_tell(async, WORD_DOORBELL, (async->own.rung + 1) * DT__SLOTS + slot);
     }
 }
 
@@ -43,7 +43,7 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
     const int ack = dt__word(WORD_ACK, async->worker);
     uint64_t waiting;
-    while ((waiting = async->sent - dt__fetch(async->slice, ack)) > most)
+    while ((waiting = async->own.sent - dt__fetch(async->slice, ack)) > most)
         worker_pause(async, "free slot");
     return waiting;
 }
@@ -53,8 +53,8 @@ static void shared_await_clock(struct dt_async *async)
 {
     for (;;) {
         const uint64_t floor = dt__fetch(async->slice, WORD_FLOOR);
-        async->gap = async->started > floor ? async->started - floor : 0;
-        if (async->spec.staleness < 0 || async->gap <= (uint64_t)async->spec.staleness) break;
+        async->own.gap = async->own.started > floor ? async->own.started - floor : 0;
+        if (async->spec.staleness < 0 || async->own.gap <= (uint64_t)async->spec.staleness) break;
         worker_pause(async, "slowest worker");
     }
 }
@@ -82,7 +82,7 @@ static int shared_protect_newest(struct dt_async *async)
 static bool shared_begin(struct dt_async *async)
 {
     shared_clear_hazard(async);
-    if (shared_await_applied(async, 1) > 0) async->slot = !async->slot;
+    if (shared_await_applied(async, 1) > 0) async->own.slot = !async->own.slot;
     shared_await_clock(async);
     return dt__add(async->slice, WORD_TICKET, 1) < async->until;
 }
@@ -92,77 +92,77 @@ static bool shared_begin(struct dt_async *async)
 /* Asks all owners for the weights of the next gradient. */
 static void windows_ask(struct dt_async *async)
 {
-    async->asked++;
-    async->awaits = true;
+    async->own.asked++;
+    async->own.awaits = true;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         slice->remote->ops->expect(slice->remote, &slice->answer, async->weights + slice->offset,
                                    slice->at.vector);
     }
-    worker_tell(async, WORD_REQUEST, 2 * async->asked);
+    worker_tell(async, WORD_REQUEST, 2 * async->own.asked);
 }
 
 /* Waits until all owners have answered. */
 static void windows_await(struct dt_async *async)
 {
-    const uint64_t clock = async->started - async->under_way;
-    async->gap = 0;
+    const uint64_t clock = async->own.started - async->own.under_way;
+    async->own.gap = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         while (slice->answer.left)
             worker_pause(async, "weights");
         const uint64_t floor = slice->answer.head.floor;
-        if (clock > floor && clock - floor > async->gap) async->gap = clock - floor;
+        if (clock > floor && clock - floor > async->own.gap) async->own.gap = clock - floor;
     }
-    async->awaits = false;
+    async->own.awaits = false;
 }
 
 /* Waits until all that this worker has put has left it. */
 static void windows_await_put(struct dt_async *async)
 {
-    while (async->rung < async->sent)
+    while (async->own.rung < async->own.sent)
         worker_pause(async, "slot");
 }
 
 static bool windows_begin(struct dt_async *async)
 {
     struct dt__onesided *bank = async->slice->remote;
-    if (!async->awaits) windows_ask(async);
-    bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket, &async->fetch);
-    while (async->fetch)
+    if (!async->own.awaits) windows_ask(async);
+    bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->own.ticket, &async->own.fetch);
+    while (async->own.fetch)
         worker_pause(async, "ticket");
-    async->slot = (int)(async->sent % DT__SLOTS);
-    return async->ticket < async->until;
+    async->own.slot = (int)(async->own.sent % DT__SLOTS);
+    return async->own.ticket < async->until;
 }
 
 /* Leaves the span: tells all owners, which then count this worker's clock no more. */
 static void windows_leave(struct dt_async *async)
 {
     windows_await_put(async);
-    worker_tell(async, WORD_REQUEST, 2 * async->asked + 1);
-    if (async->awaits) windows_await(async);
+    worker_tell(async, WORD_REQUEST, 2 * async->own.asked + 1);
+    if (async->own.awaits) windows_await(async);
 }
 
 /* Begins to put the gradient to all owners, and asks for the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
     const float *grad = dt__async_grad(async);
-    int *left = &async->put[async->slot];
+    int *left = &async->own.put[async->own.slot];
     struct dt_note own = *note;
-    own.number = async->sent;
-    own.gap = async->gap;
+    own.number = async->own.sent;
+    own.gap = async->own.gap;
     if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
     for (int i = 0; i < async->slices; i++) {
         own.version = async->slice[i].answer.head.version;
-        async->slice[i].put_head[async->slot].note = own;
+        async->slice[i].put_head[async->own.slot].note = own;
     }
     /* Asked before the puts: behind them the request would wait until they have left. */
     windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         struct dt__onesided *remote = slice->remote;
-        struct dt__slot_head *head = &slice->put_head[async->slot];
-        const size_t to = dt__slot_at(slice, async->worker, async->slot);
+        struct dt__slot_head *head = &slice->put_head[async->own.slot];
+        const size_t to = dt__slot_at(slice, async->worker, async->own.slot);
         const float *from = grad + slice->offset;
         head->checksum = dt__slot_checksum(slice, &head->note, from);
         remote->ops->put(remote, left, to + sizeof(struct dt__slot), from, slice->at.vector);
@@ -176,16 +176,16 @@ bool dt__async_begin(struct dt_async *async)
 {
     const double start = dt__clock_secs();
     if (async->active[async->worker]) {
-        async->under_way = async->shared ? shared_begin(async) : windows_begin(async);
-        async->started += async->under_way;
+        async->own.under_way = async->shared ? shared_begin(async) : windows_begin(async);
+        async->own.started += async->own.under_way;
     }
     async->wait_secs += dt__clock_secs() - start;
-    return async->under_way;
+    return async->own.under_way;
 }
 
 void dt__async_leave(struct dt_async *async)
 {
-    async->under_way = false;
+    async->own.under_way = false;
     if (async->shared)
         shared_await_applied(async, 0);
     else if (async->active[async->worker])
@@ -198,12 +198,12 @@ const float *dt__async_read(struct dt_async *async)
     if (async->shared) {
         const int buffer = shared_protect_newest(async);
         dt__sync(async->slice);
-        async->read = dt__weights_in(async->slice, buffer);
-    } else if (async->awaits) {
+        async->own.read = dt__weights_in(async->slice, buffer);
+    } else if (async->own.awaits) {
         windows_await(async);
     }
     async->wait_secs += dt__clock_secs() - start;
-    return async->shared ? async->read->params : async->weights;
+    return async->shared ? async->own.read->params : async->weights;
 }
 
 void dt__async_progress(struct dt_async *async)
@@ -216,18 +216,18 @@ static struct dt__slot *shared_slot(struct dt_async *async)
 {
     const struct dt__slice *slice = async->slice;
     return (struct dt__slot *)(slice->remote->memory +
-                               dt__slot_at(slice, async->worker, async->slot));
+                               dt__slot_at(slice, async->worker, async->own.slot));
 }
 
 float *dt__async_grad(struct dt_async *async)
 {
     return async->shared ? shared_slot(async)->grad
-                         : async->gradient + (size_t)async->slot * async->spec.params;
+                         : async->own.gradient + (size_t)async->own.slot * async->spec.params;
 }
 
 const struct dt_touched *dt__async_touched(const struct dt_async *async)
 {
-    const int slot = async->worker < 0 ? 0 : async->worker * DT__SLOTS + async->slot;
+    const int slot = async->worker < 0 ? 0 : async->worker * DT__SLOTS + async->own.slot;
     return async->touched ? async->touched + slot * async->spec.row_ranges : NULL;
 }
 
@@ -237,15 +237,15 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
     struct dt__slot *slot = shared_slot(async);
     struct dt_note *own = &slot->head.note;
     *own = *note;
-    own->number = async->sent;
-    own->version = async->read->version;
-    own->gap = async->gap;
+    own->number = async->own.sent;
+    own->version = async->own.read->version;
+    own->gap = async->own.gap;
     if (async->spec.norm2)
         own->norm2 = async->spec.norm2(async->spec.arg, dt__async_touched(async), slot->grad);
     dt__sync(slice);
     shared_clear_hazard(async);
     dt__replace(slice, dt__word(WORD_DOORBELL, async->worker),
-                (async->sent + 1) * DT__SLOTS + (uint64_t)async->slot);
+                (async->own.sent + 1) * DT__SLOTS + (uint64_t)async->own.slot);
 }
 
 void dt__async_send(struct dt_async *async, const struct dt_note *note)
@@ -254,7 +254,7 @@ void dt__async_send(struct dt_async *async, const struct dt_note *note)
         shared_fill_slot(async, note);
     else
         windows_put(async, note);
-    async->under_way = false;
-    async->sent++;
+    async->own.under_way = false;
+    async->own.sent++;
     worker_serve(async);
 }

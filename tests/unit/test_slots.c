@@ -123,11 +123,11 @@ static void write_gradient_rows(const struct dt_async *worker, float *grad)
     const struct dt_touched *touched = dt__async_touched(worker);
     const uint64_t w = (uint64_t)worker->worker;
     for (int i = 0; i < worker->spec.row_ranges; i++) {
-        *touched[i].count = rows_of(w, worker->sent, i, touched[i].row);
+        *touched[i].count = rows_of(w, worker->own.sent, i, touched[i].row);
         fake_yield(&scene.fake);
         for (uint64_t k = 0; k < *touched[i].count; k++) {
             const uint64_t value =
-                value_of(GRADIENTS + w, worker->sent, VALUES + touched[i].row[k]);
+                value_of(GRADIENTS + w, worker->own.sent, VALUES + touched[i].row[k]);
             memcpy(grad + RANGE[i].offset + 2 * k, &value, 8);
             fake_yield(&scene.fake);
         }
@@ -405,8 +405,8 @@ static void expect_fresh(const struct dt_async *worker, int slice, uint64_t vers
     for (int w = 0; w < scene.workers; w++) {
         const struct dt_async *other = &scene.end[w + 1];
         const uint64_t clock = scene.clock[slice][version][w];
-        if (!scene.active[w] || (scene.leaves[w] && clock == other->started)) continue;
-        if (clock + (uint64_t)scene.end[0].spec.staleness + 1 < worker->started)
+        if (!scene.active[w] || (scene.leaves[w] && clock == other->own.started)) continue;
+        if (clock + (uint64_t)scene.end[0].spec.staleness + 1 < worker->own.started)
             fake_fail(&scene.fake, "weights lack updates that the clock promises");
     }
 }
@@ -422,7 +422,7 @@ static void end_span(struct dt_async *async)
 
 static uint64_t version_of(const struct dt_async *worker, int slice)
 {
-    return worker->shared ? worker->read->version : worker->slice[slice].answer.head.version;
+    return worker->shared ? worker->own.read->version : worker->slice[slice].answer.head.version;
 }
 
 static void worker_body(void)
@@ -436,12 +436,12 @@ static void worker_body(void)
             const struct dt__slice *slice = &worker->slice[i];
             uint64_t version = version_of(worker, i);
             if (slice->params) expect_fresh(worker, i, version, before[i]);
-            before[i] = scene.read[i][w][worker->sent % MOST_STEPS] = version;
+            before[i] = scene.read[i][w][worker->own.sent % MOST_STEPS] = version;
             expect_values(weights + slice->offset, i, WEIGHTS, version, "weights");
             expect_rows(weights, version, "row");
             if (slice->params)
                 write_values(dt__async_grad(worker) + slice->offset, i, (uint64_t)(GRADIENTS + w),
-                             worker->sent);
+                             worker->own.sent);
             dt__async_progress(worker);
         }
         write_gradient_rows(worker, dt__async_grad(worker));
@@ -449,7 +449,7 @@ static void worker_body(void)
             expect_values(weights + worker->slice[i].offset, i, WEIGHTS, before[i],
                           "weights, later");
         expect_rows(weights, before[0], "row, later");
-        dt__async_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
+        dt__async_send(worker, &(struct dt_note){.replica = w, .rows = worker->own.sent + 1});
     }
     scene.leaves[w] = true;
     dt__async_leave(worker);
@@ -609,7 +609,7 @@ static void scene_free(void)
 static void expect_accounts(void)
 {
     for (int w = 0; w < scene.workers; w++) {
-        const int sent = (int)scene.end[w + 1].sent;
+        const int sent = (int)scene.end[w + 1].own.sent;
         if (sent != (int)scene.told[w])
             fake_fail(&scene.fake, "worker %d sent %d gradients, %d are recorded", w, sent,
                       (int)scene.told[w]);
@@ -644,7 +644,7 @@ static void run_span(uint64_t updates, bool closes)
     for (int i = 0; i <= scene.workers; i++) {
         scene.end[i].until = scene.until;
         scene.end[i].closed = false;
-        scene.end[i].started = scene.end[i].asked = 0;
+        scene.end[i].own.started = scene.end[i].own.asked = 0;
         if (i == 0 || !scene.end[i].shared) fake_start(fake, i, open_body);
     }
     fake_run(fake);
