@@ -24,6 +24,10 @@
     X(!*c->data.train, "data.train: missing; expected files or globs to train on")                 \
     X(*c->data.eval && c->data.eval_fraction > 0,                                                  \
       "data.eval and data.eval_fraction: expected one of them, not both")                          \
+    X(c->data.folds > 0 && (*c->data.eval || c->data.eval_fraction > 0),                           \
+      "data.folds and data.eval or data.eval_fraction: expected one of them")                      \
+    X(c->data.folds == 1 || (c->data.fold > 0 && c->data.fold >= c->data.folds),                   \
+      "data.folds and data.fold: expected at least 2 folds, and a fold below their number")        \
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
     X(!dt__config_gap(c, &gap, &is_time),                                                          \
       "data.gap: expected a number of rows (100), seconds (3600s) or days (2d)")                   \
@@ -177,7 +181,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
     struct dt__named_sets sets;
-    bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
+    bool evaluates = *c->data.eval || c->data.eval_fraction > 0 || c->data.folds > 0;
     bool regresses = c->model.task == DT_TASK_REGRESS, is_time;
     double gap;
     bool classifies = c->model.task == DT_TASK_CLASSIFY;

@@ -193,6 +193,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "label files of the held-out data (IDX)")                                                    \
     X(data, eval_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \
       "hold out this fraction of the training rows")                                               \
+    X(data, folds, INT, "0", 0, 1000, NULL, FIXED, "train",                                        \
+      "K: cut the training rows into K parts, of which data.fold is held out, in place of "        \
+      "data.eval_fraction; 0: off")                                                                \
+    X(data, fold, INT, "0", 0, 999, NULL, FIXED, "train",                                          \
+      "with data.folds: the part that is held out, from 0; with data.time, 0 has the latest rows") \
     X(data, split_seed, INT, "-1", -1, 9e15, NULL, FIXED, "train",                                 \
       "seed of the choice of held-out rows; -1: run.seed")                                         \
     X(data, test_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \

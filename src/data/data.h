@@ -58,6 +58,9 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
  * test rows; *out is NULL if there are none. */
 dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
                           struct dt_source **out);
+/* Another side of the split of a fold, of a source that was surveyed with search.folds. */
+dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
+                          struct dt_source **out);
 /* A sample of the training rows, the same for the same rows and seed; all of them if there are no
  * more than `rows`. Without a second survey. DT_EMEMORY. */
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,

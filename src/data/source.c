@@ -42,6 +42,9 @@ void dt__source_destroy(struct dt_source *source)
     }
     dt_free(source->files);
     dt__split_free(&source->split);
+    for (size_t f = 0; f < source->folds; f++)
+        dt__split_free(&source->fold[f]);
+    dt_free(source->fold);
     dt__row_keys_free(&source->keys);
     dt_free(source->class_weight);
     dt__classes_free(&source->classes);
@@ -351,6 +354,12 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
 {
     DT_TRY(ARCHIVE_UNTIL(source, dt_source, split));
     DT_TRY(archive_split(archive, &source->split));
+    size_t folds = source->folds;
+    DT_TRY(ARCHIVE(folds));
+    if (archive->reading) DT_TRY(dt__alloc(folds, sizeof *source->fold, "folds", &source->fold));
+    source->folds = folds;
+    for (size_t f = 0; f < folds; f++)
+        DT_TRY(archive_split(archive, &source->fold[f]));
     DT_TRY(archive_schema(archive, &source->schema));
     const size_t classes = (size_t)source->schema.classes;
     if (archive->reading) {
@@ -431,6 +440,16 @@ dt_status dt__source_side(const struct dt_source *train, enum dt__side side, str
     (*out)->side = side;
     (*out)->rows = train->split.count[side];
     return DT_OK;
+}
+
+dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
+                          struct dt_source **out)
+{
+    struct dt_source lent = *source; /* members are only read */
+    lent.split = source->fold[fold];
+    lent.fold = NULL;
+    lent.folds = 0;
+    return dt__source_side(&lent, side, out);
 }
 
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,

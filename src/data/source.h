@@ -63,6 +63,8 @@ struct dt_source {
     size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
     struct dt__split split;
+    struct dt__split *fold; /* (folds) of search.folds: each holds out one of them */
+    size_t folds;
     struct dt_schema schema;
     float *class_weight;        /* (classes) factor by the row's class; NULL: none */
     struct dt__classes classes; /* the schema's */

@@ -403,6 +403,20 @@ static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
     return DT_OK;
 }
 
+/* Splits the rows once for each fold of a search. */
+static dt_status folds_split(const struct dt_config *config, struct dt__split_rule rule,
+                             const struct dt__split_keys *keys, struct dt_source *source)
+{
+    const size_t folds = (size_t)config->search.folds;
+    rule.folds = folds;
+    DT_TRY(dt__alloc(folds, sizeof *source->fold, "folds", &source->fold));
+    for (rule.fold = 0; rule.fold < folds; rule.fold++) {
+        DT_TRY(dt__split_make(&rule, keys, &source->fold[rule.fold]));
+        source->folds++;
+    }
+    return DT_OK;
+}
+
 /* Decides which rows are of this part. */
 static dt_status rows_split(struct dt__survey *survey)
 {
@@ -417,6 +431,8 @@ static dt_status rows_split(struct dt__survey *survey)
     if (!survey->splits) return DT_OK;
     rule.test = config->data.test_fraction;
     rule.held_out = config->data.eval_fraction;
+    rule.folds = (uint64_t)config->data.folds;
+    rule.fold = (uint64_t)config->data.fold;
     (void)dt__config_gap(config, &rule.gap.size, &rule.gap.seconds);
     if (rule.gap.size > 0 && !by->timed)
         return dt_fail(DT_EUSAGE, "data.gap=%s: expected data.time as well", config->data.gap);
@@ -425,7 +441,8 @@ static dt_status rows_split(struct dt__survey *survey)
                                         .stratum = classes,
                                         .group = by->grouped ? by->group : NULL,
                                         .time = by->timed ? by->time : NULL};
-    const dt_status status = dt__split_make(&rule, &keys, &source->split);
+    dt_status status = dt__split_make(&rule, &keys, &source->split);
+    if (!status && config->search.folds) status = folds_split(config, rule, &keys, source);
     dt_free(classes);
     if (!status) source->rows = source->split.count[source->side];
     return status;
@@ -468,7 +485,8 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
 {
     const struct dt_config *config = survey->config;
     survey->source->side = side;
-    survey->splits = !shards && (config->data.eval_fraction > 0 || config->data.test_fraction > 0);
+    survey->splits = !shards && (config->data.eval_fraction > 0 || config->data.test_fraction > 0 ||
+                                 config->data.folds > 0 || config->search.folds > 0);
     survey->keyed = survey->splits || shards;
     survey->keys.grouped = survey->keyed && *config->data.group;
     survey->keys.timed = survey->keyed && *config->data.time;
@@ -504,7 +522,8 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
     struct dt__survey survey;
     *out = NULL;
     if (!training && !files &&
-        !((test ? config->data.test_fraction : config->data.eval_fraction) > 0))
+        !(test ? config->data.test_fraction > 0
+               : config->data.eval_fraction > 0 || config->data.folds > 0))
         return DT_OK;
     if (*config->data.eval && config->data.eval_fraction > 0)
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");

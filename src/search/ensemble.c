@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/mean.h"
+#include "predict/predict.h"
 #include "search/search.h"
 #include "state/directory.h"
 
@@ -94,6 +95,68 @@ dt_status dt__scorer_score(const struct dt__search *search, const struct dt__sco
     const double loss = sum / (double)scorer->rows;
     *out = dt__score_round(scorer->root ? sqrt(loss) : loss);
     return DT_OK;
+}
+
+dt_status dt__scorer_baseline(const struct dt__search *search, const struct dt__scorer *scorer,
+                              double *out)
+{
+    const size_t nout = (size_t)scorer->model->desc.nout, folds = (size_t)search->folds;
+    struct dt_batch targets = {0};
+    float *constant = NULL, **mean = NULL;
+    dt_status status;
+    DT_GUARD(dt__alloc(nout, sizeof *constant, "baseline", &constant));
+    DT_GUARD(dt__alloc(folds, sizeof *mean, "baseline", &mean));
+    for (int f = 0; f < search->folds; f++) {
+        const size_t rows = fold_rows(search, f);
+        DT_GUARD(dt__source_targets(search->fold[f].rows, &targets));
+        status = dt__model_constant(scorer->model, &targets, constant);
+        dt__source_targets_free(&targets);
+        if (status) goto done;
+        dt__model_to_mean(scorer->model, constant, 1, constant);
+        DT_GUARD(dt__alloc(rows, nout * sizeof **mean, "baseline", &mean[f]));
+        for (size_t r = 0; r < rows; r++)
+            memcpy(mean[f] + r * nout, constant, nout * sizeof *constant);
+    }
+    status = dt__scorer_score(search, scorer, mean, out);
+done:
+    for (size_t f = 0; mean && f < folds; f++)
+        dt_free(mean[f]);
+    dt_free(mean);
+    dt_free(constant);
+    return status;
+}
+
+dt_status dt__model_score(const struct dt__search *search, const struct dt__scorer *scorer,
+                          const char *path, const struct dt_source *rows, double *out)
+{
+    const uint64_t count = dt__source_rows(rows);
+    struct dt_predictor *predictor = NULL;
+    struct dt_source *own = NULL;
+    struct dt_table *table = NULL;
+    struct dt_batch batch;
+    float *logits = NULL;
+    double sum = 0;
+    dt_status status;
+    DT_GUARD(dt_predictor_open(path, &predictor));
+    DT_GUARD(dt__source_copy(rows, &own));
+    if (!predictor->file.schema.encoded) dt__source_forget_quantiles(own);
+    const size_t nout = (size_t)predictor->file.desc.nout;
+    DT_GUARD(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
+    DT_GUARD(dt__table_create(search->config, own, 0, count, &table));
+    for (uint64_t at = 0; at < count; at += DT_EVAL_CHUNK) {
+        const int part = count - at < DT_EVAL_CHUNK ? (int)(count - at) : DT_EVAL_CHUNK;
+        DT_GUARD(dt__table_read(table, at, part, &batch));
+        DT_GUARD(dt__network_forward(predictor->network, predictor->file.params, &batch, logits));
+        batch.weight = NULL;
+        sum += dt__model_loss(predictor->model, &batch, logits);
+    }
+    *out = dt__score_round(scorer->root ? sqrt(sum / (double)count) : sum / (double)count);
+done:
+    dt__table_destroy(table);
+    dt__source_destroy(own);
+    dt_predictor_close(predictor);
+    dt_free(logits);
+    return status;
 }
 
 /* ---- outputs that are kept ------------------------------------------------------------------ */

@@ -31,7 +31,9 @@ static dt_status line_read(struct dt__journal *journal, const char *line, size_t
     const json_int_t at = json_integer_value(trial);
     const bool first = json_object_get(record, "epochs") != NULL;
     bool good = kind != NULL;
+    if (good && !strcmp(kind, "final")) journal->reported = true;
     if (good && !strcmp(kind, "ensemble")) {
+        journal->reported = false;
         dt_free(journal->ensemble);
         good = !dt__format(&journal->ensemble, "%.*s", (int)length, line);
     }

@@ -196,17 +196,26 @@ static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
     return status;
 }
 
+/* " train.lr=0.1 model.hidden=64" */
+static dt_status settings_add(struct dt_text *text, json_t *settings)
+{
+    const char *key;
+    json_t *value;
+    dt_status status = dt__text_add(text, "%s",
+                                    json_object_size(settings) ? "" : " the configuration as it is");
+    json_object_foreach(settings, key, value)
+        status = dt__text_add(text, " %s=%s", key, json_string_value(value));
+    return status;
+}
+
 static dt_status trial_print(const struct dt__leader *leader, int trial,
                              const struct dt__result *result, const struct dt__verdict *verdict,
                              json_t *settings)
 {
     const int trials = (int)leader->search->config->search.trials;
-    const char *score = leader->scorer.root ? "rmse" : "loss", *key;
+    const char *score = leader->scorer.root ? "rmse" : "loss";
     struct dt_text text = {0};
-    json_t *value;
-    dt_status status = dt__text_add(&text, "%s", trial ? "" : " the configuration as it is");
-    json_object_foreach(settings, key, value)
-        status = dt__text_add(&text, " %s=%s", key, json_string_value(value));
+    const dt_status status = settings_add(&text, settings);
     if (!status && isfinite(verdict->score))
         dt__info("trial %d of %d: %s %g%s, %.1f s:%s", trial, trials, score, verdict->score,
                  leader->best == trial ? ", the best so far" : "", result->secs, text.data);
@@ -397,7 +406,80 @@ static dt_status members_need(struct dt__leader *leader, const struct dt__member
     return stage_run(leader, members->trial, members->count, 0);
 }
 
-/* Writes the model and records it, unless the search had come to the same. */
+/* One line of the end, and its fields of the last record: what a model scores on held-out rows and,
+ * where there are some, on test rows. */
+struct report {
+    const struct dt__leader *leader;
+    struct dt_source *test; /* NULL: there are none */
+    struct dt_json line;
+};
+
+static dt_status report_add(struct report *report, const char *what, const char *key, double score,
+                            const char *path)
+{
+    const struct dt__leader *leader = report->leader;
+    const char *name = leader->scorer.root ? "rmse" : "loss";
+    char field[32], test[64] = "";
+    double value = NAN;
+    if (report->test && path)
+        DT_TRY(dt__model_score(leader->search, &leader->scorer, path, report->test, &value));
+    if (!isnan(value)) (void)snprintf(test, sizeof test, ", test %s %g", name, value);
+    dt__info("%s: held-out %s %g%s", what, name, score, test);
+    dt__json_real(&report->line, key, score);
+    (void)snprintf(field, sizeof field, "%s_test", key);
+    if (!isnan(value)) dt__json_real(&report->line, field, value);
+    return DT_OK;
+}
+
+/* Says and records what the search has come to. The held-out rows have chosen the members; no row
+ * of the test has chosen anything. */
+static dt_status members_report(struct dt__leader *leader, const struct dt__members *members)
+{
+    const struct dt__search *search = leader->search;
+    const struct dt__verdict *all = leader->journal.whole;
+    struct report report = {.leader = leader};
+    struct dt_text text = {0};
+    double baseline = NAN;
+    json_t *settings;
+    const bool linear = search->linear && search->config->search.trials > 1;
+    const bool files = !search->config->search.folds; /* a trial is one model */
+    const struct dt__path best = dt__trial_dir(search, members->trial[0], 0),
+                          second = dt__trial_dir(search, 1, 0);
+    dt_status status;
+    DT_GUARD(dt__source_side(search->fold[0].rows, DT__TEST, &report.test));
+    DT_GUARD(dt__scorer_baseline(search, &leader->scorer, &baseline));
+    dt__json_start(&report.line);
+    dt__json_text(&report.line, "kind", "final");
+    dt__text_add(&text, "the model, the mean of %d trial%s (", members->count,
+                 members->count > 1 ? "s" : "");
+    for (int m = 0; m < members->count; m++)
+        dt__text_add(&text, "%s%d", m ? ", " : "", members->trial[m]);
+    DT_GUARD(dt__text_add(&text, "), which these rows chose"));
+    DT_GUARD(report_add(&report, text.data, "ensemble", members->score, search->config->run.dir));
+    dt__text_clear(&text);
+    dt__text_add(&text, "trial %d alone, which these rows chose:", members->trial[0]);
+    DT_GUARD(dt__trial_settings(search, members->trial[0], &settings));
+    status = settings_add(&text, settings);
+    json_decref(settings);
+    if (status) goto done;
+    DT_GUARD(report_add(&report, text.data, "single", all[members->trial[0]].score,
+                        files ? best.text : NULL));
+    if (linear)
+        DT_GUARD(report_add(&report, "the linear model", "linear", all[1].score,
+                            files && isfinite(all[1].score) &&
+                                    dt__path_is_dir(dt__path("%s/export", second.text).text)
+                                ? second.text
+                                : NULL));
+    DT_GUARD(report_add(&report, "the baseline, always the same", "baseline", baseline, NULL));
+    status = dt__journal_add(&leader->journal, &report.line);
+done:
+    dt__source_destroy(report.test);
+    dt__json_free(&report.line);
+    dt__text_free(&text);
+    return status;
+}
+
+/* Writes the model, records and reports it, unless the search had come to the same. */
 static dt_status members_record(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -416,31 +498,15 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     const bool same = before && dt__path_is_dir(best.text) &&
                       !strncmp(before, line.text.data, line.text.length) &&
                       !strcmp(before + line.text.length, "}");
+    const bool reported = same && leader->journal.reported;
     dt_status status = same ? DT_OK : members_need(leader, members);
     if (!status && !same) status = dt__members_export(search, &leader->scorer, members);
     if (!status && !same) status = dt__journal_add(&leader->journal, &line);
-    if (same) dt__info("%s: the search is complete", search->config->run.dir);
+    if (!status && !reported) status = members_report(leader, members);
+    if (reported) dt__info("%s: the search is complete", search->config->run.dir);
     dt__json_free(&line);
     dt_free(trial);
     return status;
-}
-
-static dt_status members_print(const struct dt__leader *leader, const struct dt__members *members)
-{
-    const struct dt__verdict *all = leader->journal.whole;
-    const char *score = leader->scorer.root ? "rmse" : "loss";
-    struct dt_text list = {0};
-    for (int m = 0; m < members->count; m++)
-        dt__text_add(&list, "%s%d", m ? ", " : "", members->trial[m]);
-    DT_TRY(list.status);
-    dt__info("the model: the mean of %d trial%s (%s), held-out %s %g (these rows chose the members)",
-             members->count, members->count > 1 ? "s" : "", list.data, score, members->score);
-    dt__text_free(&list);
-    dt__info("the best trial alone: %d, held-out %s %g (these rows chose it)", members->trial[0],
-             score, all[members->trial[0]].score);
-    dt__info("the configuration as it is: held-out %s %g", score, all[0].score);
-    if (leader->search->linear) dt__info("linear: held-out %s %g", score, all[1].score);
-    return DT_OK;
 }
 
 /* The weights of other trials go, but for the search.keep best of them. */
@@ -478,7 +544,6 @@ static dt_status leader_end(struct dt__leader *leader)
     DT_TRY(dt__members_choose(leader->search, &leader->scorer, leader->journal.whole, &members));
     dt_status status = members.count ? DT_OK : dt_fail(DT_ENUMERIC, "no trial has a finite loss");
     if (!status) status = members_record(leader, &members);
-    if (!status) status = members_print(leader, &members);
     if (!status) weights_clear(leader, &members);
     dt_free(members.trial);
     return status;

@@ -18,8 +18,8 @@ static dt_status config_settle(struct dt_config *config, int size)
 {
     const bool folds = config->search.folds > 0;
     char preset[32], word[16];
-    if (config->search.folds)
-        return dt_fail(DT_EUSAGE, "search.folds: expected 0");
+    if (config->search.folds == 1 || (folds && config->data.folds))
+        return dt_fail(DT_EUSAGE, "search.folds: expected 0, or at least 2, without data.folds");
     if (folds && (*config->data.eval || config->data.eval_fraction > 0))
         return dt_fail(DT_EUSAGE, "search.folds and data.eval or data.eval_fraction: expected one "
                                   "of them: each fold is held out in turn");
@@ -108,8 +108,17 @@ static dt_status folds_make(struct dt__search *search)
     struct dt_config config = *search->config; /* lent */
     if (config.run.preset == DT_PRESET_TABLE && config.data.encode == DT_ENCODE_AUTO)
         config.data.encode = DT_ENCODE_NORMAL;
-    return dt__data_share(search->world, &config, NULL, &search->fold[0].rows,
-                          &search->fold[0].held_out);
+    if (!config.search.folds)
+        return dt__data_share(search->world, &config, NULL, &search->fold[0].rows,
+                              &search->fold[0].held_out);
+    struct dt_source *all = NULL, *none = NULL;
+    dt_status status = dt__data_share(search->world, &config, NULL, &all, &none);
+    for (int f = 0; f < search->folds && !status; f++) {
+        status = dt__source_fold(all, f, DT__TRAINS, &search->fold[f].rows);
+        if (!status) status = dt__source_fold(all, f, DT__HELD_OUT, &search->fold[f].held_out);
+    }
+    dt__source_destroy(all);
+    return dt__ranks_agree(search->world->all, status);
 }
 
 /* Whether trial 1 is linear: unless the configuration is, or that layer would be large. */

@@ -118,6 +118,7 @@ struct dt__journal {
     struct dt__verdict *first, *whole; /* (trials) after search.first_epochs, at the end */
     int trials;
     bool finished;  /* the trials that go on are known */
+    bool reported;  /* a "final" line follows it */
     char *ensemble; /* the last line of kind "ensemble"; NULL: there is none */
 };
 /* Opens for appending, and reads what was decided; a torn last line is cut.
@@ -144,6 +145,13 @@ void dt__scorer_free(struct dt__scorer *scorer, int folds);
 /* Score of the mean of outputs, one array per fold. DT_EMEMORY. */
 dt_status dt__scorer_score(const struct dt__search *search, const struct dt__scorer *scorer,
                            float *const *mean, double *out);
+
+/* Score of the constant of least loss on the training rows. */
+dt_status dt__scorer_baseline(const struct dt__search *search, const struct dt__scorer *scorer,
+                              double *out);
+/* Score of a model, as dt_predictor_open finds it, on other rows. */
+dt_status dt__model_score(const struct dt__search *search, const struct dt__scorer *scorer,
+                          const char *path, const struct dt_source *rows, double *out);
 
 /* Chosen trials, in the order of the choice. */
 struct dt__members {

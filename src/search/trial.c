@@ -129,6 +129,11 @@ dt_status dt__trial_config(const struct dt__search *search, int trial, int fold,
         (void)snprintf(number, sizeof number, "%lld", (long long)base->run.seed);
         status = config_set(out, "data.split_seed", number);
     }
+    (void)snprintf(number, sizeof number, "%lld", (long long)base->search.folds);
+    if (!status) status = config_set(out, "search.folds", "0");
+    if (!status && base->search.folds) status = config_set(out, "data.folds", number);
+    (void)snprintf(number, sizeof number, "%d", fold);
+    if (!status && base->search.folds) status = config_set(out, "data.fold", number);
     if (!status) status = config_set(out, "run.dir", dt__trial_dir(search, trial, fold).text);
     if (!status && base->search.first_epochs) status = end_early(search, fold, epochs, out);
     if (status) dt__config_free(out);

@@ -266,7 +266,7 @@ done:
 static dt_status share_held_out(const struct dt_world *world, const struct dt_config *config,
                                 const struct dt_source *rows, struct dt_source **out)
 {
-    if (config->data.eval_fraction > 0)
+    if (config->data.eval_fraction > 0 || config->data.folds > 0)
         return dt__ranks_agree(world->all, dt__source_side(rows, DT__HELD_OUT, out));
     return share_files(world, config, DT_PART_EVAL, dt__source_schema(rows), out);
 }
@@ -293,7 +293,7 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     }
     DT_TRY(arrays ? share_arrays(job, options->train, NULL, &job->train)
                   : share_files(job->world, config, DT_PART_TRAIN, known, &job->train));
-    if (config->data.eval_fraction > 0 && options->test) return DT_OK; /* unused rows */
+    if (!*config->data.eval && options->test) return DT_OK; /* unused rows */
     if (strcmp(config->data.eval, ARRAYS) != 0)
         return share_held_out(job->world, config, job->train, &job->eval);
     return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);

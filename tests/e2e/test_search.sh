@@ -70,13 +70,29 @@ search 3 search.trials=4 && search 2 || { cat err; fail 'more trials'; }
 check_eq 'model with more trials' "$(model s)" "$(model np1)"
 rm -r s
 
+# ---- folds --------------------------------------------------------------------------------------
+for np in 1 4; do
+    search $np search.trials=3 search.folds=3 data.test_fraction=0.2 || { cat err; fail "folds at np $np"; }
+    mv s folds$np
+done
+check_eq 'decisions with folds' "$(decisions folds4)" "$(decisions folds1)"
+check_eq 'model with folds' "$(cksum <folds4/export/best/3/model.h5)" "$(cksum <folds1/export/best/3/model.h5)"
+rows=0
+for fold in 0 1 2; do
+    rows=$((rows + $("$dtrain" predict "folds1/trials/0000-$fold" predict.held_out=yes 2>/dev/null | wc -l)))
+done
+check_eq 'rows that some fold holds out' $rows 720
+test=$(sed -n 's/.*"ensemble_test":\([^,]*\).*/\1/p' folds1/search.jsonl)
+again=$("$dtrain" eval folds1 2>/dev/null | sed 's/.*"test":{"rows":180,"loss":\([^,]*\).*/\1/')
+check_le 'difference of scores of the test' "$(awk "BEGIN { d = $test - $again; print d < 0 ? -d : d }")" 1e-6
+
 # ---- trials that fail ---------------------------------------------------------------------------
 search 3 search.trials=8 'search.space=train.lr=0.003|1e9; train.optimizer=sgd; model.hidden=8|1000000,1000000' ||
     { cat err; fail 'a search with trials that fail'; }
 grep -q '"status":"memory"' s/search.jsonl || fail 'no trial is too large'
 grep -q '"status":"diverged"' s/search.jsonl || fail 'no trial diverges'
 rm -r s
-for wrong in 'search.space=train.lrr=1|2' 'search.folds=1' 'train.mode=async' 'search.finish=2' 'search.ranks=2'; do
+for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' 'search.ranks=2'; do
     # shellcheck disable=SC2086 # words
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
