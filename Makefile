@@ -81,7 +81,8 @@ $(BUILD)/dtrain.pc: FORCE
 	  echo 'Cflags: -I$${prefix}/include'; echo 'Libs: -L$${libdir} -Wl,-rpath,$${libdir} -ldtrain'; \
 	  echo 'Libs.private: $(LDLIBS)'; } >$@
 
-$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: compile = $(MPI_CC)
+# Those with exchange.h need the header of MPI, not a job.
+$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o $(BUILD)/tests/unit/test_layout.o $(BUILD)/tests/unit/test_sums.o: compile = $(MPI_CC)
 
 # Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
 $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math

@@ -9,10 +9,15 @@
 export LC_ALL=C
 
 # A feature is a list of identifiers. A rename changes the list, not the count.
-COMM_FEATURES='nodes|dealt|wire|norm'
+COMM_FEATURES='nodes|dealt|is_apart|wire|errors|norm|is_one_cut|sums'
 TRAIN_FEATURES='local|local_steps|dt__is_local|dt__overlaps|overlaps|overlap|split|splits'
 # Bounds of `rules`, which follow the code down.
-MOST_COMM=91 MOST_TRAIN=9
+MOST_COMM=40 MOST_TRAIN=9 MOST_MEMBERS=25
+# What is made once, or changes in one file: a struct and the files that may write it.
+COMM_CONST='dt__topology topology|exchange
+dt__layout layout|exchange|owners|reduce|rows
+dt__node_memory exchange|rows|tiles|sum_norm
+dt__step exchange_step'
 
 # code FILE...: lines as FILE:LINE:TEXT, without comments and strings.
 code() {
@@ -112,6 +117,14 @@ owned() {
         sed "s/^/house: written outside $*: /"
 }
 
+# writable: pointers in comm by which a file could write a struct that is const for it.
+writable() {
+    echo "$COMM_CONST" | while read -r struct files; do
+        code src/comm/*.c | grep -E "\bstruct $struct \*" | grep -vE "const struct $struct \*|^src/comm/($files)\.c:"
+        code src/comm/exchange.h | grep -E ":[0-9]+:    struct $struct \*"
+    done
+}
+
 frames() {
     from=$1 to=$2
     shift 2
@@ -130,7 +143,7 @@ case ${1:-} in
 *) cd "$1" || exit 1 ;;
 esac
 # The file of a feature may ask for it.
-comm_branches() { branches "$COMM_FEATURES" $(ls src/comm/*.c | grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire)\.c'); }
+comm_branches() { branches "$COMM_FEATURES" $(ls src/comm/*.c | grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire|sum_norm)\.c'); }
 train_branches() { branches "$TRAIN_FEATURES" $(ls src/train/*.c | grep -vE '/(local|replicas|rounds|split_layers)\.c'); }
 [ -z "${list:-}" ] || { comm_branches; train_branches; exit; }
 comm=$(comm_branches | wc -l)
@@ -145,6 +158,8 @@ if [ "${rules:-}" ]; then
         owned src/train '(bank->|bank\.)start\.' resume
         owned src/train '(bank->|bank\.)log\.' records
     } >>"$tmp"
+    writable | sed 's/^/house: this file may only read it: /' >>"$tmp"
+    structs src/comm/*.[ch] | awk -v most=$MOST_MEMBERS '$1 > most {print "house: struct " $2 " (" $3 ") has " $1 " members"}' >>"$tmp"
     [ "$comm" -le $MOST_COMM ] && [ "$train" -le $MOST_TRAIN ] && [ ! -s "$tmp" ] && exit
     cat "$tmp"
     echo "house: $comm branches in comm, at most $MOST_COMM; $train in train, at most $MOST_TRAIN"

@@ -40,11 +40,15 @@
  * replica there, and sums the products by the same tree. With the norm, which needs all sums before
  * the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
- * Files: exchange.c ranks, nodes, memory, and what trainers call; step_wait.c waits that do what
- * can be done; layout.c owners of slices; tree.c and sum_norm.c sums, the norm and updates; node.c
- * a step on one host; owners.c the same by messages; reduce.c the same step by plain MPI_Reduce and
- * MPI_Bcast; rows.c touched rows; rows_exchange.c the same if they are distributed to owners;
- * wire.c rounding; requests.c pending requests.
+ * A range of the vector has a kind: whole floats (whole.c), touched rows (rows.c), distributed rows
+ * (rows_exchange.c) or tiles of a matrix (tiles.c). A kind is a struct of functions; the rest of
+ * the exchange does not ask which one a range has. A backend does a step of all kinds: on one host
+ * (node.c), on several (owners.c), or by plain MPI_Reduce and MPI_Bcast (reduce.c).
+ *
+ * Other files: exchange.c creates all this; exchange_step.c has a step as trainers call it;
+ * topology.c and layout.c nodes, and owners of slices; tree.c sums and updates; sum_norm.c the
+ * norm; wire.c rounding; requests.c pending requests. Topology, layout, node memory and the step's
+ * state are const for all files but those that make them (scripts/house.sh rules).
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -92,43 +96,39 @@ struct dt__control {
     struct dt__event_count agreed;     /* steps of which all know what is asked for */
     struct dt__event_count settled;    /* workers that have all weights of a span's last step */
     struct dt__event_count listed;     /* workers whose inputs of the next batch are listed */
-    struct dt__event_count pulled;     /* agents that have brought the rows of these inputs */
+    struct dt__event_count pulled;     /* agents that have brought rows between steps */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
     struct dt__bucket_events bucket[];
 };
 
-/* Floats [begin, end) of the flat vector. */
-struct dt__floats {
-    size_t begin, end;
-};
+struct dt__kind;
 
 struct dt__segment {
-    enum { DT__WHOLE, DT__ROWS, DT__TILED } kind;
-    int index; /* of the range or matrix */
+    const struct dt__kind *kind;
+    int bucket, index; /* index: of the range of its kind */
     struct dt__floats at;
+    int chunk, chunk_end;
 };
 
 struct dt__bucket {
     struct dt__floats at;
-    int segment; /* its first one; the next bucket's are behind its last */
+    int segment; /* its first one; the next bucket's come after its last */
     int chunk, chunk_end;
-    bool has_shares; /* rows or tiles are in it, of which each agent has a share */
-    uint32_t pieces; /* chunks, and agents' shares, by which it is updated */
+    uint32_t pieces; /* what `updated` rises by in a step: chunks, and agents' shares */
 };
 
 struct dt__chunk {
     int bucket;
-    bool is_tiled;   /* summed for the norm alone: its matrix is updated in tiles */
     int node, owner; /* whose agent `owner` owns it ... */
     int agent;       /* ... and who acts for it in this node */
     int turn;        /* modulo their agents: who acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */
-    /* Places in x->bytes: own: of the sums of other nodes' subtrees, as they come, one by one, by
-     * their places; else of the sums of this node's subtrees that it rounds. And of the rounded
+    /* Places in x->bytes: own: the sums of other nodes' subtrees, as they come, one by one, by
+     * their places; else the sums of this node's subtrees that are all of a group. Then the rounded
      * update; f32: weights travel from and to where they are. */
     size_t sums, sums_each, update;
     /* its place among the floats that this agent acts for; own: among those that it owns */
@@ -137,15 +137,57 @@ struct dt__chunk {
 
 struct dt__layout;
 
+/* A kind of range: how its gradients become weights. Functions that a kind does not need are
+ * NULL. */
+struct dt__kind {
+    /* The range number `index`; false: there are no more, or this exchange has none of this kind,
+     * and their floats are whole. NULL: whole floats, all that are in no other range. */
+    bool (*range)(const struct dt_exchange *x, int index, struct dt__floats *out);
+    bool is_cut;    /* into chunks, which are summed one by one */
+    bool by_agents; /* every agent has a share of the update; else chunk by chunk */
+    bool is_apart;  /* only owners have all floats; the node's vectors have some */
+
+    /* Allocates what the node's memory depends on, before that is mapped. */
+    dt_status (*reserve)(struct dt_exchange *x, struct dt__layout *layout);
+    /* Bytes of a range that a vector of the node has, from its start. NULL: all. */
+    size_t (*bytes)(const struct dt_exchange *x, const struct dt__segment *segment,
+                    enum dt__use use);
+    /* Takes memory of the node, and of each replica in place of whole gradients. */
+    void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__room *room);
+    void (*map_replica)(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
+                        struct dt__room *room);
+
+    /* A step on several nodes, as in struct dt__backend; summed: all sums that this agent owns are
+     * there. */
+    dt_status (*create)(struct dt_exchange *x);
+    void (*begin)(struct dt_exchange *x);
+    bool (*advance)(struct dt_exchange *x);
+    bool (*summed)(const struct dt_exchange *x);
+    bool (*done)(const struct dt_exchange *x);
+
+    /* A step on one node: sums and updates what this agent has of a range. Returns how much of the
+     * bucket's `pieces` that is. */
+    uint32_t (*update)(struct dt_exchange *x, const struct dt__segment *segment);
+    /* Adds the squares of this agent's sums of a range, or, of whole floats, of those in `at`. */
+    void (*squares)(struct dt_exchange *x, const struct dt__segment *segment, struct dt__floats at,
+                    struct dt__norm *norm);
+    /* Moves a range of the first `vectors` vectors between its owners and the bank; the errors of
+     * groups' sums follow the spec's vectors. Collective over the trainers. */
+    void (*move)(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+                 int vectors);
+};
+extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
+    dt__summed_tiles_kind;
+enum { DT__KINDS = 5 }; /* of a backend at most, and a NULL */
+
 /* How a step is done: on one host (node.c), by owners on several (owners.c), or by MPI_Reduce and
  * MPI_Bcast (reduce.c). */
 struct dt__backend {
-    bool (*applies)(const struct dt_exchange *x);
+    const struct dt__kind *kinds[DT__KINDS];      /* whole floats first */
+    bool (*applies)(const struct dt_exchange *x); /* NULL: always */
     /* Completes the layout, and allocates. */
     dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
-    void (*begin)(struct dt_exchange *x);
-    /* This worker's gradients of a bucket are written. */
-    void (*ready)(struct dt_exchange *x, int bucket);
+    void (*begin)(struct dt_exchange *x); /* NULL: nothing is to be done */
     /* Does what can be done now, and returns whether that was anything; NULL: nothing can be done
      * before the end of a step. */
     bool (*advance)(struct dt_exchange *x);
@@ -167,9 +209,17 @@ struct dt__asks {
     int come, left; /* of the last round: messages to this node; what is under way */
 };
 
+/* Several nodes: what is left before the norm is known, and updates may be made. sum_norm.c writes
+ * it. */
+struct dt__norm_progress {
+    int phases; /* 0: it is known */
+    int left;   /* 1: it is being summed over the nodes */
+};
+
 struct dt__rows;
 struct dt__rows_exchange;
 struct dt__reduce;
+struct dt__whole;
 
 /* How the vector is cut. Made once; const afterwards. */
 struct dt__layout {
@@ -177,7 +227,10 @@ struct dt__layout {
     struct dt__segment *segment;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
+    size_t grain;    /* of a slice, the finest: a cache line, or a block of the wire or norm */
+    bool is_one_cut; /* slices are cut out of the whole vector: a norm's block has one owner */
+    /* blocks of the norm of which several owners of rows have a part, rising; NULL: none */
+    const struct dt_touched *edge;
     size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
     size_t byte_count; /* of x->bytes */
 };
@@ -191,11 +244,9 @@ struct dt__node_memory {
     float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas, else NULL */
     float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
-    /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
+    /* (norm_count) of this node's agents, zeros of the others'; of all nodes. After the blocks come
+     * spec.norm.measures, spec.norm.squares, and the squares of edges */
     double *norms, *all_norms;
-    size_t norm_blocks;
-    /* of doubles at each: after the blocks come spec.norm.measures, spec.norm.squares, and those of
-     * edges */
     size_t norm_count;
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
@@ -210,39 +261,29 @@ struct dt__node_memory {
 /* Scratch memory of this rank. */
 struct dt__scratch {
     float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) a block a level of the tree */
-    float *fresh;     /* (DT__TREE_BLOCK) new weights of a block, before other ranks see them */
+    /* (DT__TREE_BLOCK) new weights of a block, before other ranks see them; NULL: made in place */
+    float *fresh;
     float *tiles;     /* (tree's levels, most_tile) */
     size_t most_tile; /* floats */
 };
 
-/* What changes in a step. */
+/* What changes in a step. exchange_step.c writes it; for all others it is const. */
 struct dt__step {
     uint32_t tick;     /* steps begun since create, on every trainer, */
     uint32_t steps;    /* and of these, by an agent, those that are done */
     uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
     struct dt_update_info info;
-    int started; /* buckets of which this agent's work has begun */
-    /* Chunks that this agent has finished: its own once summed, others once their new weights
-     * arrived. */
-    int summed, taken;
-    /* (chunks) what a chunk still waits for: the gradients of this node's replicas as one, and, if
-     * it is an own chunk, the other nodes' sums, else its new weights */
-    int *left;
-    int sends; /* in flight */
-    int open;  /* 1: something is left of it; 0: it is done, and all know what is asked for */
-    enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_SENT, DT__NORM_KNOWN } norm;
-    int norm_left;  /* it is being summed over the nodes */
+    int open;       /* 1: something is left of it; 0: it is done, and all know what is asked for */
     uint32_t spans; /* synchronization points held */
     struct dt__asks asks;
-    struct dt_exchange_times times;
 };
 
 struct dt_exchange {
     struct dt_world *world;
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
-    struct dt_exchange_spec spec;
+    struct dt_exchange_spec spec; /* completed; its ranges and matrices are copied */
     const struct dt__backend *backend;
-    int exchange; /* enum dt_exchange_kind */
+    const struct dt__kind *kind[DT__KINDS]; /* those of the backend that have ranges, and NULL */
     struct dt__kept *kept;
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
@@ -251,23 +292,25 @@ struct dt_exchange {
     const struct dt__topology *topo;
     const struct dt__layout *layout;
     const struct dt__node_memory *memory;
+    const struct dt__step *step;
 
     /* Memory of this rank. */
     struct dt__scratch scratch;
-    struct dt_factored *factored; /* (spec.matrices), copied */
     unsigned char *bytes; /* that come or are rounded: sums and updates (struct dt__chunk) */
     float *state[DT_EXCHANGE_VECTORS]; /* (own) the optimizer's, but at the bank's node */
     /* (groups) errors of a group's rounded sum: at the bank's node (P), in its memory; at the node
      * that holds the group (acted); where no node does (own) */
     float **error;
+    int errors;            /* groups whose errors are kept; 0: nothing is rounded */
     struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
-    bool touched;          /* gradients have the touched rows alone, */
-    bool dealt;            /* and on several nodes rows have owners, who alone have them all */
-    struct dt__rows_exchange *rows_exchange; /* agents, distributed rows; else NULL */
+    /* What changes in a step, of the files of these names; NULL: not in this exchange. */
+    struct dt__whole *whole;
+    struct dt__rows_exchange *rows_exchange;
     struct dt__reduce *reduce;
-    struct dt__requests requests; /* all that are in flight, in whatever way */
+    struct dt__norm_progress norm;
 
-    struct dt__step step;
+    struct dt__requests requests; /* all that are in flight */
+    struct dt_exchange_times times;
 };
 
 /* ---- layout --------------------------------------------------------------------------------- */
@@ -281,42 +324,42 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout);
 /* Cuts segments into chunks, each with its owner. DT_EMEMORY. */
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout);
-/* What a chunk still waits for in this step. */
-static inline int *dt__chunk_left(struct dt_exchange *x, const struct dt__chunk *chunk)
+static inline int dt__segments(const struct dt_exchange *x)
 {
-    return &x->step.left[chunk - x->layout->chunk];
+    return x->layout->bucket[x->spec.buckets].segment;
 }
 /* The floats whose squares this agent adds for the norm: whole blocks. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
-/* The bucket whose turn it is: as they get ready, from the last one; on one node, where all are
- * ready at once, as the next step needs them. */
+/* The bucket whose turn it is: as they get ready, from the last one to the first. */
 static inline int dt__bucket_at(const struct dt_exchange *x, int turn)
 {
-    return x->topo->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
+    return x->spec.buckets - 1 - turn;
 }
 /* The rank, of x->all, that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
-/* How many matrices are updated tile by tile. */
-int dt__tiled_matrices(const struct dt_exchange *x);
 /* Bytes of a subtree's sum of the chunk. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
-/* Where that sum stands: of another node's subtree as it comes; of this node's, rounded if the
- * subtree is all of a group. */
+/* Returns where that sum is: another node's as it comes; this node's as it travels, which is in
+ * the first replica's slot if the subtree is only a part of a group. */
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
+/* Returns where the chunk's new weights or their rounded update travel from or to; NULL: they do
+ * not travel. */
+unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
 /* out = left + right, (n) each; out may be one of them. */
 void dt__floats_add(size_t n, const float *left, const float *right, float *out);
 
-/* Squares of a block of floats under way: blocks of DT__TREE_BLOCK floats, in eight lanes each. */
+/* Squares of a sum as they are made: blocks of DT__TREE_BLOCK floats, in eight lanes each. */
 struct dt__norm {
     struct dt__floats at; /* that count */
+    const float *sum;     /* of whole floats */
     double *norms;        /* (blocks) */
-    /* dt__rows_edges, and (edges, DT__TREE_BLOCK) the squares of these blocks */
+    /* layout->edge, and (edges, DT__TREE_BLOCK) the squares of these blocks */
     const struct dt_touched *edge;
     double *squares;
-    bool open; /* a block is under way: */
+    bool open; /* a block has begun: */
     size_t block;
     double *shared; /* its place in squares; NULL: it is no edge */
     double lane[8];
@@ -327,32 +370,44 @@ static inline size_t dt__block_length(size_t at, size_t end)
     const size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
     return n < end - at ? n : end - at;
 }
+/* Returns the block of these floats that begins at `at`; an empty one at their end. */
+static inline struct dt__floats dt__block_at(struct dt__floats floats, size_t at)
+{
+    return (struct dt__floats){at, at + dt__block_length(at, floats.end)};
+}
 /* Returns the squares of a block that several agents have a part of; NULL: one agent has it all. */
 double *dt__edge_squares(const struct dt__norm *norm, size_t block);
-/* Ends the open block. */
-void dt__norm_close(struct dt__norm *norm);
 /* Adds floats [offset, offset + n), as far as they count; sum points at the first. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
-/* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into
- * norms. Floats that are exchanged whole stand at their place in sum. */
-void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at);
-/* What updates are told of the gradient, from all blocks of it. */
+/* Makes the blocks of the norm of this agent's rows, and of whole floats in `at`, which is whole
+ * blocks; sum has these floats at their places. */
+void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats at);
+/* Tells updates the norm and the measures, from all blocks. */
 void dt__norm_tell(struct dt_exchange *x, const double *norms);
+/* Takes the node's memory for the norm, if it is asked for. */
+void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory,
+                  struct dt__room *room);
+/* Sums and measures an own chunk, if the norm is asked for. */
+void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
+/* Several nodes: begins a step; does what can be done, and returns whether that was anything. */
+void dt__norm_begin(struct dt_exchange *x);
+bool dt__norm_advance(struct dt_exchange *x);
 
 /* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Calls spec.norm.measure, if there is one, for these sums, which stand at their place in sum. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
-/* Own chunk: makes the sum over all replicas, at its place in x->sums, and measures it. */
+/* Own chunk: makes the sum over all replicas, at its place in x->memory->sums. */
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Own chunk: updates the weights, by x->sums or, where there is no norm, by the sum that is made
- * on the way. */
+/* Own chunk: updates the weights, by x->memory->sums or, where there is no norm, by the sum that is
+ * made on the way. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Sum and update of this agent's rows and tiles of a bucket. */
-void dt__shares_update(struct dt_exchange *x, int bucket);
-/* Sum and update of this agent's tiles of a matrix. */
-void dt__tiles_update(struct dt_exchange *x, int matrix);
+/* Functions of kinds, of floats that each node has whole. */
+void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
+                       struct dt__floats at, struct dt__norm *norm);
+void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+                    int vectors);
 /* The vectors of an own chunk, and the error of a group's sum: pointers shifted so that its floats
  * stand at their offsets in the whole vector. */
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
@@ -362,7 +417,13 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
  * MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
-/* ---- progress ------------------------------------------------------------------------------- */
+/* ---- a step --------------------------------------------------------------------------------- */
+
+dt_status dt__step_create(struct dt_exchange *x);
+/* Tells updates what they must know of the whole gradient. */
+void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures);
+/* Counts the step as done, unless it is void. Returns what all ask for. */
+int dt__step_close(struct dt_exchange *x);
 
 /* Ranks of this node that wait for it learn what all ask for. */
 void dt__asks_publish(struct dt_exchange *x, int asked);
@@ -370,11 +431,8 @@ void dt__asks_publish(struct dt_exchange *x, int asked);
 int dt__asks_of_node(struct dt_exchange *x);
 /* Several nodes. Does what can be done now; true if that was anything. */
 bool dt__exchange_advance(struct dt_exchange *x);
-/* owners.c, for several nodes: `ready` and `end` of the backends, and the end of a step for an
- * agent that has no gradients. The last two return what all ask for. */
-void dt__bucket_ready(struct dt_exchange *x, int bucket);
+/* `end` of the backends for several nodes. */
 int dt__step_end(struct dt_exchange *x);
-int dt__step_finish(struct dt_exchange *x);
 
 /* For an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,

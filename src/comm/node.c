@@ -4,9 +4,9 @@
  *   worker 0, 1, 2   gradients ... ended | agreed | sum, update own chunks | next forward reads
  *
  * Nothing is done before all workers have ended the step: a slice's sum needs every slot. Then each
- * worker sums and updates its own chunks in one pass over memory, the first layer's first, because
- * the next forward needs these first. A waiting worker sleeps at an event count. Costs: no message;
- * two events a worker, one a chunk. */
+ * worker sums and updates its own chunks, rows and tiles in one pass over memory, the first layer's
+ * first, because the next forward needs these first. A waiting worker sleeps at an event count.
+ * Costs: no message; two events a worker, and one a bucket. */
 #include "comm/exchange.h"
 
 static bool node_applies(const struct dt_exchange *x)
@@ -14,76 +14,49 @@ static bool node_applies(const struct dt_exchange *x)
     return x->topo->nodes == 1;
 }
 
-static dt_status node_prepare(struct dt_exchange *x, struct dt__layout *layout)
-{
-    return dt__layout_chunks(x, layout);
-}
-
-static void node_begin(struct dt_exchange *x)
-{
-    (void)x; /* weights are read, and slots written, in place */
-}
-
-static void node_ready(struct dt_exchange *x, int bucket)
-{
-    (void)x, (void)bucket; /* sums wait for the end of the step */
-}
-
 /* The last worker to end the step speaks for all: what was asked by then ends the span after this
  * step. Returns what all ask for. */
 static int node_agree(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
-    const bool last = dt__event_post(&control->ended, 1) == x->step.all_done;
+    const bool last = dt__event_post(&control->ended, 1) == x->step->all_done;
     if (last) dt__asks_publish(x, dt__asks_of_node(x));
-    dt__exchange_wait(x, &control->agreed, x->step.tick, "the other workers' gradients");
-    return control->agreed_ask[x->step.tick & 1];
+    dt__exchange_wait(x, &control->agreed, x->step->tick, "the other workers' gradients");
+    return control->agreed_ask[x->step->tick & 1];
 }
 
 /* Sums this agent's chunks, and the squares of its blocks; returns once the norm is known. */
 static void node_norm(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
-    const uint32_t all = x->step.tick * (uint32_t)x->topo->agents;
-    const double start = dt__clock_secs();
+    const uint32_t all = x->step->tick * (uint32_t)x->topo->agents;
     for (int c = 0; c < x->layout->chunks; c++)
-        if (x->layout->chunk[c].agent == x->topo->agent) dt__chunk_sum(x, &x->layout->chunk[c]);
-    dt__norm_blocks(x, x->memory->norms, x->memory->sums, dt__norm_slice(x));
-    x->step.times.reduce += dt__clock_secs() - start;
+        if (x->layout->chunk[c].agent == x->topo->agent) dt__norm_sum(x, &x->layout->chunk[c]);
+    dt__norm_blocks(x, x->memory->sums, dt__norm_slice(x));
     if (dt__event_post(&control->normed, 1) == all) dt__event_post(&control->norm_known, 1);
-    dt__exchange_wait(x, &control->norm_known, x->step.tick, "sums");
-    dt__norm_tell(x, x->memory->all_norms);
-}
-
-static void node_update(struct dt_exchange *x, int bucket)
-{
-    const struct dt__bucket *of = &x->layout->bucket[bucket];
-    for (int c = of->chunk; c < of->chunk_end; c++) {
-        const struct dt__chunk *chunk = &x->layout->chunk[c];
-        if (chunk->agent != x->topo->agent || chunk->is_tiled) continue;
-        dt__chunk_update(x, chunk);
-        dt__event_post(&x->memory->control->bucket[bucket].updated, 1);
-    }
-    dt__shares_update(x, bucket);
+    dt__exchange_wait(x, &control->norm_known, x->step->tick, "sums");
+    dt__norm_tell(x, x->memory->norms);
 }
 
 static int node_end(struct dt_exchange *x)
 {
     const int asked = node_agree(x);
     if (asked & DT_ASK_VOID) return asked;
-    if (x->spec.norm.needed) node_norm(x);
+    if (x->memory->sums) node_norm(x);
     const double start = dt__clock_secs();
-    for (int b = 0; b < x->spec.buckets; b++)
-        node_update(x, b);
-    x->step.times.update += dt__clock_secs() - start;
-    x->step.steps++;
-    return asked;
+    for (int b = 0; b < x->spec.buckets; b++) {
+        uint32_t updated = 0;
+        for (int s = x->layout->bucket[b].segment; s < x->layout->bucket[b + 1].segment; s++)
+            updated += x->layout->segment[s].kind->update(x, &x->layout->segment[s]);
+        if (updated) dt__event_post(&x->memory->control->bucket[b].updated, updated);
+    }
+    x->times.update += dt__clock_secs() - start;
+    return dt__step_close(x);
 }
 
 const struct dt__backend dt__node_backend = {
+    .kinds = {&dt__whole_kind, &dt__touched_kind, &dt__tiles_kind, &dt__summed_tiles_kind},
     .applies = node_applies,
-    .prepare = node_prepare,
-    .begin = node_begin,
-    .ready = node_ready,
+    .prepare = dt__layout_chunks,
     .end = node_end,
 };

@@ -12,28 +12,38 @@
 struct dt__reduce {
     const float *mine; /* (P) this rank's sums; zeros of one without replicas */
     float *sum;        /* bank: (P) gradient sums; else NULL */
-    int up, down;      /* of this step: chunks whose sums, and weights, are or were under way */
+    int least;         /* sums that the first update waits for: all of them with the norm */
+    int *left;         /* (chunks) 1: its sum or its weights are in flight */
+    int started;       /* buckets of which this rank has given its sums */
+    /* Chunks of this step whose sums have started up and have arrived, and whose weights have
+     * started down and have arrived. */
+    int up, summed, down, taken;
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
 
 static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout)
 {
-    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->reduce, "chunk table", &x->reduce));
+    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->reduce, 1)));
     struct dt__reduce *s = x->reduce;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
-    DT_TRY(dt__keep(&x->kept, most, sizeof *layout->chunk, "chunk table", &layout->chunk));
+    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(layout->chunk, most),
+                    DT__TABLE(s->left, most)));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         const struct dt__floats bucket = layout->bucket[b].at;
         for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, layout->bucket[b].pieces++)
             layout->chunk[layout->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
-    if (x->topo->node == 0)
-        DT_TRY(dt__keep(&x->kept, x->spec.params, sizeof(float), "gradient sums", &s->sum));
+    s->started = x->spec.buckets; /* no step has begun */
+    s->up = s->summed = s->down = s->taken = layout->chunks;
+    s->least = x->spec.norm.needed && x->topo->node == 0 ? layout->chunks : 0;
     for (int p = x->topo->subtrees - 1; p >= 0; p--)
         if (x->topo->subtree[p].node == x->topo->node)
             s->mine = x->memory->slot[x->topo->subtree[p].first];
+    if (x->topo->node == 0 && !s->mine) s->sum = x->memory->sums;
+    if (x->topo->node == 0 && !s->sum)
+        DT_TRY(dt__keep(&x->kept, x->spec.params, sizeof(float), "gradient sums", &s->sum));
     if (s->mine) return DT_OK;
     return dt__keep(&x->kept, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
@@ -42,38 +52,38 @@ static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout
 
 static void reduce_begin(struct dt_exchange *x)
 {
-    x->reduce->up = x->reduce->down = 0;
+    struct dt__reduce *s = x->reduce;
+    s->started = s->up = s->summed = s->down = s->taken = 0;
 }
 
 /* Sends this rank's gradients up, bucket by bucket, as far as can be done now. At most
- * DT__STREAM_CHUNKS are under way at once. */
+ * DT__STREAM_CHUNKS are in flight at once. */
 static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = x->step.started + s->up + x->step.summed;
-    for (; x->step.started < x->spec.buckets; x->step.started++) {
-        const int b = dt__bucket_at(x, x->step.started);
-        if (!dt__event_reached(&x->memory->control->bucket[b].ready, x->step.all_done)) break;
+    const int before = s->started + s->up + s->summed;
+    for (; s->started < x->spec.buckets; s->started++) {
+        const int b = dt__bucket_at(x, s->started);
+        if (!dt__event_reached(&x->memory->control->bucket[b].ready, x->step->all_done)) break;
         dt__floats_give(x, x->layout->bucket[b].at);
     }
-    for (; s->up < x->layout->chunks && s->up - x->step.summed < DT__STREAM_CHUNKS; s->up++) {
-        struct dt__chunk *chunk = &x->layout->chunk[s->up];
+    for (; s->up < x->layout->chunks && s->up - s->summed < DT__STREAM_CHUNKS; s->up++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[s->up];
         const size_t begin = chunk->at.begin;
-        if (chunk->bucket < x->spec.buckets - x->step.started) break;
+        if (chunk->bucket < x->spec.buckets - s->started) break;
         DT_MPI(MPI_Ireduce(s->mine + begin, s->sum ? s->sum + begin : NULL,
                            (int)(chunk->at.end - begin), MPI_FLOAT, MPI_SUM, 0, x->firsts.comm,
-                           dt__request_add(&x->requests, dt__chunk_left(x, chunk))));
+                           dt__request_add(&x->requests, &s->left[s->up])));
     }
-    while (x->step.summed < s->up && !x->step.left[x->step.summed])
-        x->step.summed++;
-    return x->step.started + s->up + x->step.summed != before;
+    while (s->summed < s->up && !s->left[s->summed])
+        s->summed++;
+    return s->started + s->up + s->summed != before;
 }
 
-/* The bank, which has all sums: the norm of the gradient. */
+/* Makes the norm of the gradient, at the bank, which has all sums. */
 static void make_norm(struct dt_exchange *x)
 {
-    const float *sum = x->reduce->sum;
-    dt__norm_blocks(x, x->memory->norms, sum, (struct dt__floats){0, x->spec.params});
+    dt__norm_blocks(x, x->reduce->sum, (struct dt__floats){0, x->spec.params});
     for (int b = 0; b < x->spec.buckets; b++)
         dt__floats_measure(x, x->layout->bucket[b].at, x->reduce->sum, x->memory->vectors);
     dt__norm_tell(x, x->memory->norms);
@@ -87,24 +97,22 @@ static void make_norm(struct dt_exchange *x)
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
-    const int before = s->down + x->step.taken;
-    int may = x->step.summed;
-    if (s->sum && x->spec.norm.needed && x->step.summed < x->layout->chunks) may = 0;
-    if (s->sum && x->spec.norm.needed && may && !s->down) make_norm(x);
-    for (; s->down < may && s->down - x->step.taken < DT__STREAM_CHUNKS; s->down++) {
-        struct dt__chunk *chunk = &x->layout->chunk[s->down];
+    const int before = s->down + s->taken;
+    const int may = s->summed < s->least ? 0 : s->summed;
+    if (s->least && may && !s->down) make_norm(x);
+    for (; s->down < may && s->down - s->taken < DT__STREAM_CHUNKS; s->down++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[s->down];
         const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
         float *weights = x->memory->vectors[0] + begin;
         if (s->sum)
-            x->spec.update(x->spec.arg, &x->step.info, begin, n, s->sum + begin, x->memory->vectors,
-                           weights);
+            x->spec.update(x->spec.arg, &x->step->info, begin, n, s->sum + begin,
+                           x->memory->vectors, weights);
         DT_MPI(MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, x->all.comm,
-                          dt__request_add(&x->requests, dt__chunk_left(x, chunk))));
+                          dt__request_add(&x->requests, &s->left[s->down])));
     }
-    for (; x->step.taken < s->down && !x->step.left[x->step.taken]; x->step.taken++)
-        dt__event_post(&x->memory->control->bucket[x->layout->chunk[x->step.taken].bucket].updated,
-                       1);
-    return s->down + x->step.taken != before;
+    for (; s->taken < s->down && !s->left[s->taken]; s->taken++)
+        dt__event_post(&x->memory->control->bucket[x->layout->chunk[s->taken].bucket].updated, 1);
+    return s->down + s->taken != before;
 }
 
 static bool reduce_advance(struct dt_exchange *x)
@@ -115,19 +123,19 @@ static bool reduce_advance(struct dt_exchange *x)
 
 static bool reduce_done(const struct dt_exchange *x)
 {
-    return x->step.taken == x->layout->chunks;
+    return x->reduce->taken == x->layout->chunks;
 }
 
 static bool reduce_applies(const struct dt_exchange *x)
 {
-    return x->exchange == DT_EXCHANGE_REDUCE;
+    return x->spec.kind == DT_EXCHANGE_REDUCE && x->topo->nodes > 1;
 }
 
 const struct dt__backend dt__reduce_backend = {
+    .kinds = {&dt__whole_kind},
     .applies = reduce_applies,
     .prepare = reduce_prepare,
     .begin = reduce_begin,
-    .ready = dt__bucket_ready,
     .advance = reduce_advance,
     .done = reduce_done,
     .end = dt__step_end,

@@ -44,13 +44,14 @@ struct cursor {
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
+    int vectors;             /* that have rows: the errors of rounded updates are none */
     struct leaf *replica;    /* (R) */
     struct dt_touched *list; /* (R, ranges) the lists of `replica` */
     struct values *values;   /* (R, ranges) the values of `replica` */
-    struct leaf *leaf;       /* (R) dealt rows: this node's replicas, and other nodes' subtrees */
+    struct leaf *leaf;       /* (R) distributed: this node's replicas, and others' subtrees */
     struct leaves all;       /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
-    /* Rows that are dealt to owners. */
+    /* Distributed rows. */
     size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
     struct dt_touched edge; /* (edges) blocks of the norm of which several agents have a part */
     uint32_t edges;
@@ -88,11 +89,12 @@ dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
     if (!ranges) return DT_OK;
-    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows, "touched rows", &x->rows));
+    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(x->rows, 1)));
     struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
+    rows->vectors = x->spec.vectors - (x->errors > 0);
     rows->block = DT__TREE_BLOCK;
-    DT_TRY(dt__keep(&x->kept, ranges, sizeof *rows->range, "touched rows", &rows->range));
+    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->range, ranges)));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
     DT_TRY(dt__rows_check(rows->range, rows->ranges, x->spec.params));
@@ -108,24 +110,21 @@ dt_status dt__rows_create(struct dt_exchange *x)
     }
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
-    DT_TRY(dt__keep(&x->kept, replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
-    DT_TRY(
-        dt__keep(&x->kept, replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
-    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->replica, "touched rows", &rows->replica));
-    DT_TRY(dt__keep(&x->kept, replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
+    const size_t lists = replicas + (size_t)x->world->workers; /* at least as many as are merged */
+    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->list, replicas * ranges),
+                    DT__TABLE(rows->values, replicas * ranges), DT__TABLE(rows->replica, replicas),
+                    DT__TABLE(rows->leaf, replicas), DT__TABLE(rows->cursor, lists),
+                    DT__TABLE(rows->match, lists), DT__TABLE(rows->row, rows->block),
+                    DT__TABLE(rows->sum, rows->block)));
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
-    const size_t lists = replicas + (size_t)x->world->workers; /* at least as many as are merged */
-    DT_TRY(dt__keep(&x->kept, lists, sizeof *rows->cursor, "touched rows", &rows->cursor));
-    DT_TRY(dt__keep(&x->kept, lists, sizeof *rows->match, "touched rows", &rows->match));
-    DT_TRY(dt__keep(&x->kept, rows->block, sizeof *rows->row, "touched rows", &rows->row));
-    return dt__keep(&x->kept, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
+    return DT_OK;
 }
 
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
-    return x->touched ? x->rows->replica[replica].list : NULL;
+    return x->rows && x->rows->all.count ? x->rows->replica[replica].list : NULL;
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */
@@ -161,17 +160,12 @@ struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
                                range->offset + own.end * range->width};
 }
 
-const struct dt_touched *dt__rows_edges(const struct dt_exchange *x)
-{
-    return x->rows && x->rows->edges ? &x->rows->edge : NULL;
-}
-
 /* Finds the blocks of the norm that have rows of several owners, or rows and other floats: an
  * owner's first row need not begin a block. */
 static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    for (int i = 0; i < rows->ranges && x->spec.norm.needed; i++)
+    for (int i = 0; i < rows->ranges; i++)
         for (int owner = 0; owner <= x->topo->owners; owner++) {
             const struct dt_row_range *range = &rows->range[i];
             const size_t at = range->offset + first_row(x, owner, i) * range->width;
@@ -188,24 +182,19 @@ size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
     return most < x->rows->inputs ? most : x->rows->inputs;
 }
 
-dt_status dt__rows_deal(struct dt_exchange *x, size_t *out_norm_count)
+dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
 {
     struct dt__rows *rows = x->rows;
-    *out_norm_count = x->memory->norm_blocks + x->spec.norm.measures + x->spec.norm.squares;
-    if (rows) rows->edges = 0;
-    if (!x->dealt) return DT_OK;
-    const size_t most = dt__rows_most_pulled(x, x->topo->node);
+    const size_t most = dt__rows_most_pulled(x, x->topo->node), agents = (size_t)x->topo->agents;
+    rows->edges = 0;
     const size_t edges = (size_t)(rows->ranges * (x->topo->owners + 1));
-    DT_TRY(dt__keep(&x->kept, edges, sizeof *rows->edge.row, "touched rows", &rows->edge.row));
-    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->agents, sizeof *rows->needs, "touched rows",
-                    &rows->needs));
-    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->agents, sizeof *rows->reader, "touched rows",
-                    &rows->reader));
-    DT_TRY(dt__keep(&x->kept, most, sizeof *rows->pulled.row, "touched rows", &rows->pulled.row));
+    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->edge.row, edges),
+                    DT__TABLE(rows->needs, agents), DT__TABLE(rows->reader, agents),
+                    DT__TABLE(rows->pulled.row, most)));
     rows->edge.count = &rows->edges;
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
-    *out_norm_count += rows->edges * DT__TREE_BLOCK;
+    layout->edge = rows->edges ? &rows->edge : NULL;
     return DT_OK;
 }
 
@@ -221,37 +210,31 @@ static struct dt_touched list_take(struct dt__room *room, size_t most)
     return list;
 }
 
-float *dt__rows_vector(const struct dt_exchange *x, struct dt__room *room, enum dt__rows_kept kept)
+size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__segment *segment,
+                      enum dt__use use)
 {
-    const size_t base = room->used;
-    float *vector = dt__room_take(room, x->spec.params, sizeof *vector);
-    for (int i = 0; x->dealt && i < x->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &x->rows->range[i];
-        const size_t pulled = dt__rows_most_pulled(x, x->topo->node);
-        size_t rows = kept == DT__KEEP_TOUCHED ? range->most : kept == DT__KEEP_PULLED ? pulled : 0;
-        if (rows > range->rows) rows = range->rows;
-        const size_t begin = range->offset + rows * range->width,
-                     end = range->offset + range->rows * range->width;
-        if (room->hole && begin < end)
-            room->hole[room->holes++] =
-                (struct dt__hole){base + begin * sizeof *vector, base + end * sizeof *vector};
-    }
-    return vector;
+    const struct dt_row_range *range = &x->rows->range[segment->index];
+    const size_t pulled = dt__rows_most_pulled(x, x->topo->node);
+    const size_t most = use == DT__GRADIENT ? range->most : use == DT__WEIGHTS ? pulled : 0;
+    return (most < range->rows ? most : range->rows) * range->width * sizeof(float);
 }
 
-void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
+void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
+                  struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
     struct leaf *leaf = &rows->replica[replica];
     rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
     for (int i = 0; i < rows->ranges; i++) {
         leaf->list[i] = list_take(room, rows->range[i].most);
-        leaf->values[i].floats = x->memory->slot[replica] + rows->range[i].offset;
+        leaf->values[i].floats = memory->slot[replica] + rows->range[i].offset;
     }
 }
 
-void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
+void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
+                        struct dt__room *room)
 {
+    (void)memory;
     for (int w = 0; w < x->topo->workers; w++) {
         x->rows->needs[w] = list_take(room, x->spec.most_inputs);
         x->rows->reader[w].list = &x->rows->needs[w];
@@ -260,19 +243,19 @@ void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 
 const struct dt_touched *dt__exchange_needs(const struct dt_exchange *x)
 {
-    return x->dealt ? &x->rows->needs[x->topo->agent] : NULL;
+    return x->rows && x->rows->needs ? &x->rows->needs[x->topo->agent] : NULL;
 }
 
 const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
 {
-    return x->dealt ? &x->rows->pulled : NULL;
+    return x->rows && x->rows->needs ? &x->rows->pulled : NULL;
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* The row below which `share` of `shares` equal parts of all lists' entries lie. */
-static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *leaves, int range,
-                           int share, int shares)
+/* Returns the row below which `share` of `shares` equal parts of all lists' entries are. */
+static uint32_t row_after(const struct dt__rows *rows, const struct leaves *leaves, int range,
+                          int share, int shares)
 {
     uint64_t all = 0;
     uint32_t from = 0, to = (uint32_t)rows->range[range].rows;
@@ -293,18 +276,16 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows of a range that this agent updates. Of dealt rows, those that it owns. On one node the
- * agents get equal numbers of touched rows, where only these are updated, else equal numbers of
- * rows. */
+/* One node: returns the rows of a range that this agent updates. Agents get equal numbers of
+ * touched rows, where only these are updated, else equal numbers of rows. */
 static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->topo->agents;
-    if (x->dealt) return dt__rows_of_owner(x, x->topo->owner, range);
     if (rows->range[range].touched_alone)
         return (struct dt__indices){
-            row_behind(rows, &rows->all, range, x->topo->agent, x->topo->agents),
-            row_behind(rows, &rows->all, range, x->topo->agent + 1, x->topo->agents)};
+            row_after(rows, &rows->all, range, x->topo->agent, x->topo->agents),
+            row_after(rows, &rows->all, range, x->topo->agent + 1, x->topo->agents)};
     return (struct dt__indices){(uint32_t)(all * (uint64_t)x->topo->agent / agents),
                                 (uint32_t)(all * ((uint64_t)x->topo->agent + 1) / agents)};
 }
@@ -401,7 +382,7 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
             dt__floats_add(part->n, left, right, block[0]);
         }
     }
-    if (!x->spec.wire.kind || !dt__is_group(x->topo, a, b)) return sum;
+    if (!x->errors || !dt__is_group(x->topo, a, b)) return sum;
     sum_round(part->n, sum, block[0]);
     return block[0];
 }
@@ -425,14 +406,13 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
     }
 }
 
-/* ---- dealt rows: what nodes and owners send each other -------------------------------------- */
+/* ---- distributed rows: what nodes and owners send each other --------------------------------- */
 
 /* The leaves of the whole sum are, in the order of the tree, this node's replicas and the other
  * nodes' subtrees. A subtree that comes by message uses the entry of its first replica. */
 dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    const int vectors = x->spec.vectors - (x->spec.wire.kind != 0); /* the last is no state */
     const size_t tables = (size_t)(rows->ranges * x->spec.vectors);
     int leaves = 0;
     for (int r = 0; r < x->spec.replicas; r++)
@@ -442,7 +422,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i);
-        for (int v = 0; v < vectors; v++)
+        for (int v = 0; v < rows->vectors; v++)
             DT_TRY(dt__keep(&x->kept, own.end - own.begin, sizeof(float), "rows of a table",
                             &rows->table[i * x->spec.vectors + v]));
     }
@@ -452,6 +432,23 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
 {
     return x->rows->table[range * x->spec.vectors + vector];
+}
+
+int dt__rows_vectors(const struct dt_exchange *x)
+{
+    return x->rows->vectors;
+}
+
+/* Whether a node sends the sums of its subtree rounded. */
+static bool is_sent_rounded(const struct dt_exchange *x, int subtree)
+{
+    return x->errors && x->topo->subtree[subtree].whole;
+}
+
+/* Returns how many floats these sums are long as a node sends them. */
+static size_t sent_floats(const struct dt_exchange *x, int subtree, size_t sums)
+{
+    return is_sent_rounded(x, subtree) ? (sums + 1) / 2 : sums;
 }
 
 unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt__indices of,
@@ -468,27 +465,24 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
     while (merge_next(rows, &row[*count]))
         ++*count;
     float *floats = (float *)(void *)(row + *count);
-    uint16_t *rounded = x->spec.wire.kind && subtree->whole ? (uint16_t *)(void *)floats : NULL;
+    uint16_t *rounded = is_sent_rounded(x, s) ? (uint16_t *)(void *)floats : NULL;
     merge_begin(rows, &leaves, range, of);
     for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
         row_sum(x, range, rounded ? rows->sum : floats + i * width);
         if (rounded) dt__bf16_round(width, rows->sum, rounded + i * width);
     }
-    const size_t sums = *count * width;
-    return (unsigned char *)(floats + (rounded ? (sums + 1) / 2 : sums));
+    return (unsigned char *)(floats + sent_floats(x, s, *count * width));
 }
 
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsigned char *bytes)
 {
     const struct leaf *leaf = &x->rows->replica[x->topo->subtree[s].first];
-    const bool is_rounded = x->spec.wire.kind && x->topo->subtree[s].whole;
     uint32_t *count = (uint32_t *)(void *)bytes, *row = count + 1;
-    const size_t sums = *count * x->rows->range[range].width;
     float *floats = (float *)(void *)(row + *count);
     leaf->list[range] = (struct dt_touched){row, count};
-    leaf->values[range].floats = is_rounded ? NULL : floats;
-    leaf->values[range].rounded = is_rounded ? (uint16_t *)(void *)floats : NULL;
-    return (unsigned char *)(floats + (is_rounded ? (sums + 1) / 2 : sums));
+    leaf->values[range].floats = floats;
+    leaf->values[range].rounded = is_sent_rounded(x, s) ? (uint16_t *)(void *)floats : NULL;
+    return (unsigned char *)(floats + sent_floats(x, s, *count * x->rows->range[range].width));
 }
 
 void dt__rows_merge_needs(struct dt_exchange *x)
@@ -545,14 +539,28 @@ size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t 
 
 /* ---- norm and update ------------------------------------------------------------------------ */
 
-void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt__norm *norm)
+/* Rows that no gradient touched count as 0. */
+void dt__rows_squares(struct dt_exchange *x, int i, struct dt__floats of_rows,
+                      struct dt__norm *norm)
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
+    const struct dt__floats at = dt__clip(of_rows, norm->at);
+    if (at.begin == at.end) return;
     const struct dt__indices of = {
         (uint32_t)((at.begin - range->offset) / range->width),
         (uint32_t)((at.end - range->offset + range->width - 1) / range->width)};
     uint32_t row;
+    norm->at = at;
+    for (struct dt__floats block = dt__block_at(at, at.begin); block.begin < block.end;
+         block = dt__block_at(at, block.end)) {
+        double *squares = dt__edge_squares(norm, block.begin / DT__TREE_BLOCK);
+        const size_t n = block.end - block.begin;
+        if (squares)
+            memset(squares + block.begin % DT__TREE_BLOCK, 0, n * sizeof *squares);
+        else
+            norm->norms[block.begin / DT__TREE_BLOCK] = 0;
+    }
     merge_begin(rows, &rows->all, i, of);
     while (merge_next(rows, &row)) {
         row_sum(x, i, rows->sum);
@@ -560,27 +568,13 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
     }
 }
 
-/* Pointers to the vectors, shifted so that an own row stands at its offset in the whole vector. */
-static void rows_vectors(const struct dt_exchange *x, int range, float **out)
-{
-    const size_t begin = x->dealt ? dt__rows_own(x, range).begin : 0;
-    for (int v = 0; v < x->spec.vectors; v++) {
-        float *table = x->dealt ? dt__rows_table(x, range, v) : NULL;
-        /* NULL: rows are not dealt, or have none, as of rounding errors */
-        out[v] = table ? table - begin : x->memory->vectors[v];
-    }
-}
-
 /* Takes as many rows at a time as have their sums in the cache. */
-void dt__rows_update(struct dt_exchange *x, int i)
+void dt__rows_update(struct dt_exchange *x, int i, struct dt__indices of, float *const *vectors)
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
     const size_t most = rows->block / range->width, width = range->width;
-    const struct dt__indices of = rows_slice(x, i);
     uint32_t row = 0;
-    float *vectors[DT_EXCHANGE_VECTORS];
-    rows_vectors(x, i, vectors);
     merge_begin(rows, &rows->all, i, of);
     bool more = merge_next(rows, &row);
     while (range->touched_alone && more) {
@@ -589,7 +583,7 @@ void dt__rows_update(struct dt_exchange *x, int i)
             row_sum(x, i, rows->sum + count * width);
             rows->row[count++] = row;
         }
-        x->spec.update_rows(x->spec.arg, &x->step.info, range, rows->row, count, rows->sum,
+        x->spec.update_rows(x->spec.arg, &x->step->info, range, rows->row, count, rows->sum,
                             vectors);
     }
     /* untouched rows: 0 */
@@ -599,6 +593,37 @@ void dt__rows_update(struct dt_exchange *x, int i)
         memset(rows->sum, 0, n * sizeof *rows->sum);
         for (; more && row < end; more = merge_next(rows, &row))
             row_sum(x, i, rows->sum + (row - from) * width);
-        x->spec.update(x->spec.arg, &x->step.info, at, n, rows->sum, vectors, vectors[0] + at);
+        x->spec.update(x->spec.arg, &x->step->info, at, n, rows->sum, vectors, vectors[0] + at);
     }
 }
+
+/* ---- touched rows, a kind of range on one node ---------------------------------------------- */
+
+bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out)
+{
+    if (index >= x->spec.row_ranges) return false;
+    const struct dt_row_range *range = &x->spec.row_range[index];
+    *out = (struct dt__floats){range->offset, range->offset + range->rows * range->width};
+    return true;
+}
+
+static void touched_squares(struct dt_exchange *x, const struct dt__segment *segment,
+                            struct dt__floats at, struct dt__norm *norm)
+{
+    dt__rows_squares(x, segment->index, dt__clip(segment->at, at), norm);
+}
+
+static uint32_t touched_update(struct dt_exchange *x, const struct dt__segment *segment)
+{
+    dt__rows_update(x, segment->index, rows_slice(x, segment->index), x->memory->vectors);
+    return 1;
+}
+
+const struct dt__kind dt__touched_kind = {
+    .range = dt__rows_range,
+    .by_agents = true,
+    .map_replica = dt__rows_map,
+    .move = dt__whole_move,
+    .squares = touched_squares,
+    .update = touched_update,
+};

@@ -8,8 +8,8 @@
  * other replicas would have zeros.
  *
  * On several nodes a node has only some of the rows. Row r of a range belongs to input first + r of
- * the network, and inputs are dealt in blocks to owners, which are the agents of all nodes. Here
- * are two nodes of two agents each:
+ * the network, and inputs are distributed in blocks to owners, which are the agents of all nodes.
+ * Here are two nodes of two agents each:
  *
  *   inputs   0 |-------|-------|-------|-------|
  *   owner        0.0     0.1     1.0     1.1        the rows of every range are cut there
@@ -38,9 +38,18 @@
 #include "comm/comm.h"
 
 struct dt_exchange;
-struct dt__floats;
+struct dt__layout;
+struct dt__node_memory;
 struct dt__norm;
 struct dt__room;
+struct dt__segment;
+
+/* Floats [begin, end) of the flat vector. */
+struct dt__floats {
+    size_t begin, end;
+};
+/* What a vector in the node's memory is for. */
+enum dt__use { DT__WEIGHTS, DT__GRADIENT, DT__STATE };
 
 /* How many entries of a rising list are below `row`. */
 static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t row)
@@ -65,11 +74,19 @@ dt_status dt__rows_create(struct dt_exchange *x);
 /* The lists (ranges) of a replica of this node; NULL: rows are not touched. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
-/* ---- owners of dealt rows -------------------------------------------------------------------- */
+/* The kind's functions (struct dt__kind) that touched and distributed rows have in common. */
+bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
+void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
+                  struct dt__room *room);
 
-/* Once nodes are known: counts the doubles that the norm needs (for any kind of
- * rows), and allocates what dealt rows need. DT_EMEMORY. */
-dt_status dt__rows_deal(struct dt_exchange *x, size_t *out_norm_count);
+/* ---- owners of distributed rows -------------------------------------------------------------- */
+
+/* Functions of the kind. */
+dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout);
+size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__segment *segment,
+                      enum dt__use use);
+void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
+                        struct dt__room *room);
 /* The first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* Rows of a range, or entries of a list: [begin, end). */
@@ -78,33 +95,24 @@ struct dt__indices {
 };
 /* An owner's rows of a range. */
 struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
-/* Dealt rows: the floats of this agent's rows of a range. */
+/* The floats of this agent's rows of a range. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
-/* Blocks of the norm of which several agents have a part, rising; NULL: there are none. */
-const struct dt_touched *dt__rows_edges(const struct dt_exchange *x);
 /* The greatest number of inputs whose rows a node has at once. */
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 
-/* ---- memory of the node ---------------------------------------------------------------------- */
-
-/* Takes a vector of all parameters from the room. Of dealt rows only some need pages: as many as a
- * replica touches, as many as the node pulls, or none. */
-enum dt__rows_kept { DT__KEEP_TOUCHED, DT__KEEP_PULLED, DT__KEEP_NONE };
-float *dt__rows_vector(const struct dt_exchange *x, struct dt__room *room, enum dt__rows_kept kept);
-/* Takes a replica's lists from the room. */
-void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room);
-/* Dealt rows: takes the lists of inputs that the workers will read. */
-void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room);
-
 /* ---- sums and updates ------------------------------------------------------------------------ */
 
-/* Sum and update of this agent's rows of a range. */
-void dt__rows_update(struct dt_exchange *x, int range);
-/* Adds the squares of the summed rows of a range, as far as they lie in floats `at`. */
-void dt__rows_norm(struct dt_exchange *x, int range, struct dt__floats at, struct dt__norm *norm);
+/* Sums and updates these rows of a range. */
+void dt__rows_update(struct dt_exchange *x, int range, struct dt__indices of,
+                     float *const *vectors);
+/* Adds the squares of the summed rows of a range that are in these floats, and count. */
+void dt__rows_squares(struct dt_exchange *x, int range, struct dt__floats of_rows,
+                      struct dt__norm *norm);
 
-/* ---- dealt rows ------------------------------------------------------------------------------ */
+/* ---- distributed rows ------------------------------------------------------------------------ */
 
+/* How many vectors rows have. */
+int dt__rows_vectors(const struct dt_exchange *x);
 /* Allocates the rows that this agent owns. DT_EMEMORY. */
 dt_status dt__rows_own_tables(struct dt_exchange *x);
 /* The rows of a range that this agent owns, of one vector. */
@@ -113,7 +121,7 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
  * how many were touched, their numbers, their sums. Returns the end of what was written. */
 unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__indices of,
                              unsigned char *out);
-/* Notes that packed rows of another node's subtree stand at `bytes`. Returns where they end. */
+/* Notes that packed rows of another node's subtree are at `bytes`. Returns where they end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
                                    unsigned char *bytes);
 /* Merges the inputs that the node's workers will read into the list that dt__exchange_inputs
@@ -128,25 +136,5 @@ float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__ind
  * behind the other. Returns the number of floats. */
 size_t dt__rows_read_weights(const struct dt_exchange *x, int range, const uint32_t *input,
                              uint32_t count, float *out);
-
-/* ---- rows_exchange.c: the messages of an agent ----------------------------------------------- */
-
-/* Allocates tables and buffers. Not collective. DT_EMEMORY. */
-dt_status dt__rows_exchange_create(struct dt_exchange *x);
-/* Begins a round: of a step, or one that only pulls. */
-void dt__rows_begin(struct dt_exchange *x, bool step);
-/* Does what can be done now; true if there was something. */
-bool dt__rows_advance(struct dt_exchange *x);
-/* Whether all sums of this agent's rows have arrived. */
-bool dt__rows_summed(const struct dt_exchange *x);
-/* Whether the round's messages are all through, and this agent's rows updated. */
-bool dt__rows_done(const struct dt_exchange *x);
-/* Ends the round at this rank; dt__rows_await then waits until the node's other agents have ended
- * it too. */
-void dt__rows_end(struct dt_exchange *x);
-void dt__rows_await(struct dt_exchange *x);
-/* Moves the rows of the first `vectors` vectors between the owners and the bank's whole vectors.
- * Bank and agents. */
-void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors);
 
 #endif

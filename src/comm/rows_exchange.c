@@ -43,12 +43,12 @@ struct dt__rows_exchange {
 
     /* The round under way. */
     uint32_t round;     /* rounds begun */
-    uint32_t ended;     /* of these, those that this rank's next read waits for */
+    uint32_t pulls;     /* of these, without rows to sum */
     bool step;          /* there are rows to sum */
     bool sent, updated; /* this node's rows; this agent's own rows */
     int missing;        /* nodes whose rows have not all arrived */
-    int left;           /* other messages that are under way */
-    int open; /* 1: something is left of it; 0: it is done, and counted in control->pulled */
+    int left;           /* other messages in flight */
+    int open;           /* 1: something is left of it; 0: it is done, and other ranks know */
 };
 
 enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
@@ -96,12 +96,12 @@ static dt_status add_link(struct dt_exchange *x, struct link *link)
     return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->message);
 }
 
-dt_status dt__rows_exchange_create(struct dt_exchange *x)
+static dt_status rows_create(struct dt_exchange *x)
 {
-    DT_TRY(dt__keep(&x->kept, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
+    DT_TRY(DT__KEEP(&x->kept, "rows", DT__TABLE(x->rows_exchange, 1)));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->owners, sizeof *e->out, "rows", &e->out));
-    DT_TRY(dt__keep(&x->kept, (size_t)x->topo->nodes, sizeof *e->in, "rows", &e->in));
+    DT_TRY(DT__KEEP(&x->kept, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
+                    DT__TABLE(e->in, (size_t)x->topo->nodes)));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
     for (int i = 0; i < x->topo->owners; i++) {
         const int owner = (x->topo->agents_of[x->topo->node] + i) % x->topo->owners,
@@ -147,10 +147,11 @@ static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
     link->asked = bytes;
 }
 
-void dt__rows_begin(struct dt_exchange *x, bool step)
+static void round_begin(struct dt_exchange *x, bool step)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     e->round++;
+    e->pulls += !step;
     e->step = step;
     e->sent = e->updated = false;
     e->open = 1;
@@ -225,21 +226,46 @@ static void take_rows(struct dt_exchange *x, struct link *link)
     x->rows_exchange->missing--;
 }
 
-/* Once all sums are there: updates the own rows, and sends weights to those who wait for them. */
+/* Updates this agent's rows of a range. Vectors are shifted so that they are at their offsets. */
+static void update_range(struct dt_exchange *x, int i)
+{
+    float *vectors[DT_EXCHANGE_VECTORS] = {NULL};
+    for (int v = 0; v < dt__rows_vectors(x); v++)
+        vectors[v] = dt__rows_table(x, i, v) - dt__rows_own(x, i).begin;
+    dt__rows_update(x, i, dt__rows_of_owner(x, x->topo->owner, i), vectors);
+}
+
+/* Updates this agent's rows, and sends weights to the nodes that wait for them. */
 static void update_rows(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const double start = dt__clock_secs();
     for (int i = 0; i < x->spec.row_ranges && e->step; i++)
-        dt__rows_update(x, i);
+        update_range(x, i);
     for (int l = 0; l < e->ins; l++)
         answer_node(x, &e->in[l]);
     answer_own_node(x);
-    x->step.times.update += dt__clock_secs() - start;
+    x->times.update += dt__clock_secs() - start;
     e->updated = true;
 }
 
-bool dt__rows_advance(struct dt_exchange *x)
+/* Lets the node's workers read the rows of their inputs. */
+static void round_publish(struct dt_exchange *x)
+{
+    struct dt__control *control = x->memory->control;
+    const struct dt__segment *segment = x->layout->segment, *end = segment + dt__segments(x);
+    if (!x->rows_exchange->step) dt__event_post(&control->pulled, 1);
+    for (; x->rows_exchange->step && segment < end; segment++)
+        if (segment->kind == &dt__distributed_kind)
+            dt__event_post(&control->bucket[segment->bucket].updated, 1);
+}
+
+static bool rows_summed(const struct dt_exchange *x)
+{
+    return x->rows_exchange->sent && !x->rows_exchange->missing;
+}
+
+static bool rows_advance(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     bool moved = false;
@@ -250,69 +276,82 @@ bool dt__rows_advance(struct dt_exchange *x)
         for (int l = 0; l < e->outs; l++)
             send_rows(x, &e->out[l]);
         moved = e->sent = true;
-        x->step.times.reduce += dt__clock_secs() - start;
+        x->times.reduce += dt__clock_secs() - start;
     }
     for (int l = 0; l < e->ins; l++)
         if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);
-    if (!e->updated && dt__rows_summed(x) && (!e->step || x->step.norm == DT__NORM_KNOWN)) {
+    if (!e->updated && rows_summed(x) && (!e->step || !x->norm.phases)) {
         update_rows(x);
         moved = true;
     }
     if (e->open && e->updated && !e->left) {
-        dt__event_post(&x->memory->control->pulled, 1);
+        round_publish(x);
         e->open = 0;
     }
     return moved;
 }
 
-bool dt__rows_summed(const struct dt_exchange *x)
-{
-    return x->rows_exchange->sent && !x->rows_exchange->missing;
-}
-
-bool dt__rows_done(const struct dt_exchange *x)
+static bool rows_done(const struct dt_exchange *x)
 {
     return !x->rows_exchange->open;
 }
 
-void dt__rows_end(struct dt_exchange *x)
+static void rows_begin(struct dt_exchange *x)
 {
-    x->rows_exchange->ended = x->rows_exchange->round;
-}
-
-void dt__rows_await(struct dt_exchange *x)
-{
-    dt__exchange_wait(x, &x->memory->control->pulled,
-                      x->rows_exchange->ended * (uint32_t)x->topo->agents, "rows");
+    round_begin(x, true);
 }
 
 void dt__exchange_pull(struct dt_exchange *x)
 {
+    struct dt__control *control = x->memory->control;
     if (!x->rows_exchange) return;
-    dt__rows_begin(x, false);
-    if (x->topo->workers) dt__event_post(&x->memory->control->listed, 1);
+    round_begin(x, false);
+    if (x->topo->workers) dt__event_post(&control->listed, 1);
     dt__exchange_finish(x, &x->rows_exchange->open, "rows of the other hosts");
-    dt__rows_end(x);
-    dt__rows_await(x);
+    dt__exchange_wait(x, &control->pulled, x->rows_exchange->pulls * (uint32_t)x->topo->agents,
+                      "rows");
 }
 
-/* ---- the bank's books ----------------------------------------------------------------------- */
+/* ---- the norm, and the bank's books --------------------------------------------------------- */
 
-void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
+static void rows_squares(struct dt_exchange *x, const struct dt__segment *segment,
+                         struct dt__floats at, struct dt__norm *norm)
 {
-    int me;
-    DT_MPI(MPI_Comm_rank(x->all.comm, &me));
+    (void)at; /* owners have rows wherever these are */
+    dt__rows_squares(x, segment->index, dt__rows_own(x, segment->index), norm);
+}
+
+static void rows_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+                      int vectors)
+{
+    const size_t width = x->spec.row_range[segment->index].width;
+    const int me = x->topo->rank;
     for (int owner = 0; owner < x->topo->owners; owner++) {
         const int rank = x->topo->agent_rank[owner];
-        for (int i = 0; i < x->spec.row_ranges && (me == 0 || me == rank); i++) {
-            const struct dt_row_range *range = &x->spec.row_range[i];
-            const struct dt__indices own = dt__rows_of_owner(x, owner, i);
-            for (int v = 0; v < vectors; v++) {
-                float *book =
-                    me == 0 ? x->memory->books[v] + range->offset + own.begin * range->width : NULL;
-                dt__ranks_move(&x->all, rank, to_bank, me == rank ? dt__rows_table(x, i, v) : NULL,
-                               book, (own.end - own.begin) * range->width);
-            }
+        const struct dt__indices own = dt__rows_of_owner(x, owner, segment->index);
+        for (int v = 0; v < vectors && v < dt__rows_vectors(x) && (me == 0 || me == rank); v++) {
+            float *book =
+                me == 0 ? x->memory->books[v] + segment->at.begin + own.begin * width : NULL;
+            dt__ranks_move(&x->all, rank, to_bank,
+                           me == rank ? dt__rows_table(x, segment->index, v) : NULL, book,
+                           (own.end - own.begin) * width);
         }
     }
 }
+
+const struct dt__kind dt__distributed_kind = {
+    .range = dt__rows_range,
+    .by_agents = true,
+    .is_apart = true,
+    .reserve = dt__rows_distribute,
+    .bytes = dt__rows_bytes,
+    .map = dt__rows_map_needs,
+    .map_replica = dt__rows_map,
+    .create = rows_create,
+    .begin = rows_begin,
+    .advance = rows_advance,
+    .summed = rows_summed,
+    .done = rows_done,
+    .move = rows_move,
+    .squares = rows_squares,
+};

@@ -138,18 +138,14 @@ static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
 {
     const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
     const size_t workers = (size_t)s->x->world->workers;
-    struct dt__kept **kept = &s->kept;
     s->spec = *spec;
-    DT_TRY(dt__keep(kept, layers, sizeof *s->layer, "split layers", &s->layer));
+    DT_TRY(DT__KEEP(&s->kept, "split layers", DT__TABLE(s->layer, layers),
+                    DT__TABLE(s->input, layers), DT__TABLE(s->output, layers),
+                    DT__TABLE(s->worker, workers), DT__TABLE(s->owner, parts),
+                    DT__TABLE(s->sum, parts), DT__TABLE(s->give, parts),
+                    DT__TABLE(s->sum_at, parts), DT__TABLE(s->row, (size_t)spec->replicas + 1)));
     memcpy(s->layer, spec->layer, layers * sizeof *s->layer);
-    DT_TRY(dt__keep(kept, layers, sizeof *s->input, "split layers", &s->input));
-    DT_TRY(dt__keep(kept, layers, sizeof *s->output, "split layers", &s->output));
-    DT_TRY(dt__keep(kept, workers, sizeof *s->worker, "worker table", &s->worker));
-    DT_TRY(dt__keep(kept, parts, sizeof *s->owner, "part table", &s->owner));
-    DT_TRY(dt__keep(kept, parts, sizeof *s->sum, "part table", &s->sum));
-    DT_TRY(dt__keep(kept, parts, sizeof *s->give, "part table", &s->give));
-    DT_TRY(dt__keep(kept, parts, sizeof *s->sum_at, "part table", &s->sum_at));
-    return dt__keep(kept, (size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row);
+    return DT_OK;
 }
 
 dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *spec,

@@ -14,22 +14,12 @@ dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kep
                                 int replicas, int groups)
 {
     const size_t all = (size_t)ranks, r = (size_t)replicas;
-    const struct {
-        void *table;
-        size_t count, size;
-    } tables[] = {{&topo->node_at, all, sizeof *topo->node_at},
-                  {&topo->agents_of, all + 1, sizeof *topo->agents_of},
-                  {&topo->agent_rank, all, sizeof *topo->agent_rank},
-                  {&topo->subtrees_of, all, sizeof *topo->subtrees_of},
-                  {&topo->cut, all + 1, sizeof *topo->cut},
-                  {&topo->node_of, r, sizeof *topo->node_of},
-                  {&topo->subtree_at, r, sizeof *topo->subtree_at},
-                  {&topo->subtree, r, sizeof *topo->subtree},
-                  {&topo->group, (size_t)groups + 1, sizeof *topo->group},
-                  {&topo->group_of, r, sizeof *topo->group_of}};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        DT_TRY(dt__keep(kept, tables[i].count, tables[i].size, "exchange", tables[i].table));
-    return DT_OK;
+    return DT__KEEP(kept, "exchange", DT__TABLE(topo->node_at, all),
+                    DT__TABLE(topo->agents_of, all + 1), DT__TABLE(topo->agent_rank, all),
+                    DT__TABLE(topo->subtrees_of, all), DT__TABLE(topo->cut, all + 1),
+                    DT__TABLE(topo->node_of, r), DT__TABLE(topo->subtree_at, r),
+                    DT__TABLE(topo->subtree, r), DT__TABLE(topo->group, (size_t)groups + 1),
+                    DT__TABLE(topo->group_of, r));
 }
 
 void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank)
@@ -42,6 +32,7 @@ void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool ha
         if (agents == topo->agents_of[n]) topo->agent_rank[agents++] = 0; /* a bank alone */
     }
     topo->agents_of[topo->nodes] = topo->owners = agents;
+    topo->rank = rank;
     topo->node = topo->node_at[rank];
     topo->agents = dt__agents(topo, topo->node);
     topo->workers = has_bank && dt__agent_rank(topo, topo->node, 0) == 0 ? 0 : topo->agents;

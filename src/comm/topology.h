@@ -40,6 +40,7 @@ struct dt__group {
 
 struct dt__topology {
     int nodes, node;     /* this rank's node */
+    int rank;            /* this one */
     int workers, agents; /* of this node */
     int agent;           /* this rank's number among the agents; -1: a bank that has workers */
     int owners, owner;   /* agents of all nodes, in their order; this rank's number among them */

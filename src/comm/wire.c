@@ -104,7 +104,10 @@ void dt__wire_round(int wire, size_t offset, size_t n, float *values, float *err
                     unsigned char *bytes)
 {
     _Alignas(64) unsigned char unused[DT__WIRE_BLOCK * sizeof(uint16_t)];
-    if (wire == DT_WIRE_F32) return;
+    if (wire == DT_WIRE_F32) {
+        if (bytes) memcpy(bytes, values, n * sizeof *values);
+        return;
+    }
     for (size_t at = 0, length; at < n; at += length) {
         length = block_length(offset + at, n - at);
         unsigned char *to = bytes ? bytes + dt__wire_bytes(wire, offset, at) : unused;
@@ -115,18 +118,18 @@ void dt__wire_round(int wire, size_t offset, size_t n, float *values, float *err
     }
 }
 
-void dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes, float *out)
+float *dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes, float *out)
 {
-    if (wire == DT_WIRE_F32) memcpy(out, bytes, n * sizeof *out);
+    if (wire == DT_WIRE_F32) return (float *)(uintptr_t)bytes;
     if (wire == DT_WIRE_BF16) bf16_read(n, (const uint16_t *)(const void *)bytes, out);
-    if (wire != DT_WIRE_Q8) return;
-    for (size_t at = 0, length; at < n; at += length) {
+    for (size_t at = 0, length; wire == DT_WIRE_Q8 && at < n; at += length) {
         float scale;
         length = block_length(offset + at, n - at);
         memcpy(&scale, bytes, sizeof scale);
         q8_read(length, scale, (const signed char *)bytes + sizeof scale, out + at);
         bytes += sizeof scale + length;
     }
+    return out;
 }
 
 DT__CLONES
@@ -146,6 +149,10 @@ static void weights_subtract(size_t n, const float *restrict weights, float *res
 void dt__wire_update(int wire, size_t offset, size_t n, float *fresh, float *error, float *weights,
                      unsigned char *bytes)
 {
+    if (wire == DT_WIRE_F32) {
+        if (fresh != weights) memcpy(weights, fresh, n * sizeof *weights);
+        return;
+    }
     weights_subtract(n, weights, fresh);
     dt__wire_round(wire, offset, n, fresh, error, bytes);
     weights_add(n, fresh, weights);
@@ -154,7 +161,7 @@ void dt__wire_update(int wire, size_t offset, size_t n, float *fresh, float *err
 void dt__wire_add(int wire, size_t offset, size_t n, const unsigned char *bytes, float *weights)
 {
     float block[DT__WIRE_BLOCK];
-    for (size_t at = 0, length; at < n; at += length) {
+    for (size_t at = 0, length; wire != DT_WIRE_F32 && at < n; at += length) {
         length = block_length(offset + at, n - at);
         dt__wire_read(wire, offset + at, length, bytes + dt__wire_bytes(wire, offset, at), block);
         weights_add(length, block, weights + at);

@@ -145,11 +145,9 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     DT_MPI(MPI_Comm_rank(comm, &world->rank));
     DT_MPI(MPI_Comm_size(comm, &world->size));
     size_t size = (size_t)world->size;
-    struct dt__kept **kept = &inside->kept;
-    DT_TRY(dt__keep(kept, size, sizeof *world->host_name, "host names", &world->host_name));
-    DT_TRY(dt__keep(kept, size, sizeof *world->host_of, "host table", &world->host_of));
-    DT_TRY(dt__keep(kept, size, sizeof *world->workers_of, "host table", &world->workers_of));
-    DT_TRY(dt__keep(kept, size, sizeof *world->rank_of, "worker table", &world->rank_of));
+    DT_TRY(DT__KEEP(&inside->kept, "host table", DT__TABLE(world->host_name, size),
+                    DT__TABLE(world->host_of, size), DT__TABLE(world->workers_of, size),
+                    DT__TABLE(world->rank_of, size)));
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));

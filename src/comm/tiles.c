@@ -1,0 +1,103 @@
+/* Tiles of a matrix, a kind of range on one node without rounding: each agent updates some tiles
+ * of the matrix.
+ *
+ * As a rule a replica gives away two factors in place of the matrix's gradient (struct
+ * dt_factored): the agent that updates a tile multiplies them there, in its cache. With the norm
+ * gradients are whole and cut into chunks, whose sums are kept; each tile is copied out of them. */
+#include <string.h>
+
+#include "comm/exchange.h"
+
+static bool matrix_range(const struct dt_exchange *x, int index, struct dt__floats *out)
+{
+    if (x->spec.wire.kind || index >= x->spec.matrices) return false;
+    const struct dt_factored *matrix = &x->spec.factored[index];
+    *out = (struct dt__floats){matrix->offset, matrix->offset + matrix->rows * matrix->columns};
+    return true;
+}
+
+static bool tiles_range(const struct dt_exchange *x, int index, struct dt__floats *out)
+{
+    return !x->spec.norm.needed && matrix_range(x, index, out);
+}
+
+static bool summed_tiles_range(const struct dt_exchange *x, int index, struct dt__floats *out)
+{
+    return x->spec.norm.needed && matrix_range(x, index, out);
+}
+
+static void tiles_map(const struct dt_exchange *x, struct dt__node_memory *memory,
+                      struct dt__room *room)
+{
+    if (x->spec.copies) memory->copies = dt__room_take(room, x->spec.copies, 1);
+}
+
+static void factors_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
+                        struct dt__room *room)
+{
+    const struct dt_factored *last = &x->spec.factored[x->spec.matrices - 1];
+    memory->factors[replica] = dt__room_take(room, last->place + last->bytes, 1);
+}
+
+/* Sums a tile over range [a, b) of the tree, into level[0]: each gradient is made here, from its
+ * factors. */
+static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_tile tile,
+                     float *level)
+{
+    if (b - a == 1) {
+        dt_status status = x->spec.tile(x->spec.arg, matrix, x->memory->factors[a], tile, level);
+        if (status) dt__world_abort(x->world, status);
+        return;
+    }
+    float *right = level + x->scratch.most_tile;
+    int split = dt__tree_split(a, b);
+    tile_sum(x, matrix, a, split, tile, level);
+    tile_sum(x, matrix, split, b, tile, right);
+    dt__floats_add(tile.rows * tile.columns, level, right, level);
+}
+
+/* Copies a tile out of the sums. */
+static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums,
+                      float *out)
+{
+    const float *from = sums + matrix->offset + tile.row * matrix->columns + tile.column;
+    for (size_t r = 0; r < tile.rows; r++)
+        memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
+}
+
+/* Tile by tile, so that neither the gradients that are made of factors nor their sum leave the
+ * cache. */
+static uint32_t tiles_update(struct dt_exchange *x, const struct dt__segment *segment)
+{
+    const struct dt_factored *matrix = &x->spec.factored[segment->index];
+    const struct dt__floats tiles = /* their numbers */
+        dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->topo->agent, x->topo->agents, 1);
+    for (size_t t = tiles.begin; t < tiles.end; t++) {
+        const struct dt_tile tile = dt__tile_at(matrix, t);
+        if (x->memory->sums)
+            tile_read(matrix, tile, x->memory->sums, x->scratch.tiles);
+        else
+            tile_sum(x, segment->index, 0, x->spec.replicas, tile, x->scratch.tiles);
+        x->spec.update_tile(x->spec.arg, &x->step->info, segment->index, tile, x->scratch.tiles,
+                            x->memory->vectors);
+    }
+    return 1;
+}
+
+const struct dt__kind dt__tiles_kind = {
+    .range = tiles_range,
+    .by_agents = true,
+    .map = tiles_map,
+    .map_replica = factors_map,
+    .move = dt__whole_move,
+    .update = tiles_update,
+};
+const struct dt__kind dt__summed_tiles_kind = {
+    .range = summed_tiles_range,
+    .is_cut = true,
+    .by_agents = true,
+    .map = tiles_map,
+    .move = dt__whole_move,
+    .squares = dt__whole_squares,
+    .update = tiles_update,
+};

@@ -1,0 +1,262 @@
+/* Whole floats, a kind of range: every gradient has all of them. They are cut into chunks, each
+ * with an owner (layout.c). On several nodes, in a step:
+ *
+ *   node                                          owner of a chunk
+ *     sums the chunk over its replicas,   --->      sums these sums in the tree's order, and, once
+ *     when its workers' gradients of                the norm is known, updates its chunk
+ *     the bucket are written
+ *     takes the new weights               <---      sends the new weights
+ *
+ * Each owner updates its chunks in their order, which is the same at every node: so messages
+ * between two ranks have an order, too, and need no numbers. */
+#include <string.h>
+
+#include "comm/exchange.h"
+
+/* What changes in a step. */
+struct dt__whole {
+    /* (chunks) what a chunk still waits for: the gradients of this node's replicas as one, and, if
+     * it is an own chunk, the other nodes' sums, else its new weights */
+    int *left;
+    int started; /* buckets of which this agent's work has begun */
+    /* Chunks that this agent has finished: its own ones once summed and once updated, others once
+     * their new weights arrived. */
+    int summed, updated, taken;
+    int sends; /* in flight */
+};
+
+static dt_status whole_create(struct dt_exchange *x)
+{
+    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->whole, 1)));
+    x->whole->started = x->spec.buckets; /* no step has begun */
+    x->whole->summed = x->whole->updated = x->whole->taken = x->layout->chunks;
+    return DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->whole->left, (size_t)x->layout->chunks));
+}
+
+static int *left_of(struct dt_exchange *x, const struct dt__chunk *chunk)
+{
+    return &x->whole->left[chunk - x->layout->chunk];
+}
+
+/* Whether this agent acts for the chunk: as its owner, or in its node's name. */
+static bool is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
+{
+    return chunk->agent == x->topo->agent && chunk->node == x->topo->node;
+}
+static bool is_acted(const struct dt_exchange *x, const struct dt__chunk *chunk)
+{
+    return chunk->agent == x->topo->agent && chunk->node != x->topo->node;
+}
+
+/* ---- messages of a chunk -------------------------------------------------------------------- */
+
+/* Sends this node's subtrees' sums to the chunk's owner, or, of an own chunk, receives those of all
+ * other nodes. */
+static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
+{
+    const bool own = chunk->node == x->topo->node;
+    for (int s = 0; s < x->topo->subtrees; s++) {
+        const struct dt__subtree *subtree = &x->topo->subtree[s];
+        if (own == (subtree->node == x->topo->node)) continue;
+        const int rank = dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node);
+        dt__message_begin(&x->requests, own ? left_of(x, chunk) : &x->whole->sends,
+                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, subtree->whole),
+                          (struct dt__envelope){!own, rank, DT__TAG_SUMS});
+    }
+}
+
+/* Sends an own chunk's new weights, or the rounded update, to a node, or receives another chunk's
+ * from its owner. */
+static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, int node)
+{
+    const bool own = chunk->node == x->topo->node;
+    dt__message_begin(&x->requests, own ? &x->whole->sends : left_of(x, chunk),
+                      dt__update_at(x, chunk), chunk->bytes,
+                      (struct dt__envelope){own, dt__chunk_rank(x, chunk, node), DT__TAG_WEIGHTS});
+}
+
+/* ---- a step on several nodes ---------------------------------------------------------------- */
+
+/* Receives other nodes' sums from the start: they come to where no other rank reads. */
+static void whole_begin(struct dt_exchange *x)
+{
+    x->whole->started = x->whole->summed = x->whole->updated = x->whole->taken = 0;
+    for (int c = 0; c < x->layout->chunks; c++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[c];
+        *left_of(x, chunk) = 1; /* this node's replicas */
+        if (is_own(x, chunk)) move_sums(x, chunk);
+    }
+}
+
+/* Starts a bucket, once the node's gradients of it are there. New weights may come from now on, not
+ * earlier: a node without replicas gives no sum that the owner would wait for, while its workers
+ * may still read the old ones. */
+static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
+{
+    for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[c];
+        const double start = dt__clock_secs();
+        --*left_of(x, chunk);
+        if (!is_acted(x, chunk)) continue;
+        /* The sum is sent from the slot of a replica that may be another worker's. That worker
+         * writes it again only after its next forward, which waits for the weights of all
+         * chunks: these come once the owner has the sum. */
+        dt__chunk_give(x, chunk);
+        x->times.reduce += dt__clock_secs() - start;
+        move_sums(x, chunk);
+        move_weights(x, chunk, chunk->node);
+    }
+}
+
+/* Sums own chunks, if the norm asks for sums before the first update. */
+static void advance_sums(struct dt_exchange *x)
+{
+    struct dt__whole *whole = x->whole;
+    for (; whole->summed < x->layout->chunks; whole->summed++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[whole->summed];
+        if (!is_own(x, chunk)) continue;
+        if (*left_of(x, chunk)) break;
+        dt__norm_sum(x, chunk);
+    }
+}
+
+/* Updates own chunks and sends their new weights. */
+static void advance_updates(struct dt_exchange *x)
+{
+    struct dt__whole *whole = x->whole;
+    for (; !x->norm.phases && whole->updated < whole->summed; whole->updated++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[whole->updated];
+        const double start = dt__clock_secs();
+        if (!is_own(x, chunk)) continue;
+        dt__chunk_update(x, chunk);
+        x->times.update += dt__clock_secs() - start;
+        dt__event_post(&x->memory->control->bucket[chunk->bucket].updated, 1);
+        for (int i = 1; i < x->topo->nodes; i++)
+            move_weights(x, chunk, (x->topo->node + i) % x->topo->nodes);
+    }
+}
+
+/* Takes other nodes' chunks whose new weights have come. */
+static void advance_weights(struct dt_exchange *x)
+{
+    struct dt__whole *whole = x->whole;
+    for (; whole->taken < x->layout->chunks; whole->taken++) {
+        const struct dt__chunk *chunk = &x->layout->chunk[whole->taken];
+        const size_t begin = chunk->at.begin;
+        if (!is_acted(x, chunk)) continue;
+        if (*left_of(x, chunk)) break;
+        dt__wire_add(chunk->wire, begin, chunk->at.end - begin, dt__update_at(x, chunk),
+                     x->memory->vectors[0] + begin);
+        dt__event_post(&x->memory->control->bucket[chunk->bucket].updated, 1);
+    }
+}
+
+static bool whole_advance(struct dt_exchange *x)
+{
+    struct dt__whole *whole = x->whole;
+    const int before = whole->started + whole->summed + whole->updated + whole->taken;
+    for (; whole->started < x->spec.buckets; whole->started++) {
+        const int b = dt__bucket_at(x, whole->started);
+        if (!dt__event_reached(&x->memory->control->bucket[b].ready, x->step->all_done)) break;
+        start_bucket(x, &x->layout->bucket[b]);
+        advance_sums(x);
+        advance_updates(x);
+    }
+    advance_sums(x);
+    advance_updates(x);
+    advance_weights(x);
+    return whole->started + whole->summed + whole->updated + whole->taken != before;
+}
+
+static bool whole_summed(const struct dt_exchange *x)
+{
+    return x->whole->started == x->spec.buckets && x->whole->summed == x->layout->chunks;
+}
+
+static bool whole_done(const struct dt_exchange *x)
+{
+    const struct dt__whole *whole = x->whole;
+    return whole_summed(x) && whole->updated == x->layout->chunks &&
+           whole->taken == x->layout->chunks && !whole->sends;
+}
+
+/* ---- sums and updates ----------------------------------------------------------------------- */
+
+void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
+                       struct dt__floats at, struct dt__norm *norm)
+{
+    (void)x;
+    norm->at = dt__clip(dt__clip(segment->at, at), norm->at);
+    dt__norm_add(norm, norm->sum + norm->at.begin, norm->at.begin, norm->at.end - norm->at.begin);
+}
+
+static uint32_t whole_update(struct dt_exchange *x, const struct dt__segment *segment)
+{
+    uint32_t updated = 0;
+    for (int c = segment->chunk; c < segment->chunk_end; c++) {
+        if (!is_own(x, &x->layout->chunk[c])) continue;
+        dt__chunk_update(x, &x->layout->chunk[c]);
+        updated++;
+    }
+    return updated;
+}
+
+/* ---- between spans -------------------------------------------------------------------------- */
+
+/* Moves a chunk's floats of some vectors between the bank and another node: of the optimizer's
+ * state, which its owner keeps, and then of the errors of groups' sums, which the rank that rounds
+ * them keeps. */
+static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank, int v)
+{
+    const int group = v - x->spec.vectors;
+    const int rounds = group < 0 ? -1 : x->topo->group[group].node;
+    const int node = rounds < 0 ? chunk->node : rounds;
+    const int keeper = dt__chunk_rank(x, chunk, node);
+    float *vectors[DT_EXCHANGE_VECTORS];
+    if (node == 0 || (x->topo->rank && x->topo->rank != keeper)) return;
+    dt__chunk_vectors(x, chunk, vectors);
+    float *floats = group < 0 ? vectors[v] : dt__chunk_error(x, chunk, group);
+    floats += chunk->at.begin;
+    dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
+}
+
+/* Bank: copies floats of a vector between its node's memory and the books. */
+static void copy_book(struct dt_exchange *x, struct dt__floats at, bool to_bank, int v)
+{
+    if (!x->world->is_bank || v >= x->spec.vectors || !x->memory->books[v]) return;
+    float *own = x->memory->vectors[v] + at.begin, *book = x->memory->books[v] + at.begin;
+    memcpy(to_bank ? book : own, to_bank ? own : book, (at.end - at.begin) * sizeof *own);
+}
+
+/* Each node has the owners in another order: here they come in one. */
+void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+                    int vectors)
+{
+    for (int v = 0; v < vectors && !to_bank; v++)
+        copy_book(x, segment->at, false, v);
+    if (!to_bank) {
+        dt__ranks_barrier(&x->all); /* the bank has filled its node's memory */
+        x->firsts.what = "weights";
+        if (x->topo->agent == 0)
+            dt__ranks_bcast(&x->firsts, x->memory->vectors[0] + segment->at.begin,
+                            (segment->at.end - segment->at.begin) * sizeof(float), 0);
+    }
+    for (int node = 0; node < x->topo->nodes; node++)
+        for (int c = segment->chunk; c < segment->chunk_end; c++)
+            for (int v = 1; v < vectors && x->layout->chunk[c].node == node; v++)
+                move_chunk(x, &x->layout->chunk[c], to_bank, v);
+    for (int v = 0; v < vectors && to_bank; v++)
+        copy_book(x, segment->at, true, v);
+}
+
+const struct dt__kind dt__whole_kind = {
+    .is_cut = true,
+    .create = whole_create,
+    .begin = whole_begin,
+    .advance = whole_advance,
+    .summed = whole_summed,
+    .done = whole_done,
+    .move = dt__whole_move,
+    .squares = dt__whole_squares,
+    .update = whole_update,
+};
