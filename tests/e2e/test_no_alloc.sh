@@ -35,6 +35,8 @@ check_mode() {
 }
 
 check_mode data.memory_mb=1 data.train="$tmp/large.csv" # streamed
+check_mode data.memory_mb=1 data.train="$tmp/large.csv" data.encode=cosine data.encode_width=3
+check_mode data.encode=ple data.encode_bins=4
 check_mode train.exchange=reduce train.clip_norm=1
 check_mode train.clip_norm=1 model.dropout=0.2 train.optimizer=adamw
 # Long enough for the status file, which is written every two seconds.

@@ -63,6 +63,9 @@ awk 'BEGIN { srand(2); print "shop,weight,size,day,age,price"; for (i = 0; i < 3
         d == "" ? "null" : "\"" d "\"", a == "" ? "null" : a \
         >"'"$tmp"'/rows.jsonl" } }' >"$tmp/rows.csv"
 model flag -1 model.task=regress data.clamp_target=yes model.hidden=7 model.embedding=3 model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
+model cosine -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes data.missing=flag data.scale=0.5 \
+    data.normalize=robust data.encode=cosine data.encode_width=5 data.encode_scale=0.4
+model ple -1 model.task=regress model.hidden=5 data.missing=mean data.encode=ple data.encode_bins=5
 model mean -1 model.task=regress model.hidden=5 data.missing=mean data.scale=0.125 data.normalize=robust data.clip=1
 errors 2 'OUT.onnx' "$tmp/six"
 errors 2 'ends in .onnx' "$tmp/six" "$tmp/six.pb"

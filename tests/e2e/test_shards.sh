@@ -42,6 +42,8 @@ same plain "$columns"
 same mean "data.ignore=w,a,b data.missing=mean data.min_count=16" data.normalize=robust
 same hashed "$columns data.hash_bits=5"
 same tables "$columns data.hash_bits=12" model.embedding=4 model.wide=yes
+same cosines "$columns" data.encode=cosine data.encode_width=3
+same fractions "$columns data.hash_bits=12" data.encode=ple data.encode_bins=4 model.embedding=4 model.wide=yes
 same embedded "$columns" model.embedding=4 model.wide=yes
 same weighted "data.ignore=a,b data.missing=flag data.weight=w"
 same targets "data.label=a,b data.ignore=w,y data.missing=mean model.task=regress"

@@ -61,6 +61,7 @@ alike() {
 alike adagrad $svm train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
 alike momentum $svm train.lr=0.1
 alike wide $wide train.optimizer=adagrad train.lr=0.1 train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3
+alike encoded $wide train.optimizer=adagrad train.lr=0.1 data.encode=ple data.encode_bins=5 model.embedding=0
 alike q8 $svm train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.wire=q8 train.groups=2
 alike bf16 $wide train.optimizer=adam train.lr=0.01 train.wire=bf16 train.groups=3 train.lazy=yes
 hosts_slots 1 2

@@ -24,6 +24,18 @@ static float sigmoid_(float x)
 {
     return dt__sigmoidf(x);
 }
+static float log_(float x)
+{
+    return (float)dt__log(x);
+}
+static float cos_turns_(float x)
+{
+    return dt__cos_turns(x);
+}
+static double true_cos_turns(double x)
+{
+    return cos(2 * M_PI * x);
+}
 static double true_sigmoid(double x)
 {
     return 1.0 / (1.0 + exp(-x));
@@ -42,6 +54,8 @@ static const struct {
     {"erf", erf_, erf, -6.0f, 6.0f, 5e-7},
     {"erf", erf_, erf, -1e-3f, 1e-3f, 5e-7},
     {"log1p", log1p_, log1p, 0.0f, 1.0f, 3e-7},
+    {"log", log_, log, 1e-7f, 0.99f, 7e-8},
+    {"log", log_, log, 1.01f, 1e30f, 7e-8},
     {"sigmoid", sigmoid_, true_sigmoid, -80.0f, 80.0f, 2e-7},
 };
 
@@ -103,4 +117,25 @@ START_TEST(bits_do_not_depend_on_place)
 }
 END_TEST
 
-SUITE("vmath", errors_are_as_stated, limits_hold, bits_do_not_depend_on_place)
+/* Absolute errors: cos has zeros; a tail's probability is that of its z. */
+START_TEST(cos_and_tails_are_as_stated)
+{
+    for (int i = -400000; i <= 400000; i++) {
+        const float x = (float)i * 2.5e-5f;
+        const double error = fabs((double)cos_turns_(x) - true_cos_turns((double)x));
+        if (!(error < 2e-7)) ck_abort_msg("cos_turns(%.9g) is off by %g", (double)x, error);
+    }
+    for (int i = 0; i <= 51000; i++) {
+        const double z = i * 1e-4;
+        const float p = (float)(0.5 * erfc(z / sqrt(2)));
+        const double slope = exp(-z * z / 2) / sqrt(2 * M_PI);
+        const double expected = z + (0.5 * erfc(z / sqrt(2)) - (double)p) / slope;
+        const double error = fabs((double)dt__normal_tail(p) - expected);
+        if (!(error < 1.5e-6)) ck_abort_msg("normal_tail(%.9g) is off by %g", (double)p, error);
+    }
+    ck_assert_float_eq(dt__normal_tail(0), 5.2f);
+    ck_assert_float_eq(dt__normal_tail(0.5f), 0);
+}
+END_TEST
+
+SUITE("vmath", cos_and_tails_are_as_stated, errors_are_as_stated, limits_hold, bits_do_not_depend_on_place)
