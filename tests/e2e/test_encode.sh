@@ -58,7 +58,7 @@ for kind in ple cosine; do
 
     for np in 1 4; do # one rank streams what three have room for
         # shellcheck disable=SC2086
-        train $np $kind-of-$np $encode data.train="$tmp/all.csv" data.memory_mb=1 train.max_steps=20
+        train $np $kind-of-$np $encode data.train="$tmp/all.csv" data.memory_mb=1 train.max_steps=200
     done
     check_eq "$kind: bits of a stream" "$(crc "$tmp/$kind-of-1")" "$(crc "$tmp/$kind-of-4")"
     for memory in 1 1024; do
