@@ -62,6 +62,13 @@ train 1 data.train="$tmp/worse.csv" run.init="$tmp/run/export/best" export.best=
     run.checkpoint_steps=4 eval.steps=4 || { cat "$tmp/err"; fail 'the resume'; }
 same 'after the last resume'
 check_eq 'the old model is measured once' "$(init | sort -u)" "$accuracy"
+# Where there is no old export, a resume makes none either.
+for steps in 20 40; do
+    job 1 run.dir="$tmp/new" data.eval="$tmp/eval.csv" data.label=y run.preset=none train.batch=32 run.replicas=2 model.hidden=4 \
+        train.lr=0.05 data.train="$tmp/worse.csv" run.init="$tmp/keep/export/best" export.best=better eval.steps=20 \
+        train.max_steps=$steps 2>"$tmp/err" || { cat "$tmp/err"; fail "up to step $steps"; }
+    [ ! -e "$tmp/new/export/best" ] || fail "an export of step $steps: $(ls "$tmp/new/export/best")"
+done
 # A better one takes its place.
 fresh
 train 1 data.train="$tmp/train.csv" run.init="$tmp/run/export/best" export.best=better train.epochs=30 ||

@@ -26,7 +26,8 @@ table "$tmp/a:b.csv" 4 200 0.2 3
 table "$tmp/wild.csv" 5 400 0.2 4
 table "$tmp/test.csv" 6 300 0.2 3
 cd "$tmp" || exit 1
-also="shift:later.csv,./a:b.csv,wild:wild.csv,train:500,test:test.csv"
+awk -F, 'NR == 1 || $3 == "c1"' eval.csv >easy.csv # a class that most rows are taken for
+also="easy:easy.csv,shift:later.csv,./a:b.csv,wild:wild.csv,train:500,test:test.csv"
 # run NAME NP OPTION...
 run() {
     name=$1 np=$2
@@ -44,6 +45,7 @@ for name in plain one; do
     sed -n 's/.*"params_crc32c":"\([^"]*\)".*/\1/p' "$tmp/$name/metrics.jsonl"
     (cd "$tmp/$name/export/best" && ls | sort -n | tail -n 1)
     grep -v '"set"' "$tmp/$name/metrics.jsonl" | sed -n '/"kind":"eval"/s/,"secs".*//p'
+    grep 'best accuracy on the rows held out' "$tmp/err.$name"
 done >"$tmp/both"
 lines=$(($(wc -l <"$tmp/both") / 2))
 check_eq 'the run next to its sets' "$(head -n $lines "$tmp/both" | cksum)" "$(tail -n $lines "$tmp/both" | cksum)"
@@ -56,7 +58,7 @@ grep -q "set 'wild': 400 rows, .*, 20 of classes that training never saw" "$tmp/
 best=$(cd "$tmp/one/export/best" && ls | sort -n | tail -n 1)
 check_eq 'tests' "$(sets one test step)" "$best"
 grep -q "this model on the set 'test': loss 0\.[0-9]*, accuracy 0\." "$tmp/err.one" || { cat "$tmp/err.one"; fail 'its line at the end'; }
-[ "$(grep -c "this model on the set" "$tmp/err.one")" = 4 ] || fail 'a line for each set'
+[ "$(grep -c "this model on the set" "$tmp/err.one")" = 5 ] || fail 'a line for each set'
 # Equal digits at np 3, and what `dtrain eval` prints; unknown rows are wrong.
 run three 3 eval.also="$also"
 digits() { sed -n '/"set"/s/,"secs".*//p' "$tmp/$1/metrics.jsonl"; }
@@ -71,6 +73,13 @@ awk -F, 'FNR == NR { if ($3 != "c9") print; next }' wild.csv >known.csv
 known=$("$dtrain" eval "$tmp/one" data.eval=known.csv 2>/dev/null | json accuracy)
 awk -v a="$known" -v b="$(sed -n 's/.*"wild":{[^}]*"accuracy":\([^,}]*\).*/\1/p' "$tmp/json")" \
     'BEGIN { d = a * 380 - b * 400; exit !(d * d < 1e-12) }' || fail "unknown rows are not wrong: $known"
+# A best model that is not the last one is the one that is tested.
+run early 1 eval.also=test:test.csv train.lr=2 eval.steps=3
+best=$(cd "$tmp/early/export/best" && ls | sort -n | tail -n 1)
+[ "$best" -lt "$(sed -n 's/.*"kind":"final".*"step":\([0-9]*\).*/\1/p' "$tmp/early/metrics.jsonl")" ] || fail 'the best is the last'
+check_eq 'the step that is tested' "$(sets early test step)" "$best"
+check_eq 'digits of the test' "$(sets early test loss)" \
+    "$("$dtrain" eval "$tmp/early" 2>/dev/null | sed 's/.*"test":{[^}]*"loss":\([^,]*\).*/\1/')"
 # A dedicated evaluator measures them too; a dead one's run is taken up again.
 run other 3 eval.also="$also" eval.dedicated=yes run.replicas=1 run.checkpoint_steps=15
 [ "$(sets other shift rows | wc -l)" -ge 1 ] || fail 'the evaluator measures no set'
