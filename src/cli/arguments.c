@@ -121,6 +121,7 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
         DT_GUARD(dt_config_set(config, "data.test_fraction=0"));
+        DT_GUARD(dt_config_set(config, "data.folds=0"));
         if (!dt__config_is_given(config, "eval.also"))
             DT_GUARD(dt_config_set(config, "eval.also="));
         if (!dt__config_is_given(config, "eval.also_labels"))

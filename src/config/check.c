@@ -163,6 +163,11 @@
     X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
       "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
 
+bool dt__config_holds_out(const struct dt_config *config)
+{
+    return config->data.eval_fraction > 0 || config->data.folds;
+}
+
 bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time)
 {
     const char *text = config->data.gap;
@@ -181,7 +186,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
     struct dt__named_sets sets;
-    bool evaluates = *c->data.eval || c->data.eval_fraction > 0 || c->data.folds > 0;
+    bool evaluates = *c->data.eval || dt__config_holds_out(c);
     bool regresses = c->model.task == DT_TASK_REGRESS, is_time;
     double gap;
     bool classifies = c->model.task == DT_TASK_CLASSIFY;

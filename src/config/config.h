@@ -675,6 +675,9 @@ dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_con
 /* Writes "key=value, ..." for the keys that the preset has set. The caller frees it. */
 dt_status dt__config_preset_text(const struct dt_config *config, char **out);
 
+/* Returns true if rows of data.train are held out, other than test rows. */
+bool dt__config_holds_out(const struct dt_config *config);
+
 /* Reads what data.gap leaves out: seconds if `is_time`, else rows. Returns false if the text is
  * neither. */
 bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time);

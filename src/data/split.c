@@ -333,8 +333,8 @@ static dt_status split_check(const struct dt__split_rule *rule, const struct dt_
                        (number)rows, (number)test, why);
     if ((rule->folds || rule->held_out > 0) && (!held || held == left))
         return dt_fail(DT_EMISMATCH, "%s: of %llu rows it holds out %llu%s",
-                       rule->folds ? "a fold" : "data.eval_fraction", (number)left, (number)held,
-                       why);
+                       rule->folds ? "data.folds" : "data.eval_fraction", (number)left,
+                       (number)held, why);
     if (!split->count[DT__TRAINS])
         return dt_fail(DT_EMISMATCH, "data.gap: of %llu rows none is left to train on",
                        (number)rows);

@@ -485,8 +485,8 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
 {
     const struct dt_config *config = survey->config;
     survey->source->side = side;
-    survey->splits = !shards && (config->data.eval_fraction > 0 || config->data.test_fraction > 0 ||
-                                 config->data.folds > 0 || config->search.folds > 0);
+    survey->splits = !shards && (dt__config_holds_out(config) || config->data.test_fraction > 0 ||
+                                 config->search.folds > 0);
     survey->keyed = survey->splits || shards;
     survey->keys.grouped = survey->keyed && *config->data.group;
     survey->keys.timed = survey->keyed && *config->data.time;
@@ -522,10 +522,9 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
     struct dt__survey survey;
     *out = NULL;
     if (!training && !files &&
-        !(test ? config->data.test_fraction > 0
-               : config->data.eval_fraction > 0 || config->data.folds > 0))
+        !(test ? config->data.test_fraction > 0 : dt__config_holds_out(config)))
         return DT_OK;
-    if (*config->data.eval && config->data.eval_fraction > 0)
+    if (*config->data.eval && dt__config_holds_out(config))
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;

@@ -147,7 +147,7 @@ void dt__best_forget_if_other(struct dt_bank *bank)
     if (best->known)
         snprintf(of, sizeof of, " (%s %.5g, of step %llu)", best->metric, best->value,
                  (unsigned long long)best->step);
-    if (*before->data.eval || before->data.eval_fraction > 0 || before->data.folds > 0)
+    if (*before->data.eval || dt__config_holds_out(before))
         dt__info(
             "other rows are held out than before, or eval.metric is another: the best model so "
             "far%s does not count any more",

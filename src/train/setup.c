@@ -266,7 +266,7 @@ done:
 static dt_status share_held_out(const struct dt_world *world, const struct dt_config *config,
                                 const struct dt_source *rows, struct dt_source **out)
 {
-    if (config->data.eval_fraction > 0 || config->data.folds > 0)
+    if (dt__config_holds_out(config))
         return dt__ranks_agree(world->all, dt__source_side(rows, DT__HELD_OUT, out));
     return share_files(world, config, DT_PART_EVAL, dt__source_schema(rows), out);
 }

@@ -87,3 +87,10 @@ check_eq 'held-out rows of an old configuration' "$(held old | cksum)" "$(held n
 "$dtrain" -q no/config.ini run.dir=no train.epochs=2 || fail 'a resume'
 "$dtrain" data.train=known.csv data.ignore=group,day data.eval_fraction=0.2 run.dir=no run.preset=none train.optimizer=adam \
     train.lr=0.01 model.hidden=32 train.batch=64 eval.steps=100 train.epochs=3 2>err || { cat err; fail 'a resume without the key'; }
+
+# ---- folds -----------------------------------------------------------------------------------------
+for fold in 0 1 2; do
+    run "fold$fold" 1 data.ignore=day data.group=group data.folds=3 data.fold=$fold train.epochs=1
+    "$dtrain" -q predict "fold$fold" predict.held_out=yes predict.features=yes
+done | sed 's/.*"features"//' | sort | uniq -c | awk '{n[$1]++} END {print n[1], length(n)}' >folds
+check_eq 'rows in one fold' "$(cat folds)" '720 1'

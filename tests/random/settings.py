@@ -4,7 +4,7 @@ import subprocess
 
 # What the rows decide, what tests of their own look at, and what a job is steered by.
 LEFT_ALONE = """run.dir run.resume run.init data.train data.train_labels data.eval data.eval_labels data.eval_fraction
-data.format data.header data.label data.ignore data.weight data.separator data.missing data.categories data.features
+data.group data.time data.format data.header data.label data.ignore data.weight data.separator data.missing data.categories data.features
 data.min_count data.hash_bits data.shape data.x data.y model.layers model.task train.lazy eval.json run.stall_secs run.replicas""".split()
 
 # Values where a type and a range say too little: small ones, and those at which something begins or ends.
@@ -16,6 +16,10 @@ LIKELY = {
     "run.checkpoint_secs": "0 600 0.01",
     "run.keep": "0 1 2 5",
     "run.log_steps": "1 2 3 100",
+    "data.test_fraction": "0 0.1 0.3",
+    "data.folds": "0 2 3",
+    "data.fold": "0 0 0 1",
+    "data.gap": "0 0 0 3",
     "data.scale": "1 0.5 -2 0.01",
     "data.clip": "0 1 1.5 5",
     "data.memory_mb": "1 1024",

@@ -687,6 +687,16 @@ START_TEST(rules_between_keys)
         {3, {"run.dir="}, "run.dir"},
         {3, {"data.eval=x", "data.eval_fraction=0.1"}, "data.eval and data.eval_fraction"},
         {3, {"data.eval_labels=x"}, "data.eval_labels"},
+        {3, {"data.folds=3", "data.fold=3"}, "data.folds and data.fold"},
+        {3, {"data.folds=1"}, "data.folds and data.fold"},
+        {3, {"data.fold=1"}, "data.folds and data.fold"},
+        {3, {"data.folds=3", "data.eval_fraction=0.1"}, "data.folds"},
+        {3, {"data.gap=3w"}, "data.gap: expected a number of rows (100), seconds"},
+        {3, {"data.gap=1.5"}, "data.gap"},
+        {3, {"data.gap="}, "data.gap"},
+        {3, {"data.gap=s"}, "data.gap"},
+        {3, {"data.gap=-1"}, "data.gap"},
+        {3, {"data.gap=1ds"}, "data.gap"},
         {3, {"train.schedule=cosine", "train.min_lr=1"}, "train.min_lr"},
         {3, {"train.epsilon=-0.5"}, "train.epsilon"},
         {3, {"run.reproducible=yes", "train.exchange=reduce"}, "train.exchange=reduce"},
@@ -727,6 +737,10 @@ START_TEST(rules_that_are_kept)
         {0, {"train.mode=async"}},
         {3, {"eval.dedicated=yes", "data.eval=x"}},
         {0, {"eval.dedicated=yes", "data.eval_fraction=0.1"}},
+        {0, {"eval.dedicated=yes", "data.folds=3", "data.fold=2"}},
+        {1, {"data.gap=1.5d"}},
+        {1, {"data.gap=100"}},
+        {1, {"data.gap=3600s"}},
         {1, {"train.epsilon=0"}},
         {1, {"eval.metric=rmse", "model.task=regress"}},
         {1, {"eval.metric=loss", "model.task=regress"}},
@@ -874,6 +888,44 @@ START_TEST(the_start_of_outputs_is_decided)
         dt_free(text);
         dt__config_free(&config);
     }
+}
+END_TEST
+
+/* Runs without the key held out rows at random: their configurations, and runs that go on from their
+ * checkpoints, keep these rows. */
+START_TEST(older_runs_keep_their_held_out_rows)
+{
+    char *text, *line;
+    struct dt_config before;
+    set_up();
+    ck_assert(config.data.stratify);
+    EXPECT_OK(dt_config_print(&config, &text));
+    dt__config_free(&config);
+    ck_assert_ptr_nonnull(line = strstr(text, "stratify = yes\n"));
+    memset(line, '\n', strlen("stratify = yes"));
+    set_up();
+    EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
+    EXPECT_OK(dt__config_settle(&config, true));
+    ck_assert(!config.data.stratify);
+    dt__config_free(&config);
+    EXPECT_OK(dt__config_init(&before));
+    EXPECT_OK(dt__config_read_saved(&before, "checkpoint", text));
+    ck_assert(!before.data.stratify);
+    for (int given = 0; given < 2; given++) {
+        set_up();
+        if (given) set("data.stratify=yes");
+        EXPECT_OK(dt__config_settle(&config, true));
+        EXPECT_OK(dt__config_settle_resume(&config, &before));
+        ck_assert_int_eq(config.data.stratify, given);
+        dt__config_free(&config);
+    }
+    dt__config_free(&before);
+    dt_free(text);
+    set_up();
+    set("data.train=x");
+    EXPECT_OK(dt__config_settle(&config, true));
+    ck_assert(config.data.stratify);
+    dt__config_free(&config);
 }
 END_TEST
 
@@ -1052,6 +1104,6 @@ SUITE("config", sets_have_names_and_files, defaults_are_as_promised, what_was_gi
       test_hooks_are_printed_only_when_set, retired_keys_keep_their_default, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
       a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, the_start_of_outputs_is_decided, a_preset_gives_way, a_preset_evaluates_now_and_then,
+      every_allocation_may_fail, the_start_of_outputs_is_decided, older_runs_keep_their_held_out_rows, a_preset_gives_way, a_preset_evaluates_now_and_then,
       a_preset_leaves_a_rule_that_is_given,
       a_resume_keeps_its_preset, descriptions_have_every_key)

@@ -231,7 +231,7 @@ START_TEST(empty_sides_are_errors)
     EXPECT_FAIL(dt__split_make(&rule, &dated, &split), DT_EMISMATCH,
                 "data.gap: of 9000 rows none is left to train on");
     rule = (struct dt__split_rule){.folds = 3};
-    EXPECT_FAIL(dt__split_folds(&rule, &two, (int32_t[2]){0}), DT_EMISMATCH, "a fold: of 2 rows");
+    EXPECT_FAIL(dt__split_folds(&rule, &two, (int32_t[2]){0}), DT_EMISMATCH, "data.folds: of 2 rows");
     rule = (struct dt__split_rule){.seed = 1};
     EXPECT_OK(dt__split_make(&rule, &two, &split));
     ck_assert_uint_eq(dt__split_before(&split, DT__TRAINS, 2), 2);
