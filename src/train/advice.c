@@ -108,9 +108,8 @@ static void advise_batchnorm(const struct dt_job *job)
         const struct dt__layer *layer = &model->layer[i];
         if (layer->kind != &dt__batchnorm_layer || layer->in.h * layer->in.w > 1) continue;
         dt__warn(
-            "'%s' normalises nothing: it takes the mean and the deviation of a replica's rows, "
-            "and of a batch of %llu each of %d replicas has no more than one; expected a "
-            "larger train.batch, or a smaller run.replicas",
+            "'%s' has no effect: it needs several rows per replica, and a batch of %llu gives each "
+            "of %d replicas at most one; expected a larger train.batch, or a smaller run.replicas",
             layer->text, (unsigned long long)dt__plan_batch(job->plan), job->replicas);
         return;
     }
@@ -143,11 +142,10 @@ static void advise_split(const struct dt_job *job)
         const double parts = dt__split_sent(&layer, pieces, rows, nodes);
         const double whole = dt__split_sent_whole(&layer, nodes);
         if (any)
-            dt__info(
-                "dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
-                "is split, %.3g MB if it is whole: less %s",
-                layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
-                parts < whole ? "split" : "whole");
+            dt__info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if "
+                     "the layer is split, %.3g MB if it is whole: less if %s",
+                     layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
+                     parts < whole ? "split" : "whole");
         if (parts >= whole || layer.nout < (size_t)pieces) continue;
         if (schema->dense < schema->features && !layer.inputs) continue;
         saved += whole - parts;
@@ -193,12 +191,10 @@ bool dt__advise_loss(const struct dt_bank *bank)
     const struct dt_config *config = bank->job->config;
     const double guess = guess_loss(bank->job);
     if (bank->options->test || !(bank->log.last_loss > 10 * guess)) return false;
-    dt__warn(
-        "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "
-        "help",
-        (unsigned long long)bank->job->step, bank->log.last_loss, guess,
-        config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "",
-        config->train.lr, config->train.clip_norm > 0 ? "" : ", or train.clip_norm=1,");
+    dt__warn("step %llu: the loss is %.3g, a guess has %.3g: %sa lower train.lr than %g%s may help",
+             (unsigned long long)bank->job->step, bank->log.last_loss, guess,
+             config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "",
+             config->train.lr, config->train.clip_norm > 0 ? "" : ", or train.clip_norm=1,");
     return true;
 }
 
@@ -282,13 +278,13 @@ dt_status dt__check_memory(const struct dt_job *job)
         if (!least || weights < least) least = weights;
     }
     if (least && needed_mb(job, split_owned) <= have && may_split(job->config, least))
-        return dt_fail(DT_EMEMORY,
-                       "weights and optimizer state need %.4g MB here, and there are %.4g MB: "
-                       "expected model.split=%zu, with which they need %.4g MB (split layers), or "
-                       "more memory",
-                       need, have, least, needed_mb(job, split_owned));
+        return dt_fail(
+            DT_EMEMORY,
+            "weights and optimizer state need %.4g MB on this host, which has %.4g MB: expected "
+            "model.split=%zu, with which they need %.4g MB (split layers), or more memory",
+            need, have, least, needed_mb(job, split_owned));
     return dt_fail(DT_EMEMORY,
-                   "weights and optimizer state need %.4g MB here, and there are %.4g MB: expected "
-                   "more memory, or more hosts with model.split",
+                   "weights and optimizer state need %.4g MB on this host, which has %.4g MB: "
+                   "expected more memory, or more hosts with model.split",
                    need, have);
 }

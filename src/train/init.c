@@ -306,8 +306,8 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
             path, shifted, features,
             now->clip > 0 || before->clip > 0 ? " (data.clip cuts other values off)" : "");
     else if (shifted)
-        dt__warn("run.init: %s had its inputs scaled or normalised otherwise (data.scale, "
-                 "data.normalize): the weights that read them are taken as they are",
+        dt__warn("run.init: %s scaled or normalised its inputs differently (data.scale, "
+                 "data.normalize): the weights that read them are copied unchanged",
                  path);
 }
 
@@ -353,10 +353,9 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     uint32_t *match;
     DT_TRY(match_inputs(schema, &file->schema, &match));
     if ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0))
-        dt__warn(
-            "run.init: %s was trained on other columns, or in another order; weights behind the "
-            "first layer are matched by position",
-            path);
+        dt__warn("run.init: %s was trained on other columns, or in another order; weights after "
+                 "the first layer are matched by position",
+                 path);
     /* Hashed inputs and those of a file without header have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
@@ -374,7 +373,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
             path, file->schema.label_column);
     if (to->outputs.link != from->outputs.link)
         dt__warn("run.init: %s has another train.loss, whose outputs mean something else: their "
-                 "weights are taken as they are",
+                 "weights are copied unchanged",
                  path);
     const bool encoded = to->desc.encode || from->desc.encode;
     const bool other = encoded && (match || !encodings_match(to, schema, from, &file->schema));
@@ -403,7 +402,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     dt_free(match);
     if (taken == 0)
         return dt_fail(DT_EMISMATCH,
-                       "run.init=%s: not one tensor has a name and shape of this model", path);
+                       "run.init=%s: no tensor has the name and shape of one of this model", path);
     dt__info("run.init: %zu of %zu tensors from %s", taken, tensors, path);
     *out_taken = taken;
     return DT_OK;
@@ -431,7 +430,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!status && model->members)
         status = dt_fail(DT_EMISMATCH, "the mean of several networks: expected one, as of a trial");
     if (!status && model->params != file.params_count)
-        status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
+        status = dt_fail(DT_EFORMAT, "%s: its layers do not have %llu parameters", path,
                          (unsigned long long)file.params_count);
     if (!status) crc = dt__crc32c(0, file.params, file.params_count * sizeof(float));
     if (!status) status = convert_classes(dt__source_schema(job->train), &file, &model);

@@ -156,12 +156,12 @@ dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *t
                          "train.lazy=yes: expected train.mode=sync, or all ranks on one host with "
                          "room in /dev/shm: elsewhere gradients are whole");
     else if (!touched && sync && job->world->is_bank)
-        dt__info("sparse rows: with train.exchange=reduce the gradient travels whole, and every "
-                 "step updates all weights; otherwise it is of the rows that a batch touches");
+        dt__info("sparse rows: with train.exchange=reduce each step sends the whole gradient and "
+                 "updates all weights; other exchanges send only the rows that a batch touches");
     else if (!touched && job->world->is_bank)
-        dt__info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
-                 "(%.3g MB), and updates all weights; on one host it has the rows that a batch "
-                 "touches alone",
-                 dt__weights_mb(job));
+        dt__info(
+            "sparse rows: without shared memory train.mode=async sends whole gradients (%.3g MB), "
+            "which update all weights; on one host it sends only the rows that a batch touches",
+            dt__weights_mb(job));
     return dt__ranks_agree(job->world->trainers, status);
 }

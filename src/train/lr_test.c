@@ -102,8 +102,8 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
     struct dt_optimizer usual, linear;
     dt__optimizer_init(&usual, config, false);
     if (bank && usual.own_rates)
-        status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and "
-                                    "cannot rise from step to step as this test needs it");
+        status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and this "
+                                    "test needs rates that rise");
     if (bank && !status) /* before the rate is set here */
         status = dt__config_settle(config, dt__data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)

@@ -138,8 +138,8 @@ static void print_memory(const struct dt_bank *bank)
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
                          dt__exchange_slot(job->steps->exchange, 0).touched;
     dt__info(
-        "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
-        "is as large; a replica's gradient takes up to %.4g MB, of sparse rows less%s",
+        "the weights take %.4g MB, with the optimizer state %.4g MB at the bank%s; a checkpoint is "
+        "as large; a replica's gradient takes up to %.4g MB, less for sparse rows%s",
         mb, mb * (1 + states), several ? " and a part of it at each other host" : "", mb,
         job->mode == DT_MODE_ASYNC ? "; async keeps one copy of the weights per worker" : "");
 }
@@ -178,14 +178,13 @@ static void print_preset(const struct dt_bank *bank)
         !dt__trains_on_table(bank->job) || dt__config_is_given(config, "run.preset"))
         return;
     if (rate != optimizer && dt__data_trains_on_table(config))
-        dt__info(
-            "%s is given, which turns the preset for tables off (normalisation, adamw, epochs, "
-            "...): run.preset=table keeps the rest of it",
-            rate ? "train.lr" : "train.optimizer");
+        dt__info("%s is given, which turns off the preset for tables (normalisation, adamw, "
+                 "epochs, ...): run.preset=table keeps the rest of it",
+                 rate ? "train.lr" : "train.optimizer");
     else if (!rate && !optimizer)
-        dt__info(
-            "the features have names, as a table's do: run.preset=table has settings that suit "
-            "most tables (normalisation, adamw, epochs, ...); only CSV takes them by itself");
+        dt__info("the features have names, so the data may be a table: run.preset=table has "
+                 "settings that suit most tables (normalisation, adamw, epochs, ...); only CSV "
+                 "uses it by default");
 }
 
 /* Prints the rows of a step. Workers with different numbers of replicas: the least and the most. */
@@ -557,19 +556,18 @@ static void print_result(const struct dt_bank *bank, const char *status)
                  (long long)job->config->eval.patience, plural(job->config->eval.patience), metric,
                  !best->since ? "; the one after the stop did"
                  : !strcmp(metric, "accuracy")
-                     ? "; of those that equal the best, the one of least loss is chosen"
+                     ? "; of equally good ones, the one of least loss is chosen"
                      : "");
     if (best->known)
         dt__info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                  (unsigned long long)best->step, beside);
     else if (bank->log.metric_missing)
-        dt__warn("%s is no number on the rows held out, as if all were of one class: there is no "
-                 "best model (eval.metric=loss judges any rows)",
+        dt__warn("%s is not a number on the held-out rows, which may all have one class: there is "
+                 "no best model (eval.metric=loss suits any rows)",
                  metric);
     else if (job->eval && strcmp(status, "stopped"))
-        dt__warn(
-            "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "
-            "dtrain tune-lr finds it");
+        dt__warn("no evaluation gave a number: the model has diverged; try a smaller train.lr, "
+                 "which dtrain tune-lr finds");
     else if (!job->eval && job->sets.count < 2)
         dt__info("no rows were held out, so nothing says how good the model is on other rows; "
                  "data.eval_fraction=0.2 holds out a fifth");
@@ -582,7 +580,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (job->step > 0 && strcmp(status, "stopped")) print_comparison(bank);
     const bool is_best = has_best(job);
     if (!strcmp(status, "stopped"))
-        dt__info("step %llu is saved: the same command goes on from there",
+        dt__info("step %llu is saved: the same command continues from there",
                  (unsigned long long)job->step);
     else if (is_best || job->config->export.latest)
         dt__info("the model is in %s/export/%s; next: dtrain predict %s %s, or dtrain report %s "

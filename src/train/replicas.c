@@ -109,15 +109,15 @@ void dt__groups_print(const struct dt_bank *bank)
     const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
     char word[16];
     if (local && job->groups == 1)
-        dt__warn("train.local_steps gains nothing, and changes the result: all replicas are one "
-                 "group, which exchanges with nobody (train.groups)");
+        dt__warn("train.local_steps saves nothing, and changes the result: all replicas are one "
+                 "group, which has no other to exchange with (train.groups)");
     else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
-        dt__info("all groups are on this host: train.local_steps and train.wire gain time only "
+        dt__info("all groups are on this host: train.local_steps and train.wire save time only "
                  "between hosts");
     if (local && job->groups > 1)
         dt__info("local steps: %d groups exchange every %lld steps%s (outer rate %g, momentum %g); "
-                 "the optimizer states of the groups take %.4g MB on the workers, as much at the "
-                 "bank, and as much in each checkpoint",
+                 "the optimizer states of the groups take %.4g MB each on the workers, at the bank "
+                 "and in a checkpoint",
                  job->groups, (long long)config->train.local_steps,
                  config->train.local_after ? ", from train.local_after on" : "",
                  config->train.outer_lr, config->train.outer_momentum,
@@ -129,7 +129,7 @@ void dt__groups_print(const struct dt_bank *bank)
     dt__config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
         dt__info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
-                 "errors take %.4g MB at the bank, and up to as much in each checkpoint",
+                 "errors take %.4g MB at the bank, and at most that in a checkpoint",
                  job->groups, job->groups == 1 ? "" : "s", word, all + mb);
     else if (config->train.wire != DT_WIRE_F32)
         dt__info("wire: nothing leaves this host: train.wire=%s has no effect", word);

@@ -16,8 +16,8 @@ static void warn_of_own(const struct dt_bank *bank)
     const uint64_t step = bank->start.loaded.step;
     uint64_t own;
     if (dt__checkpoint_newest(bank->job->dirs->ckpt_dir.text, &own) && own > step)
-        dt__warn("run.resume=%s: goes on from there, at step %llu, and gives up the run's own "
-                 "checkpoints, up to step %llu (run.resume=auto goes on from those)",
+        dt__warn("run.resume=%s: continues from step %llu, and discards the run's own checkpoints "
+                 "up to step %llu (run.resume=auto continues from those)",
                  bank->job->config->run.resume, (unsigned long long)step, (unsigned long long)own);
 }
 
@@ -46,8 +46,8 @@ dt_status dt__resume_load(struct dt_bank *bank)
     DT_TRY(dt__config_init(before));
     DT_TRY(dt__config_read_saved(before, "checkpoint", bank->start.loaded.config));
     if (*config->run.init && strcmp(config->run.init, before->run.init))
-        dt__warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
-                 "begins a new one)",
+        dt__warn("run.init=%s: not used: the run continues from its own checkpoint (another "
+                 "run.dir starts a new run)",
                  config->run.init);
     DT_TRY(dt__config_settle_resume(config, before));
     if (!dt__config_widths_wait(config)) DT_TRY(dt__model_settle(config));
@@ -95,8 +95,8 @@ static void note_round(struct dt_bank *bank)
         !dt__round_was_cut(bank->job, &bank->start.before, loaded->step, pending))
         return;
     dt__note_change(bank, loaded->step, "round", "ended with the run");
-    dt__info("train.local_steps: the round that ended with the run at step %llu is one of its own: "
-             "a run that goes through has other bits",
+    dt__info("train.local_steps: the last round ended with the run at step %llu: a run without a "
+             "break has other bits",
              (unsigned long long)loaded->step);
 }
 
@@ -149,8 +149,7 @@ void dt__best_forget_if_other(struct dt_bank *bank)
                  (unsigned long long)best->step);
     if (*before->data.eval || dt__config_holds_out(before))
         dt__info(
-            "other rows are held out than before, or eval.metric is another: the best model so "
-            "far%s does not count any more",
+            "the held-out rows or eval.metric changed: the best model so far%s no longer counts",
             of);
     *best = (struct dt_best){.seen = best->seen, .drops = best->drops, .era = dt__clock_unix()};
 }

@@ -74,8 +74,8 @@ dt_status dt__saves_collect(struct dt_bank *bank, bool last)
         if (!saved.status) continue;
         bank->files.saved_step = DT__NOT_SAVED;
         bank->files.retry_at = dt__clock_secs() + RETRY_SECS;
-        dt__warn("checkpoint of step %llu: %s; going on with the older one",
-                 (unsigned long long)saved.step, dt_error_text());
+        dt__warn("checkpoint of step %llu: %s; the older one stays", (unsigned long long)saved.step,
+                 dt_error_text());
     }
     return DT_OK;
 }
@@ -169,7 +169,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     if (model.params)
         status = dt__export_write(job->dirs->best_dir.text, &model, job->config->export.keep);
     else
-        dt__warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
+        dt__warn("%s: the best model, of step %llu, is missing here and in all checkpoints",
                  job->dirs->best_dir.text, (unsigned long long)best.step);
     dt__checkpoint_free(&kept);
     return status;

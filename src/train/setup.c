@@ -170,8 +170,8 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
         status = dt__source_from_arrays(job->config, arrays, known, out);
     else
         status = dt_fail(DT_EUSAGE,
-                         "data.train or data.eval is %s, rows that a program had in its memory: "
-                         "expected the program, or files",
+                         "data.train or data.eval is %s, the rows in memory of a program: expected "
+                         "that program, or files",
                          ARRAYS);
     DT_TRY(dt__ranks_agree(job->world->all, status));
     uint32_t mine[2] = {dt__source_crc(*out)}, bank[2];
@@ -179,7 +179,7 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     memcpy(bank, mine, sizeof bank);
     dt__ranks_bcast(job->world->all, bank, sizeof bank, 0);
     if (!status && memcmp(mine, bank, sizeof bank))
-        status = dt_fail(DT_EMISMATCH, "rows in memory are others than those of rank 0");
+        status = dt_fail(DT_EMISMATCH, "rows in memory differ from rank 0's");
     return dt__ranks_agree(job->world->all, status);
 }
 

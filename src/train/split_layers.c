@@ -55,19 +55,18 @@ dt_status dt__split_check(struct dt_job *job)
                                   "and is not split; expected a whole one, or an embedding first");
     for (int l = 0; dt__model_split(job->model, l, &layer); l++)
         if (layer.nout < (size_t)job->config->run.parts)
-            return dt_fail(DT_EUSAGE,
-                           "run.parts=%lld: a split layer has %zu outputs; expected at most so "
-                           "many parts",
-                           (long long)job->config->run.parts, layer.nout);
+            return dt_fail(
+                DT_EUSAGE,
+                "run.parts=%lld: a split layer has %zu outputs; expected at most that many parts",
+                (long long)job->config->run.parts, layer.nout);
     /* The bank's host alone has all weights of split layers: its workers evaluate. */
     while (some->first < some->end && !beside_bank(world, some->first))
         some->first++;
     while (some->end > some->first && !beside_bank(world, some->end - 1))
         some->end--;
     if (some->first == some->end && dt__evaluates_in_place(job))
-        return dt_fail(DT_EUSAGE,
-                       "split layers: the workers of the bank's host evaluate, and it has none: "
-                       "expected one, or eval.dedicated=yes");
+        return dt_fail(DT_EUSAGE, "split layers: the workers of the bank's host evaluate, and it "
+                                  "has none: expected a worker there, or eval.dedicated=yes");
     return DT_OK;
 }
 

@@ -131,7 +131,7 @@ dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end)
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)
-            dt__info("stopped in a round of local steps, which will be done again from the newest "
+            dt__info("stopped in a round of local steps, which a resume repeats from the newest "
                      "checkpoint");
         return DT_STOPPED;
     }

@@ -83,6 +83,6 @@ sparse="data.train=$tmp/rows.svm model.kind=linear train.optimizer=adagrad train
 train.clip_norm=0.05"
 several sparse $sparse
 run 2 whole $sparse train.exchange=reduce
-grep -q 'the gradient travels whole' "$tmp/err" ||
+grep -q 'sends the whole gradient' "$tmp/err" ||
     { cat "$tmp/err"; fail 'the gradient does not travel whole'; }
 same sparse whole

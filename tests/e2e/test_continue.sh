@@ -91,7 +91,7 @@ for with in "run.dir=$tmp/unshifted" "run.dir=$tmp/otherwise data.normalize=stan
     job 1 data.train="$tmp/data.csv" model.layers='layernorm, dense 5' train.lr=0.1 train.max_steps=1 $with 2>"$tmp/err" ||
         { cat "$tmp/err"; fail 'a model whose first layer is not dense'; }
 done
-grep -q 'warning: run.init: .* scaled or normalised otherwise' "$tmp/err" || { cat "$tmp/err"; fail 'other inputs in silence'; }
+grep -q 'warning: run.init: .* scaled or normalised its inputs differently' "$tmp/err" || { cat "$tmp/err"; fail 'other inputs in silence'; }
 { cat "$tmp/data.csv"; for i in 1 2 3 4 5 6 7 8 9; do echo "0.$i,0.2,0.3,0.$i,south"; done; } >"$tmp/more.csv"
 good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=20
 grep -q 'run.init: layers/1/weight starts fresh' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say what is new'; }
@@ -106,5 +106,5 @@ good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=25
 good more run.init="$tmp/second" data.train="$tmp/more.csv" train.max_steps=30
 grep -q 'warning: run.init=.*/second: not used' "$tmp/err" || { cat "$tmp/err"; fail 'run.init is ignored'; }
 # run of another width: nothing fits.
-expect_error 1 'not one tensor' 2 run.dir="$tmp/none" data.train="$tmp/more.csv" model.hidden=5 \
+expect_error 1 'no tensor has the name' 2 run.dir="$tmp/none" data.train="$tmp/more.csv" model.hidden=5 \
     run.init="$tmp/first"

@@ -48,5 +48,5 @@ check_eq 'losses of a large share' "$(records "$tmp/many" train loss | awk '{pri
 
 # Statistics of one row are none, and that is said.
 few() { rm -rf "$tmp/few"; "$dtrain" data.train="$tmp/many.csv" model.layers='dense 3 tanh, batchnorm' run.replicas=2 train.batch=$1 \
-    train.max_steps=1 run.dir="$tmp/few" 2>&1 | grep -c 'warning: .batchnorm. normalises nothing'; }
+    train.max_steps=1 run.dir="$tmp/few" 2>&1 | grep -c 'warning: .batchnorm. has no effect'; }
 check_eq 'warnings of shares of one row, and of two' "$(few 2) $(few 4)" '1 0'

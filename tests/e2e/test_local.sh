@@ -38,7 +38,7 @@ for key in outer_lr outer_momentum; do
     grep -q "train.$key has no effect with train.local_steps=1" "$tmp/err" || fail "$key: unused in silence"
 done
 good 1 plain $sgd train.local_steps=8 train.groups=1
-grep -q 'train.local_steps gains nothing' "$tmp/err" || fail 'one group: the start does not say it'
+grep -q 'train.local_steps saves nothing' "$tmp/err" || fail 'one group: the start does not say it'
 good 1 two $sgd $local
 near plain sgd || fail 'one group with plain averaging does not go where sync goes'
 near two sgd && fail 'two groups go where sync goes'
@@ -61,7 +61,7 @@ same killed np1
 half() {
     good "$1" "half-$1-$2" $local train.max_steps=56
     good "$2" "half-$1-$2" $local
-    ! grep -q 'the round that ended' "$tmp/err" || fail 'a whole round is told'
+    ! grep -q 'the last round ended with' "$tmp/err" || fail 'a whole round is told'
     same "half-$1-$2" np1
 }
 half 4 2

@@ -54,7 +54,7 @@ off='train.local_steps=4 train.groups=2 train.overlap=yes'
 good 1 grid $off train.max_steps=11
 good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no export.best=no \
     test.slow_rank=1 test.slow_secs=0.1
-told='the round that ended with the run at step'
+told='the last round ended with the run at step'
 grep -q "$told 11 " "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that a round was cut short'; }
 check_eq 'the record of it' "$(record "$tmp/grid" change round)" 'ended with the run'
 good 3 again $off train.max_steps=40 run.resume="$tmp/grid/ckpt/step-000000012.h5"

@@ -49,7 +49,7 @@ for mode in sync async; do
     # record may come late.
     check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 6000
     # The same command goes there once more, and says what that gives up.
-    grep -q 'gives up the run' "$tmp/err" && fail 'a run that begins gives up nothing'
+    grep -q 'discards the run' "$tmp/err" && fail 'a run that begins gives up nothing'
     good $np $mode-75 train.mode=$mode train.lr=$lr run.resume="$tmp/$mode/ckpt/step-000000075.h5"
     grep -q "warning: run.resume=.*/step-000000075.h5: .* gives up .* to step $(record "$tmp/$mode" final step) " "$tmp/err" ||
         { cat "$tmp/err"; fail 'a run gives up its own checkpoints in silence'; }

@@ -42,7 +42,7 @@ on() {
     ranks=$1 name=$2
     shift 2
     hosts_job "$ranks" "$dtrain" run.dir="$tmp/$name" "$@" 2>"$tmp/$name.err" || { cat "$tmp/$name.err"; fail "$name"; }
-    ! grep -q 'the gradient travels whole' "$tmp/$name.err" || fail "$name: gradients are whole"
+    ! grep -q 'sends the whole gradient' "$tmp/$name.err" || fail "$name: gradients are whole"
 }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
 # alike NAME KEYS...: two hosts with three workers, and three with five, have the bits of one process.

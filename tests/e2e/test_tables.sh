@@ -112,7 +112,7 @@ check_ge 'accuracy on a shard and a CSV' "$("$dtrain" eval "$tmp/pq_run" data.ev
 grep -qF "next: dtrain 'data.train=$tmp/shards/*.h5' run.preset=table model.task=regress" "$tmp/err" || fail "$(cat "$tmp/err")"
 job 1 data.train="$tmp/shards/*.h5" model.task=regress train.max_steps=1 run.dir="$tmp/unset" 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-grep -q 'features have names, as a table.s do: run.preset=table' "$tmp/err" || { cat "$tmp/err"; fail 'no word of the preset'; }
+grep -q 'the data may be a table: run.preset=table' "$tmp/err" || { cat "$tmp/err"; fail 'no word of the preset'; }
 job 3 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress model.hidden=16 train.optimizer=adam \
     data.eval_fraction=0.1 train.lr=0.01 train.epochs=15 run.dir="$tmp/sharded" >"$tmp/log" 2>&1 ||
     { cat "$tmp/log"; fail 'a run of shards'; }
@@ -333,7 +333,7 @@ grep -q 'sets' "$tmp/log" && fail 'a resume settles again'
 job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 $keys 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
 grep -q 'run.preset' "$tmp/log" && fail 'a preset beside an optimizer that is given'
 job 1 run.dir="$tmp/rate" data.train="$tmp/far.csv" model.task=regress train.max_steps=1 train.lr=0.01 2>"$tmp/log" || { cat "$tmp/log"; fail rate; }
-grep -q 'train.lr is given, which turns the preset for tables off' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
+grep -q 'train.lr is given, which turns off the preset for tables' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
 job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.006 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
 for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'

@@ -79,7 +79,7 @@ grep -q 'warning: run.init: .* has another train.loss' "$tmp/log" || { cat "$tmp
 # The loss of a guess is a deviation or its square, as the loss counts it: targets that differ by little warn of
 # nothing, a loss of many deviations is told.
 awk -F, '{print $1 "," $2 "," (NR == 1 ? "price" : 5 + 0.004 * $4)}' "$tmp/a.csv" >"$tmp/little.csv"
-told() { grep -c 'warning: step .* that of a mere guess' "$tmp/log"; }
+told() { grep -c 'warning: step .* a guess has' "$tmp/log"; }
 for loss in mse mae quantile; do
     train 1 "$loss" data.train="$tmp/little.csv" data.ignore= train.loss=$loss
     check_eq "warnings of $loss" "$(told)" 0
