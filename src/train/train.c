@@ -14,6 +14,8 @@
  *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run
  *                     continues
  *   evaluator.c       the dedicated evaluator, and the bank's link to it
+ *   sets.c            further sets of rows to measure; incumbent.c: the old model, which run.init
+ *                     names, on the same rows
  *   records.c         records and what is printed; advice.c: warnings, with a suggested fix
  *   lr_test.c         the learning-rate range test, a separate short run */
 #include "train/train.h"
