@@ -370,8 +370,9 @@ static dt_status describe_encoding(const struct dt_job *job, struct dt_model_des
     if (schema->encoded)
         inout->dense = schema->dense;
     else if (bank && !bank->start.resumed)
-        dt__warn("data.encode: the data has no columns of numbers with more than two values: nothing is "
-                 "encoded");
+        dt__warn(
+            "data.encode: the data has no columns of numbers with more than two values: nothing is "
+            "encoded");
     return dt__encoding_make(job->config, &quantiles, schema->encoded_feature, inout);
 }
 
