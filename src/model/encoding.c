@@ -443,7 +443,7 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
         dt__model_destroy(model);
     }
     if (mean && good && plain && desc->encode_count >= 0 && desc->dense >= 0) return DT_OK;
-    good = good && desc->encode_count >= 0 && desc->dense >= 0 &&
+    good = good && desc->encode_count >= 0 && (!columns || desc->dense >= 0) &&
            (size_t)desc->encode_count == (plain ? 0 : (size_t)columns * each);
     for (size_t c = 0; good && table && !plain && c < (size_t)columns; c++)
         good = desc->encode_table &&

@@ -182,7 +182,7 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
             return dt_fail(DT_EUSAGE, "model: a row of %d x %d x %d, expected 1 to 2^31 - 1 values",
                            desc->shape[0], desc->shape[1], desc->shape[2]);
     }
-    if (desc->encode && !dt__is_mean(desc->layers)) DT_TRY(dt__encoding_check(desc, false));
+    DT_TRY(dt__encoding_check(desc, false));
     features += (int64_t)dt__encoding_inputs(desc);
     if (desc->encode && (desc->shape[0] != 1 || desc->shape[1] != 1 || features > INT_MAX))
         return dt_fail(DT_EUSAGE, "data.encode goes with rows of plain features, not with rows of "

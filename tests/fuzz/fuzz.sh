@@ -20,7 +20,8 @@ case $program in
         data.eval="$tmp/data/test.csv" train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a checkpoint'; }
     # Of a table's columns: gaps and texts whole, texts as entries, hashed ones.
     n=0
-    for columns in data.missing=flag 'data.missing=mean model.embedding=2' 'data.hash_bits=4 model.embedding=2'; do
+    for columns in data.missing=flag 'data.missing=mean model.embedding=2' 'data.hash_bits=4 model.embedding=2' \
+        data.encode=ple 'data.encode=cosine model.embedding=2'; do
         # shellcheck disable=SC2086 # words
         "$dtrain" run.dir="$tmp/table/run$((n += 1))" data.train="$data/penguins.csv" data.label=species \
             data.missing=mean model.hidden=3 train.max_steps=1 $columns 2>"$tmp/err" ||

@@ -168,12 +168,24 @@ static inline void assert_same_text(const char *a, const char *b)
         ck_assert_str_eq(a, b);
 }
 
+static inline void assert_same_floats(const float *a, const float *b, size_t count)
+{
+    ck_assert_int_eq(!a, !b);
+    if (a) ck_assert_int_eq(memcmp(a, b, count * sizeof *a), 0);
+}
+
 static inline void assert_same_desc(const struct dt_model_desc *a, const struct dt_model_desc *b)
 {
     ck_assert_str_eq(a->layers, b->layers);
     ck_assert_mem_eq(a->shape, b->shape, sizeof a->shape);
     ck_assert_int_eq(a->nout, b->nout);
     ck_assert_int_eq(a->task, b->task);
+    ck_assert_int_eq(a->dense, b->dense);
+    ck_assert_int_eq(a->encode, b->encode);
+    ck_assert_int_eq(a->encode_columns, b->encode_columns);
+    ck_assert_int_eq(a->encode_width, b->encode_width);
+    ck_assert_int_eq(a->encode_count, b->encode_count);
+    assert_same_floats(a->encode_table, b->encode_table, (size_t)a->encode_count);
 }
 
 static inline void assert_same_names(char **a, char **b, int count)
@@ -181,12 +193,6 @@ static inline void assert_same_names(char **a, char **b, int count)
     ck_assert_int_eq(!a, !b);
     for (int i = 0; a && i < count; i++)
         ck_assert_str_eq(a[i], b[i]);
-}
-
-static inline void assert_same_floats(const float *a, const float *b, size_t count)
-{
-    ck_assert_int_eq(!a, !b);
-    if (a) ck_assert_int_eq(memcmp(a, b, count * sizeof *a), 0);
 }
 
 static inline void assert_same_schema(const struct dt_schema *a, const struct dt_schema *b)
@@ -198,6 +204,11 @@ static inline void assert_same_schema(const struct dt_schema *a, const struct dt
     ck_assert(a->scale == b->scale);
     assert_same_floats(a->mean, b->mean, (size_t)a->features);
     assert_same_floats(a->inv_std, b->inv_std, (size_t)a->features);
+    ck_assert_int_eq(a->encoded, b->encoded);
+    ck_assert_int_eq(a->quantiles, b->quantiles);
+    ck_assert_mem_eq(a->encoded_feature, b->encoded_feature,
+                     (size_t)a->encoded * sizeof *a->encoded_feature);
+    assert_same_floats(a->quantile, b->quantile, (size_t)a->quantiles);
     assert_same_names(a->feature_names, b->feature_names, a->features);
     assert_same_names(a->label_names, b->label_names, a->classes);
     assert_same_text(a->label_column, b->label_column);

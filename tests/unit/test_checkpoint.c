@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <hdf5.h>
+#include <math.h>
 
 #include "state/saved_file.h"
 
@@ -124,6 +125,61 @@ START_TEST(state_tensors_survive)
                (checkpoint.params_count - trained) * sizeof(float));
     }
     assert_round_trip(&checkpoint);
+}
+END_TEST
+
+/* Four features, of which two have quantiles and fractions. */
+static struct dt_checkpoint with_encoding(void)
+{
+    struct dt_checkpoint c = sample_checkpoint(7, 4, 3);
+    c.desc.dense = c.schema.dense = 4;
+    c.desc.encode = DT_ENCODE_PLE;
+    c.desc.encode_columns = c.schema.encoded = 2;
+    c.desc.encode_width = 2;
+    c.desc.encode_count = 6;
+    c.desc.encode_table = sample_array(6, -1);
+    assert_ok(dt__alloc(2, sizeof(int64_t), "features", &c.schema.encoded_feature));
+    c.schema.encoded_feature[0] = 1;
+    c.schema.encoded_feature[1] = 3;
+    c.schema.quantiles = 8;
+    c.schema.quantile = sample_array(8, 5);
+    c.params_count = sample_params(&c.desc);
+    float **const vectors[] = {&c.params, &c.state[0], &c.state[1]};
+    for (int i = 0; i < 3; i++) {
+        dt__free_backed(*vectors[i]);
+        *vectors[i] = sample_vector(c.params_count, (float)i);
+    }
+    return c;
+}
+
+START_TEST(an_encoding_survives)
+{
+    struct dt_checkpoint checkpoint = with_encoding();
+    assert_round_trip(&checkpoint);
+}
+END_TEST
+
+/* Would catch a bin of no width, quantiles that a search goes wrong in, and a feature that no row has. */
+START_TEST(a_wrong_encoding_is_refused)
+{
+    for (int wrong = 0; wrong < 8; wrong++) {
+        struct dt_checkpoint c = with_encoding(), out;
+        char *file;
+        if (wrong == 0) c.schema.quantile[1] = c.schema.quantile[0] - 1;
+        if (wrong == 1) c.schema.quantile[7] = INFINITY;
+        if (wrong == 2) c.schema.encoded_feature[1] = 4;
+        if (wrong == 3) c.schema.encoded_feature[0] = 3;
+        if (wrong == 4) c.schema.encoded_feature[0] = -1;
+        if (wrong == 5) c.schema.quantiles = 7;
+        if (wrong == 6) c.desc.encode_table[4] = c.desc.encode_table[3];
+        if (wrong == 7) c.desc.dense = 3;
+        assert_ok(save_checkpoint(test_dir, &c, 0, NULL, &file));
+        EXPECT_FAIL(dt__checkpoint_load(in_dir(file), &out), DT_EFORMAT,
+                    wrong < 6    ? "quantiles are not as expected"
+                    : wrong == 6 ? "its encoding of numbers is malformed"
+                                 : "its numbers are others");
+        dt__checkpoint_free(&c), dt_free(file);
+    }
 }
 END_TEST
 
@@ -672,6 +728,8 @@ int main(void)
         a_linear_regression_without_state_survives,
         a_deep_network_with_names_survives,
         state_tensors_survive,
+        an_encoding_survives,
+        a_wrong_encoding_is_refused,
         a_long_config_survives,
         the_same_state_gives_the_same_bytes,
         the_first_line_says_what_it_is,
