@@ -40,10 +40,10 @@ last term completed
 check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
 
 # ---- stopped early: the metric gets no better ------------------------------------------------------
-good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 train.epochs=100000 test.slow_rank=1 \
+good early train.lr=0 train.schedule=constant eval.patience=3 run.checkpoint_steps=20 train.epochs=100000 test.slow_rank=1 \
     test.slow_secs=0.02
 last early early_stopped
-run early train.lr=0 eval.patience=3 train.epochs=100000 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
+run early train.lr=0 train.schedule=constant eval.patience=3 train.epochs=100000 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
 
 # ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
 # broken WHAT TEXT: the job ends by itself with one error line that holds TEXT.
