@@ -60,6 +60,15 @@ void dt__replicas_assign(int workers, int worker, int replicas, int *first, int 
  * this rank is in none, and *out is NULL. Destroy it before `world`. Collective over the world. */
 dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **out);
 
+/* Memory that the ranks of each host share, zeros at first; *out_first: this rank is the one of its
+ * host that may fill it. NULL of 0 bytes. Collective over the world; each rank frees it by
+ * dt__world_unshare (NULL is fine). DT_EMEMORY. */
+struct dt__shared;
+dt_status dt__world_share(struct dt_world *world, size_t bytes, const char *what,
+                          struct dt__shared **out, bool *out_first);
+void *dt__shared_memory(const struct dt__shared *shared); /* NULL of NULL */
+void dt__world_unshare(struct dt__shared *shared);
+
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
 void dt__world_watch(struct dt_world *world, double stall_secs);

@@ -181,6 +181,35 @@ void dt__shared_free(struct dt__shared *shared)
     *shared = (struct dt__shared){.memory = NULL};
 }
 
+dt_status dt__world_share(struct dt_world *world, size_t bytes, const char *what,
+                          struct dt__shared **out, bool *out_first)
+{
+    const struct dt__room room = {.used = bytes};
+    struct dt__shared *shared;
+    *out = NULL;
+    *out_first = world->inside->host_rank == 0;
+    if (!bytes) return dt__ranks_agree(world->all, DT_OK);
+    dt_status status = dt__alloc(1, sizeof *shared, what, &shared);
+    DT_TRY(dt__ranks_agree(world->all, status));
+    status = dt__shared_create(world->inside->host, &room, what, world->all, shared);
+    if (status)
+        dt_free(shared);
+    else
+        *out = shared;
+    return status;
+}
+
+void *dt__shared_memory(const struct dt__shared *shared)
+{
+    return shared ? shared->memory : NULL;
+}
+
+void dt__world_unshare(struct dt__shared *shared)
+{
+    if (shared) dt__shared_free(shared);
+    dt_free(shared);
+}
+
 /* ---- event counts --------------------------------------------------------------------------- */
 
 /* Pauses before a waiter sleeps: some 20 us, longer than a futex takes to wake, shorter than a

@@ -72,6 +72,14 @@ dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source 
 dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out);
 void dt__source_destroy(struct dt_source *source);
 
+/* All rows of a source, and of those made from it, in memory that processes of a host may share:
+ * its bytes (0: rows that data.memory_mb does not hold, or sparse ones); reads the rows into it;
+ * has the source, and copies of it, read rows there. The memory must outlive them.
+ * DT_EIO, DT_EFORMAT, DT_STOPPED. */
+size_t dt__lent_rows_bytes(const struct dt_source *source);
+dt_status dt__lent_rows_fill(const struct dt_source *source, void *memory);
+void dt__lent_rows_attach(struct dt_source *source, void *memory);
+
 /* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */
 dt_status dt__source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
 dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source **out);

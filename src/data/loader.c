@@ -31,6 +31,7 @@ struct replica {
     struct window *held; /* what is read from; READY */
     uint64_t next;       /* what the thread fills next */
     bool cancelled;      /* what the thread fills now is not wanted any more */
+    uint64_t *raw;       /* (rows) of lent rows: where each of the shard is; else NULL */
 };
 
 struct dt_loader {
@@ -176,7 +177,7 @@ dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch,
             uint64_t slot = dt__order_slot(order, epoch, first + i), run;
             if (!loader->streams && order->window < order->rows)
                 slot = dt__order_row(order, epoch, at, slot, &run);
-            loader->slots[i] = slot;
+            loader->slots[i] = from->raw ? from->raw[slot] : slot;
         }
         const uint64_t number = loader->streams ? epoch * dt__order_windows(order) + at : 0;
         DT_TRY(window_await(loader, from, number));
@@ -230,6 +231,22 @@ static bool loader_make_orders(struct dt_loader *loader, const struct dt_config 
     return rows <= fit / (uint64_t)loaders;
 }
 
+/* Has a replica hold its shard where others hold all rows. */
+static dt_status replica_borrow(struct dt_loader *loader, struct replica *replica)
+{
+    const uint64_t rows = replica->order.rows;
+    DT_TRY(dt__alloc(rows, sizeof *replica->raw, "rows of a shard", &replica->raw));
+    for (uint64_t local = 0, run; local < rows; local += run) {
+        const struct dt__row_segment segment = dt__shard_run(replica->shard, local);
+        run = segment.count;
+        for (uint64_t i = 0; i < run; i++)
+            replica->raw[local + i] = dt__source_raw(loader->source, segment.row + i);
+    }
+    replica->windows[0].rows = loader->source->lent;
+    replica->held = &replica->windows[0];
+    return DT_OK;
+}
+
 /* Has a replica begin where it stands at `step`, or hold its shard. */
 static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t step)
 {
@@ -239,6 +256,7 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     const uint64_t rows = loader->streams ? order->window : order->rows;
     const struct dt_share share = dt__plan_share(loader->plan, step, loader->first + index);
     if (!order->rows) return DT_OK;
+    if (source->lent.x && !loader->streams) return replica_borrow(loader, replica);
     replica->fill_order = *order;
     for (int w = 0; w < (loader->streams ? 2 : 1); w++)
         DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows),
@@ -308,9 +326,11 @@ void dt__loader_destroy(struct dt_loader *loader)
         pthread_mutex_unlock(&loader->lock);
         pthread_join(loader->thread, NULL);
     }
-    for (int i = 0; loader->replicas && i < loader->count; i++)
-        for (int w = 0; w < 2; w++)
+    for (int i = 0; loader->replicas && i < loader->count; i++) {
+        dt_free(loader->replicas[i].raw);
+        for (int w = 0; w < 2 && !loader->replicas[i].raw; w++)
             dt__block_free(&loader->replicas[i].windows[w].rows);
+    }
     dt__cursor_close(loader->cursor);
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->lock);
@@ -329,7 +349,8 @@ struct dt_table {
     struct dt__assembly assembly;
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
-    struct dt__block rows;     /* all of them, or those of one call */
+    struct dt__block rows;     /* all of them, or those of one call; lent: all raw rows */
+    bool lent;
     uint64_t slots[DT_EVAL_CHUNK];
     float *weight; /* (DT_EVAL_CHUNK) eval.weighted; NULL: each row counts once */
 };
@@ -346,13 +367,16 @@ dt_status dt__table_create(const struct dt_config *config, const struct dt_sourc
     table->end = end;
     const bool held = end - begin <= budget / dt__source_row_bytes(source);
     const uint64_t rows = held ? end - begin : DT_EVAL_CHUNK;
+    table->lent = source->lent.x != NULL;
     DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
-    DT_GUARD(
-        dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
+    table->rows = source->lent;
+    if (!table->lent)
+        DT_GUARD(
+            dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
     if (config->eval.weighted && source->layout.weights)
         DT_GUARD(dt__alloc(DT_EVAL_CHUNK, sizeof *table->weight, "weights", &table->weight));
-    DT_GUARD(dt__cursor_open(source, held, &table->cursor));
-    if (held) {
+    if (!table->lent) DT_GUARD(dt__cursor_open(source, held, &table->cursor));
+    if (held && !table->lent) {
         DT_GUARD(dt__cursor_read(table->cursor, begin, rows, &table->rows));
         DT_GUARD(dt__block_encode(&source->schema, &source->layout, &table->rows));
         dt__cursor_close(table->cursor);
@@ -369,7 +393,7 @@ void dt__table_destroy(struct dt_table *table)
 {
     if (!table) return;
     dt__cursor_close(table->cursor);
-    dt__block_free(&table->rows);
+    if (!table->lent) dt__block_free(&table->rows);
     dt__assembly_free(&table->assembly);
     dt_free(table->weight);
     dt_free(table);
@@ -388,11 +412,13 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
     }
     uint64_t first = table->cursor ? 0 : begin - table->begin;
     for (int i = 0; i < count; i++)
-        table->slots[i] = first + (uint64_t)i;
+        table->slots[i] = table->lent
+                              ? dt__source_raw(table->assembly.source, begin + (uint64_t)i)
+                              : first + (uint64_t)i;
     DT_TRY(dt__assembly_rows(&table->assembly, &table->rows, table->slots, 0, (size_t)count));
     dt__assembly_batch(&table->assembly, count, out);
     for (int i = 0; table->weight && i < count; i++)
-        table->weight[i] = table->rows.weight[first + (uint64_t)i];
+        table->weight[i] = table->rows.weight[table->slots[i]];
     out->weight = table->weight; /* without those of classes */
     return DT_OK;
 }

@@ -429,6 +429,7 @@ dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out
     DT_TRY(dt__source_pack(source, &bytes, &length));
     const dt_status status = dt__source_unpack(bytes, length, out);
     dt_free(bytes);
+    if (!status) (*out)->lent = source->lent;
     return status;
 }
 

@@ -74,6 +74,7 @@ struct dt_source {
     struct dt__row_keys keys;   /* of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
+    struct dt__block lent; /* all raw rows, in memory of others (dt__lent_rows_attach); else empty */
 };
 
 /* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at

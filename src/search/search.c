@@ -100,24 +100,63 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
 
 /* ---- rows and space ------------------------------------------------------------------------- */
 
+/* Reads the rows of a source into memory of its host, where all teams read them. Where they do not
+ * fit, or there is no such memory, each team reads them itself. Collective. */
+static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, int number)
+{
+    struct dt_world *world = search->world;
+    bool first = false;
+    if (!rows) return DT_OK;
+    const size_t bytes = dt__lent_rows_bytes(rows);
+    if (dt__world_share(world, bytes, "rows of data", &search->memory[number], &first)) {
+        if (world->rank == 0) dt__warn("%s: each team reads the rows itself", dt_error_text());
+        return DT_OK;
+    }
+    void *memory = dt__shared_memory(search->memory[number]);
+    const dt_status status = memory && first ? dt__lent_rows_fill(rows, memory) : DT_OK;
+    DT_TRY(dt__ranks_agree(world->all, status));
+    dt__lent_rows_attach(rows, memory);
+    return DT_OK;
+}
+
+/* Surveys and reads the rows as the first trial would, with ranks of numbers for the trials that read
+ * them. Collective. */
+static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
+                            struct dt_source **held_out)
+{
+    struct dt_config config;
+    dt_status status = dt__config_copy(search->config, &config);
+    if (!status) status = dt__config_settle(&config, false); /* the preset is decided */
+    if (config.data.encode == DT_ENCODE_AUTO) config.data.encode = DT_ENCODE_NORMAL;
+    status = dt__ranks_agree(search->world->all, status);
+    if (!status) status = dt__data_share(search->world, &config, NULL, rows, held_out);
+    if (!status) status = rows_lend(search, *rows, 0);
+    if (!status && *config.data.eval) status = rows_lend(search, *held_out, 1);
+    if (!status && *held_out && !*config.data.eval)
+        dt__lent_rows_attach(*held_out, dt__shared_memory(search->memory[0]));
+    dt__config_free(&config);
+    return status;
+}
+
 static dt_status folds_make(struct dt__search *search)
 {
-    search->folds = search->config->search.folds ? (int)search->config->search.folds : 1;
+    const struct dt_config *config = search->config;
+    struct dt_source *rows = NULL, *held_out = NULL;
+    search->folds = config->search.folds ? (int)config->search.folds : 1;
     DT_TRY(dt__alloc((size_t)search->folds, sizeof *search->fold, "folds", &search->fold));
-    /* Ranks of numbers are there for the trials that read them. */
-    struct dt_config config = *search->config; /* lent */
-    if (config.run.preset == DT_PRESET_TABLE && config.data.encode == DT_ENCODE_AUTO)
-        config.data.encode = DT_ENCODE_NORMAL;
-    if (!config.search.folds)
-        return dt__data_share(search->world, &config, NULL, &search->fold[0].rows,
-                              &search->fold[0].held_out);
-    struct dt_source *all = NULL, *none = NULL;
-    dt_status status = dt__data_share(search->world, &config, NULL, &all, &none);
+    dt_status status = rows_share(search, &rows, &held_out);
     for (int f = 0; f < search->folds && !status; f++) {
-        status = dt__source_fold(all, f, DT__TRAINS, &search->fold[f].rows);
-        if (!status) status = dt__source_fold(all, f, DT__HELD_OUT, &search->fold[f].held_out);
+        struct dt__fold *fold = &search->fold[f];
+        if (config->search.folds) {
+            status = dt__source_fold(rows, f, DT__TRAINS, &fold->rows);
+            if (!status) status = dt__source_fold(rows, f, DT__HELD_OUT, &fold->held_out);
+        } else {
+            status = dt__source_copy(rows, &fold->rows);
+            if (!status) status = dt__source_copy(held_out, &fold->held_out);
+        }
     }
-    dt__source_destroy(all);
+    dt__source_destroy(held_out);
+    dt__source_destroy(rows);
     return dt__ranks_agree(search->world->all, status);
 }
 
@@ -211,6 +250,8 @@ static void search_close(struct dt__search *search)
         dt__source_destroy(search->fold[f].rows);
     }
     dt_free(search->fold);
+    dt__world_unshare(search->memory[1]);
+    dt__world_unshare(search->memory[0]);
     dt__space_free(&search->space);
 }
 

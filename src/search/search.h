@@ -68,6 +68,7 @@ struct dt__search {
     const struct dt_config *config;
     struct dt__space space;
     bool linear; /* trial 1 is the linear model */
+    struct dt__shared *memory[2]; /* rows to train on and those of data.eval, once a host */
     int folds;   /* at least 1 */
     struct dt__fold *fold;
 };
@@ -78,6 +79,7 @@ struct dt__path dt__trial_dir(const struct dt__search *search, int trial, int fo
  * setting contradicts itself. */
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
                            struct dt_config *out);
+dt_status dt__config_copy(const struct dt_config *from, struct dt_config *out);
 /* What sets the trial apart, an object of texts by keys. Caller: json_decref. DT_EMEMORY. */
 dt_status dt__trial_settings(const struct dt__search *search, int trial, json_t **out);
 

@@ -33,7 +33,7 @@ static int64_t trial_seed(const struct dt__search *search, int trial, int fold)
     return (int64_t)(dt__rng_u64(&rng, 0) >> 16);
 }
 
-static dt_status config_copy(const struct dt_config *from, struct dt_config *out)
+dt_status dt__config_copy(const struct dt_config *from, struct dt_config *out)
 {
     void *bytes;
     size_t length;
@@ -79,7 +79,7 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     const uint64_t count = dt__source_rows(rows);
     struct dt_config whole;
     char steps[32];
-    DT_TRY(config_copy(config, &whole));
+    DT_TRY(dt__config_copy(config, &whole));
     dt_status status = dt__config_settle(&whole, false); /* the preset is decided */
     if (!status)
         status = dt__config_settle_by_data(&whole, count, schema->features, schema->encoded,
@@ -113,7 +113,7 @@ dt_status dt__trial_config(const struct dt__search *search, int trial, int fold,
 {
     const struct dt_config *base = search->config;
     char number[32];
-    DT_TRY(config_copy(base, out));
+    DT_TRY(dt__config_copy(base, out));
     dt_status status = is_linear(search, trial) ? make_linear(out) : DT_OK;
     for (size_t a = 0; draws(search, trial) && a < search->space.axes && !status; a++) {
         char *value = NULL;

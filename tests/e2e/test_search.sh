@@ -38,6 +38,10 @@ recorded=$(sed -n "s/.*\"trial\":${members%%,*},.*\"score\":\([^,]*\).*/\1/p" np
 measured=$("$dtrain" eval "np1/trials/$first" 2>/dev/null | json loss)
 check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
 
+# The first trial is the configuration as it is: what a run of its own comes to.
+job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>err || { cat err; fail 'one run'; }
+check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
+
 # ---- kills, a stop ------------------------------------------------------------------------------
 slow='test.slow_rank=0 test.slow_secs=0.02' # each team is a world of one rank, which is its rank 0
 limit=60
@@ -72,7 +76,7 @@ rm -r s
 
 # ---- folds --------------------------------------------------------------------------------------
 for np in 1 4; do
-    search $np search.trials=3 search.folds=3 data.test_fraction=0.2 || { cat err; fail "folds at np $np"; }
+    search $np search.trials=3 search.folds=3 search.keep=3 data.test_fraction=0.2 || { cat err; fail "folds at np $np"; }
     mv s folds$np
 done
 check_eq 'decisions with folds' "$(decisions folds4)" "$(decisions folds1)"
