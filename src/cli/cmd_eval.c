@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "config/sets.h"
+#include "config/named_sets.h"
 #include "text/text.h"
 #include "report/report.h"
 #include "train/train.h"
@@ -64,7 +64,8 @@ static void result_add(struct dt_json *json, const struct result *result)
     char name[64];
     double rmse[MOST_TARGETS], r2[MOST_TARGETS], ends[2];
     dt__json_metrics(json, &result->values);
-    for (int i = 0; result->has_interval && dt__metric_at(i, &result->low, &metric, &ends[0]); i++) {
+    for (int i = 0; result->has_interval && dt__metric_at(i, &result->low, &metric, &ends[0]);
+         i++) {
         (void)dt__metric_at(i, &result->high, &metric, &ends[1]);
         snprintf(name, sizeof name, "%s_interval", metric);
         if (!isnan(ends[0])) dt__json_reals(json, name, ends, 2);

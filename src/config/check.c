@@ -5,7 +5,7 @@
 
 #include "base/internal.h"
 #include "config/option.h"
-#include "config/sets.h"
+#include "config/named_sets.h"
 
 #define FTRL_AVERAGED(rule)                                                                        \
     "train.local_steps: " rule " computes weights from its own sums, so that those of several "    \

@@ -119,8 +119,8 @@ dt_status dt__metrics_add(struct dt_metrics *metrics, const double *sums)
         DT_TRY(dt__grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
                         sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
-            metrics->scored[metrics->nscored++] = (struct dt__scored){
-                (float)score[i], (float)weight[i], (int32_t)label[i]};
+            metrics->scored[metrics->nscored++] =
+                (struct dt__scored){(float)score[i], (float)weight[i], (int32_t)label[i]};
     }
     for (size_t i = 0; i < all; i++)
         metrics->sums[i] += sums[i];
@@ -257,10 +257,10 @@ dt_status dt__metric_pick(const struct dt_model *model, int metric,
         index++;
     const bool has = task->metrics >> metric & 1 && (metric != DT_METRIC_TOP5 || nout > DT__TOP);
     if (metric != DT_METRIC_LOSS && !has)
-        return dt_fail(
-            DT_EUSAGE, "eval.metric=%s: there is none of a model with %d outputs for %s%s",
-            METRICS[index].name, nout, task->name,
-            metric == DT_METRIC_AUC ? " (auc is of two classes)" : "");
+        return dt_fail(DT_EUSAGE,
+                       "eval.metric=%s: there is none of a model with %d outputs for %s%s",
+                       METRICS[index].name, nout, task->name,
+                       metric == DT_METRIC_AUC ? " (auc is of two classes)" : "");
     *out = (struct dt_metric_score){.name = METRICS[index].name,
                                     .value = values ? value_of(index, values) : (double)NAN,
                                     .more_is_better = METRICS[index].more_is_better};

@@ -36,7 +36,8 @@ static const float FARTHEST[] = {[DT_LINK_IDENTITY] = 1e38f,
 static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
                         const struct dt_batch *batch, int i)
 {
-    const float most = FARTHEST[outputs->link], beyond = dt__elementary->logf(2.0f * (float)batch->rows);
+    const float most = FARTHEST[outputs->link],
+                beyond = dt__elementary->logf(2.0f * (float)batch->rows);
     float low = -1.0f, high = 1.0f;
     for (; slope(outputs, batch, i, high) < 0.0; high *= 2.0f)
         if (high >= most) return beyond;
@@ -325,8 +326,7 @@ static void softmax_foretell(int n, const float *logits, const struct dt__scored
         total += part;
         squares += part * part;
     }
-    const double own =
-        label < 0 ? 0 : (double)dt__expf(logits[label] - logits[chosen]) / total;
+    const double own = label < 0 ? 0 : (double)dt__expf(logits[label] - logits[chosen]) / total;
     sums[BRIER] += weight * (squares / (total * total) - 2 * own + 1);
     foretold_add(sums, 1 / total, label == chosen, weight);
 }
@@ -851,8 +851,7 @@ static void numbers_from_mean(int rows, const struct dt_outputs *outputs, const 
     const int each = outputs->each, count = rows * outputs->count;
     if (outputs->link == DT_LINK_SIGMOID) two_from_mean(rows, outputs, mean, out);
     if (outputs->link == DT_LINK_EXP) log_from_mean(rows, outputs, mean, out);
-    if (outputs->link == DT_LINK_IDENTITY)
-        memmove(out, mean, (size_t)count * sizeof *out);
+    if (outputs->link == DT_LINK_IDENTITY) memmove(out, mean, (size_t)count * sizeof *out);
     for (int i = count; outputs->link == DT_LINK_RISING && i-- > 0;) /* out may be mean */
         out[i] = i % each ? softplus_inverse(mean[i] - mean[i - 1]) : mean[i];
 }

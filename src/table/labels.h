@@ -52,8 +52,8 @@ struct dt__labels {
     bool task_given;               /* model.task: many classes are meant */
     bool numbered;                 /* data.class_names lists the names */
     bool numeric;                  /* which are numbers */
-    bool strangers;  /* known: other labels than the model's are class -1, ... */
-    uint64_t unknown; /* ... and counted */
+    bool strangers;                /* known: other labels than the model's are class -1, ... */
+    uint64_t unknown;              /* ... and counted */
     bool named_here; /* the file at hand names its classes: its numbers are their positions */
     enum dt__labels_kind {
         DT__LABELS_NONE,
@@ -65,10 +65,10 @@ struct dt__labels {
     struct dt__dict numbers; /* seen, as the 8 bytes of an int64_t */
     char *negative;          /* the first negative label: "FILE:LINE: label -3" */
     struct dt__dict texts;   /* TEXTS: those seen; NAMED, known: the names of the classes */
-    bool keeps;     /* set by the caller: keep the code of each row's label, in order */
-    int32_t *codes; /* (ncodes) */
+    bool keeps;              /* set by the caller: keep the code of each row's label, in order */
+    int32_t *codes;          /* (ncodes) */
     size_t ncodes, codes_room;
-    const char *path;        /* where the next label is; dt__labels_enter, and the line by the
+    const char *path; /* where the next label is; dt__labels_enter, and the line by the
                               * caller */
     uint64_t line;
 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "config/sets.h"
+#include "config/named_sets.h"
 #include "report/history.h"
 #include "train/bank.h"
 

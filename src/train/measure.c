@@ -188,7 +188,7 @@ static void ends_find(const struct dt_metric_values *samples, struct dt_metric_v
     double value;
     *low = *high = samples[0];
     for (int m = 0; dt__metric_at(m, samples, &name, &value); m++) {
-        double values[SAMPLES];
+        double values[SAMPLES] = {0};
         size_t n = 0;
         for (int s = 0; s < SAMPLES; s++) {
             (void)dt__metric_at(m, &samples[s], &name, &value);

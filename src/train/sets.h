@@ -3,7 +3,7 @@
 #ifndef DT_TRAIN_SETS_H
 #define DT_TRAIN_SETS_H
 
-#include "config/sets.h"
+#include "config/named_sets.h"
 #include "train/job.h"
 
 /* A set of rows. The first of a job is job->eval. */

@@ -5,7 +5,7 @@
 
 #include "base/internal.h"
 #include "config/option.h"
-#include "config/sets.h"
+#include "config/named_sets.h"
 
 static struct dt_config config;
 

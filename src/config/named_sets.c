@@ -1,4 +1,4 @@
-#include "config/sets.h"
+#include "config/named_sets.h"
 
 #include <stdlib.h>
 #include <string.h>

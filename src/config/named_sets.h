@@ -1,6 +1,6 @@
 /* The sets of rows that eval.also names, besides those that are held out. */
-#ifndef CONFIG_SETS_H
-#define CONFIG_SETS_H
+#ifndef CONFIG_NAMED_SETS_H
+#define CONFIG_NAMED_SETS_H
 
 #include "config/config.h"
 
