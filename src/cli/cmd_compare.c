@@ -2,6 +2,7 @@
  * runs differ. The best run comes first; if runs have several metrics, the best by the metric of
  * the first named run. Runs without an evaluation come last. */
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ struct run {
 struct comparison {
     /* better ones first, without a metric last; equal ones in the order of naming */
     struct run *runs;
-    size_t count;
+    size_t count, room;
     const char *key[MOST_COLUMNS]; /* (columns) from COLUMNS on: options that differ */
     size_t columns;
 };
@@ -45,6 +46,15 @@ static bool path_is_stray(const char *path)
         dt__path_exists(path) && !dt__path_exists(records) && (errno == ENOENT || errno == ENOTDIR);
     dt_free(records);
     return stray;
+}
+
+static bool is_search(const char *path)
+{
+    char *journal;
+    if (dt__format(&journal, "%s/search.jsonl", path)) return false;
+    const bool is = dt__path_exists(journal);
+    dt_free(journal);
+    return is;
 }
 
 /* Values of different metrics cannot be compared: the metric that was named first comes first. */
@@ -242,6 +252,30 @@ static dt_status json_print(const struct comparison *comparison)
     return status;
 }
 
+static dt_status room_add(struct comparison *comparison, const char *path)
+{
+    DT_TRY(dt__grow(&comparison->runs, &comparison->room, comparison->count + 1,
+                    sizeof *comparison->runs, "runs"));
+    return run_add(comparison, path);
+}
+
+/* Adds a run, or of a search the runs of its trials. */
+static dt_status runs_add(struct comparison *comparison, const char *path)
+{
+    char *trials;
+    glob_t found;
+    dt_status status = DT_OK;
+    if (!is_search(path)) return room_add(comparison, path);
+    DT_TRY(dt__format(&trials, "%s/trials/*", path));
+    const int failed = glob(trials, 0, NULL, &found);
+    dt_free(trials);
+    if (failed) return dt_fail(DT_EIO, "%s: there are no trials yet", path);
+    for (size_t i = 0; i < found.gl_pathc && !status; i++)
+        if (!path_is_stray(found.gl_pathv[i])) status = room_add(comparison, found.gl_pathv[i]);
+    globfree(&found);
+    return status;
+}
+
 /* ---- the command ---------------------------------------------------------------------------- */
 
 dt_status cmd_compare(int argc, char **argv)
@@ -251,7 +285,6 @@ dt_status cmd_compare(int argc, char **argv)
     enum { TABLE, CSV, JSON } form = TABLE;
     bool strays = false;
     dt_status status = DT_OK, failed = DT_OK;
-    DT_TRY(dt__alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--csv")) {
             form = CSV;
@@ -259,10 +292,10 @@ dt_status cmd_compare(int argc, char **argv)
             form = JSON;
         } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
-        } else if (path_is_stray(argv[i])) {
+        } else if (path_is_stray(argv[i]) && !is_search(argv[i])) {
             dt__warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
             strays = true;
-        } else if ((status = run_add(&comparison, argv[i])) && !failed) {
+        } else if ((status = runs_add(&comparison, argv[i])) && !failed) {
             /* The other runs are still shown. */
             failed = status;
             snprintf(error, sizeof error, "%s", dt_error_text());

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,11 +40,13 @@
 static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* longest wait between two tries */
 static const char ERROR[] = "dtrain: error: ";
+static char SEARCH[] = "search", TRAIN[] = "train";
 
 struct launch {
     char **option; /* mpirun's options */
     int options;
-    char **argument; /* dtrain's arguments */
+    char *command; /* "train" or "search" */
+    char **argument;     /* dtrain's arguments */
     int arguments;
     char self[CLI_LINE]; /* path of this program as called: it may be replaced while the job runs */
     int np, restarts;
@@ -74,6 +77,7 @@ static bool begins_job(const char *argument)
     int fd;
     uint64_t size;
     if (argument[0] == '-') return false;
+    if (!strcmp(argument, SEARCH)) return true;
     if (!strncmp(argument, "/dev/fd/", 8)) return true; /* <(command), which is refused later */
     if (argument[equals] == '=') return memchr(argument, '.', equals) != NULL;
     if (length > 4 && !strcmp(argument + length - 4, ".ini")) return true;
@@ -154,6 +158,9 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
             "launch: expected CONFIG.ini or section.key=value after mpirun's options%s%s",
             launch->options ? "; this is no such file: " : "",
             launch->options ? launch->option[launch->options - 1] : "");
+    const bool searches = !strcmp(argv[i], SEARCH);
+    launch->command = searches ? SEARCH : TRAIN;
+    i += searches;
     launch->argument = argv + i;
     launch->arguments = argc - i;
     const bool slurm = getenv("SLURM_TASKS_PER_NODE") && getenv("SLURM_JOB_NODELIST");
@@ -166,7 +173,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     for (i = 0; i < launch->arguments; i++)
         DT_TRY(files_expect("", launch->argument[i]));
     DT_TRY(dt__config_init(&launch->config));
-    DT_TRY(cli_configure(&launch->config, "train", launch->arguments, launch->argument));
+    DT_TRY(cli_configure(&launch->config, launch->command, launch->arguments, launch->argument));
     DT_TRY(files_expect("data.train=", launch->config.data.train));
     return files_expect("data.eval=", launch->config.data.eval);
 }
@@ -390,7 +397,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
     command[n++] = launch->self;
     if (dt__log_get_level() != DT_LOG_INFO) command[n++] = levels[dt__log_get_level()];
-    command[n++] = "train";
+    command[n++] = launch->command;
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
@@ -420,11 +427,15 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
 
 /* ---- from start to start -------------------------------------------------------------------- */
 
-/* Returns the step of the newest checkpoint; -1: none. */
+/* Returns the step of the newest checkpoint, or of a search the bytes of its journal, to which each
+ * decision adds; -1: none. */
 static long long saved_step(const struct launch *launch)
 {
     char dir[4096];
     uint64_t step;
+    struct stat journal;
+    snprintf(dir, sizeof dir, "%s/search.jsonl", launch->config.run.dir);
+    if (!stat(dir, &journal)) return (long long)journal.st_size;
     snprintf(dir, sizeof dir, "%s/ckpt", launch->config.run.dir);
     return dt__checkpoint_newest(dir, &step) ? (long long)step : -1;
 }

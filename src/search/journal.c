@@ -78,6 +78,8 @@ dt_status dt__journal_open(const char *dir, int trials, struct dt__journal *out)
     (void)snprintf(out->path, sizeof out->path, "%s", dt__path("%s/search.jsonl", dir).text);
     DT_GUARD(dt__alloc(count, sizeof *out->first, "trials", &out->first));
     DT_GUARD(dt__alloc(count, sizeof *out->whole, "trials", &out->whole));
+    for (size_t t = 0; t < count; t++)
+        out->first[t].score = out->whole[t].score = INFINITY;
     if (dt__path_exists(out->path)) DT_GUARD(lines_read(out, &end));
     out->fd = open(out->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (out->fd < 0) DT_GUARD(dt__fail_errno(out->path, "cannot open"));

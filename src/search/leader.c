@@ -441,7 +441,8 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
     struct dt_text text = {0};
     double baseline = NAN;
     json_t *settings;
-    const bool linear = search->linear && search->config->search.trials > 1;
+    const bool linear =
+        search->linear && search->config->search.trials > 1 && isfinite(all[1].score);
     const bool files = !search->config->search.folds; /* a trial is one model */
     const struct dt__path best = dt__trial_dir(search, members->trial[0], 0),
                           second = dt__trial_dir(search, 1, 0);
@@ -466,8 +467,7 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
                         files ? best.text : NULL));
     if (linear)
         DT_GUARD(report_add(&report, "the linear model", "linear", all[1].score,
-                            files && isfinite(all[1].score) &&
-                                    dt__path_is_dir(dt__path("%s/export", second.text).text)
+                            files && dt__path_is_dir(dt__path("%s/export", second.text).text)
                                 ? second.text
                                 : NULL));
     DT_GUARD(report_add(&report, "the baseline, always the same", "baseline", baseline, NULL));

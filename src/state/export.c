@@ -129,6 +129,7 @@ static dt_status fail_nothing(const char *path)
 
 dt_status dt__model_find(const char *path, bool best, char **out_file, char **out_ckpt)
 {
+    if (dt__path_exists(dt__path("%s/search.jsonl", path).text)) best = true; /* it has no others */
     const struct dt__path exports = dt__path("%s/export/best", path),
                           own = dt__path("%s/" MODEL_FILE, path);
     struct dt__path file = {""}, ckpt = dt__path("%s/ckpt", path);

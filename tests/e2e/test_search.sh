@@ -42,6 +42,9 @@ check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $mea
 job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>err || { cat err; fail 'one run'; }
 check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
 
+check_eq 'trials that compare shows' "$("$dtrain" compare np1 --csv | grep -c np1/trials)" 9
+"$dtrain" inspect np1 | grep -q '^member 1$' || fail 'inspect does not show the members'
+
 # ---- kills, a stop ------------------------------------------------------------------------------
 slow='test.slow_rank=0 test.slow_secs=0.02' # each team is a world of one rank, which is its rank 0
 limit=60

@@ -14,6 +14,10 @@ case $program in
     cp "$recipes"/*.ini "$seeds"
     set -- -dict="$root"/tests/fuzz/config.dict
     ;;
+*_space)
+    echo 'train.lr=log 1e-4..1e-1; model.hidden=64|128|256,128; model.dropout=0|0.1..0.4' >"$seeds/usual"
+    echo 'model.activation=turn relu|tanh; train.batch=8..64;train.optimizer=adamw' >"$seeds/words"
+    ;;
 *_checkpoint)
     "$recipes/exp-data.sh" "$tmp/data"
     "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/run" data.train="$tmp/data/train.csv" model.hidden=4 \
