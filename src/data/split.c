@@ -362,19 +362,3 @@ dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__spl
         *out = split;
     return status;
 }
-
-dt_status dt__split_folds(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
-                          int32_t *out)
-{
-    struct dt__split_rule of = *rule;
-    struct dt__split split;
-    for (uint64_t row = 0; row < keys->rows; row++)
-        out[row] = -1;
-    for (of.fold = 0; of.fold < rule->folds; of.fold++) {
-        DT_TRY(dt__split_make(&of, keys, &split));
-        for (uint64_t row = 0; row < keys->rows; row++)
-            if (dt__split_side(&split, row) == DT__HELD_OUT) out[row] = (int32_t)of.fold;
-        dt__split_free(&split);
-    }
-    return DT_OK;
-}

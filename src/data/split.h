@@ -67,12 +67,6 @@ void dt__split_count(struct dt__split *split);
  * and there is no test, the side of each row. */
 uint32_t dt__split_crc(const struct dt__split *split, uint32_t crc);
 
-/* The fold of each row for rule->folds folds, into out (keys->rows); -1: in none, as test rows and
- * the earliest rows in time. Row r is in fold f exactly where dt__split_make with fold f holds it
- * out. DT_EMISMATCH: a fold would be empty. DT_EMEMORY. */
-dt_status dt__split_folds(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
-                          int32_t *out);
-
 enum dt__side dt__split_side(const struct dt__split *split, uint64_t row);
 /* Rows of a side among the first `row`. */
 uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row);

@@ -291,6 +291,7 @@ static const char *column_role(const struct summary *column)
 {
     return column->role <= DT__ROLE_LABEL    ? "label"
            : column->role == DT__ROLE_WEIGHT ? "weight"
+           : column->role == DT__ROLE_GROUP  ? "group"
            : column->role == DT__ROLE_IGNORE ? "ignored"
                                              : "feature";
 }

@@ -173,6 +173,25 @@ START_TEST(groups_in_time_stay_together)
 }
 END_TEST
 
+/* The fold that holds a row out; -1: none. */
+static void folds_read(struct dt__split_rule rule, const struct dt__split_keys *keys,
+                       int32_t fold[ROWS])
+{
+    for (uint64_t row = 0; row < ROWS; row++)
+        fold[row] = -1;
+    for (rule.fold = 0; rule.fold < rule.folds; rule.fold++) {
+        struct dt__split split;
+        EXPECT_OK(dt__split_make(&rule, keys, &split));
+        check_counts(&split);
+        for (uint64_t row = 0; row < ROWS; row++) {
+            if (dt__split_side(&split, row) != DT__HELD_OUT) continue;
+            EXPECT(fold[row] == -1);
+            fold[row] = (int32_t)rule.fold;
+        }
+        dt__split_free(&split);
+    }
+}
+
 /* Each row that is not of the test is in one fold; in time, the earliest ones are in none. */
 START_TEST(folds_cover_the_rows)
 {
@@ -183,7 +202,7 @@ START_TEST(folds_cover_the_rows)
         static int32_t fold[ROWS];
         uint64_t count[6] = {0}, class_3[6] = {0};
         double earliest[6] = {1e9, 1e9, 1e9, 1e9, 1e9, 1e9};
-        EXPECT_OK(dt__split_folds(&rule, &keys, fold));
+        folds_read(rule, &keys, fold);
         for (int f = -1; f < 5; f++) {
             rule.fold = f < 0 ? 0 : (uint64_t)f;
             EXPECT_OK(dt__split_make(&rule, &keys, &split));
@@ -230,8 +249,8 @@ START_TEST(empty_sides_are_errors)
     rule.gap = (struct dt__gap){8500, false};
     EXPECT_FAIL(dt__split_make(&rule, &dated, &split), DT_EMISMATCH,
                 "data.gap: of 9000 rows none is left to train on");
-    rule = (struct dt__split_rule){.folds = 3};
-    EXPECT_FAIL(dt__split_folds(&rule, &two, (int32_t[2]){0}), DT_EMISMATCH, "data.folds: of 2 rows");
+    rule = (struct dt__split_rule){.folds = 3, .fold = 2};
+    EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH, "data.folds: of 2 rows");
     rule = (struct dt__split_rule){.seed = 1};
     EXPECT_OK(dt__split_make(&rule, &two, &split));
     ck_assert_uint_eq(dt__split_before(&split, DT__TRAINS, 2), 2);
