@@ -57,6 +57,10 @@ void cli_take_log_level(int *argc, char **argv);
  * exists, or without one. */
 bool cli_is_first_task(void);
 
+/* Whether a directory is that of a search; prints what it has decided and what its teams do. */
+bool cli_is_search(const char *dir);
+dt_status cli_search_show(const char *dir);
+
 /* Adds a cell of CSV, quoted if necessary. DT_EMEMORY. */
 dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length);
 

@@ -48,15 +48,6 @@ static bool path_is_stray(const char *path)
     return stray;
 }
 
-static bool is_search(const char *path)
-{
-    char *journal;
-    if (dt__format(&journal, "%s/search.jsonl", path)) return false;
-    const bool is = dt__path_exists(journal);
-    dt_free(journal);
-    return is;
-}
-
 /* Values of different metrics cannot be compared: the metric that was named first comes first. */
 static bool run_is_better(const struct run *run, const struct run *other)
 {
@@ -265,7 +256,7 @@ static dt_status runs_add(struct comparison *comparison, const char *path)
     char *trials;
     glob_t found;
     dt_status status = DT_OK;
-    if (!is_search(path)) return room_add(comparison, path);
+    if (!cli_is_search(path)) return room_add(comparison, path);
     DT_TRY(dt__format(&trials, "%s/trials/*", path));
     const int failed = glob(trials, 0, NULL, &found);
     dt_free(trials);
@@ -292,7 +283,7 @@ dt_status cmd_compare(int argc, char **argv)
             form = JSON;
         } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
-        } else if (path_is_stray(argv[i]) && !is_search(argv[i])) {
+        } else if (path_is_stray(argv[i]) && !cli_is_search(argv[i])) {
             dt__warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
             strays = true;
         } else if ((status = runs_add(&comparison, argv[i])) && !failed) {

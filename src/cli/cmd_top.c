@@ -196,6 +196,7 @@ static void ranks_print(const struct view *view)
 static dt_status view_show(struct view *view)
 {
     char lock[4096];
+    if (cli_is_search(view->dir)) return cli_search_show(view->dir);
     const dt_status status =
         view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run);
     snprintf(lock, sizeof lock, "%s/lock", view->dir);

@@ -43,6 +43,7 @@ job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>er
 check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
 
 check_eq 'trials that compare shows' "$("$dtrain" compare np1 --csv | grep -c np1/trials)" 9
+"$dtrain" top np1 | grep -q '^9 trials decided, 0 of them failed' || fail 'top does not show the search'
 "$dtrain" inspect np1 | grep -q '^member 1$' || fail 'inspect does not show the members'
 
 # ---- kills, a stop ------------------------------------------------------------------------------
