@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 #include "config/config.h"
-#include "data/split.h"
+#include "data/row_split.h"
 #include "dtrain/data.h"
 #include "table/schema.h"
 

@@ -1,6 +1,7 @@
 /* Data, from files to batches, the lowest file first:
  *
- *   split.c              which rows train, and which are held out
+ *   row_keys.c, row_split.c
+ *                        which rows train, and which are held out
  *   typed.c, source.c    what has been surveyed, and which rows belong to which part
  *   learned.c            what readers report of files
  *   parser.c, text_rows.c

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "data/data.h"
 #include "data/row_keys.h"
-#include "data/split.h"
+#include "data/row_split.h"
 #include "data/typed.h"
 #include "table/block.h"
 #include "table/columns.h"

@@ -54,8 +54,9 @@ void dt__header_free(struct dt__header *header);
  * `data`, as it calls the data before. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
                            const char *data, bool told);
-/* Roles by data.label, data.weight, data.group, data.time and data.ignore; all else is a feature.
- * DT_EMISMATCH: no such column, and without header->names no name is one. DT_EFORMAT: no features. */
+/* Gives roles by data.label, data.weight, data.group, data.time and data.ignore; all else is a
+ * feature. DT_EMISMATCH: no such column, and without header->names no name is one. DT_EFORMAT: no
+ * features. */
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);
 /* Decides whether the cells are names, by data.header, these keys and the cells; gives roles
  * likewise. `lines` stand behind the first row, and say in a warning where it is. */

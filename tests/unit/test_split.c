@@ -3,7 +3,7 @@
  * that is too small, and folds that miss rows. */
 #include "unit/suite.h"
 
-#include "data/split.h"
+#include "data/row_split.h"
 
 enum { ROWS = 9000 }; /* over two blocks of counts */
 

@@ -14,8 +14,8 @@
  * latest rows, a fold trains on earlier rows only, and the earliest block (one of K + 1) is in no
  * fold. The result depends on nothing else: not on ranks, memory or the format of the files.
  * Not collective. */
-#ifndef DATA_SPLIT_H
-#define DATA_SPLIT_H
+#ifndef DATA_ROW_SPLIT_H
+#define DATA_ROW_SPLIT_H
 
 #include "base/base.h"
 

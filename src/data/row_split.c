@@ -1,6 +1,6 @@
 /* Splits. Rows of a random or stratified split are taken one by one in a permuted order, which
  * needs no memory. Groups and instants are units: sorted, and taken whole. */
-#include "data/split.h"
+#include "data/row_split.h"
 
 #include <math.h>
 #include <stdlib.h>
