@@ -1,6 +1,6 @@
-/* Activations, and what ends a layer: bias, activation and dropout in one pass over a product,
- * which leaves the slope for the way back. An activation is a row here; where the layer before it
- * takes none, it is a layer of its own. */
+/* Activations, and the end of a layer: bias, activation and dropout in one pass over a product,
+ * which keeps the slope for the backward pass. An activation is a row here; if the layer before
+ * accepts none, it is a separate layer. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* f(z) into *y and f'(z) into *slope. The comparisons are written so that NaN stays NaN. */
+/* Writes f(z) to *y and f'(z) to *slope. The comparisons keep NaN as NaN. */
 static inline void identity(float z, float *y, float *slope)
 {
     *y = z;
@@ -38,7 +38,7 @@ static inline void sigmoid(float z, float *y, float *slope)
     *slope = s * (1.0f - s);
 }
 
-/* z Phi(z), Phi the normal distribution. Source: Hendrycks and Gimpel 2016, section 2. */
+/* z Phi(z), with the normal distribution Phi. Source: Hendrycks and Gimpel 2016, section 2. */
 static inline void gelu(float z, float *y, float *slope)
 {
     float distribution = 0.5f + 0.5f * dt__erff(z * 0.707106781f);
@@ -69,7 +69,7 @@ static inline void softplus(float z, float *y, float *slope)
     *slope = dt__sigmoidf(z);
 }
 
-/* A row's pass, with and without slope. */
+/* A pass over a row, with and without slope. */
 #define ROW(f)                                                                                     \
     DT__CLONES static void f##_row(int n, const float *restrict bias, float *restrict y,           \
                                    float *restrict slope)                                          \
@@ -97,7 +97,7 @@ ROW(softplus)
 
 /* ---- for other runtimes --------------------------------------------------------------------- */
 
-/* x (1 + erf(x / sqrt 2)) / 2: a node of its own came with opset 20. */
+/* x (1 + erf(x / sqrt 2)) / 2: a separate node exists only from opset 20 on. */
 static const char *gelu_emit(struct dt__emitter *e, const char *x)
 {
     const char *root = dt__emit_scalar(e, sqrt(0.5)), *half = dt__emit_scalar(e, 0.5);
@@ -156,13 +156,13 @@ static void bias_forward(size_t rows, int n, const float *bias, float *y)
             y[i] += bias[i];
 }
 
-/* Where the bias stands among the layer's parameters. */
+/* Returns where the bias begins among the layer's parameters. */
 static size_t bias_begin(const struct dt__layer *layer)
 {
     return layer->end - layer->begin - (size_t)layer->out.c;
 }
 
-/* Vectors of as many numbers as there are channels. */
+/* Returns the number of vectors with one number per channel. */
 static size_t points_of(const struct dt__layer_call *call)
 {
     return (size_t)call->rows * (size_t)call->layer->out.h * (size_t)call->layer->out.w;
@@ -194,7 +194,7 @@ void dt__epilogue_forward(const struct dt__layer_call *call, const float *bias)
     }
 }
 
-/* Columns are summed in strips that stay in registers; each column adds its rows in order. */
+/* Columns are summed in blocks that stay in registers; each column adds its rows in order. */
 
 static inline void strip_backward(size_t rows, size_t stride, int columns,
                                   const float *restrict slope, float *restrict delta,

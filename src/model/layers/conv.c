@@ -2,8 +2,8 @@
  * and `conv1d C K ...` along rows of length x channels. Weight (KH, KW, channels / groups, C), bias
  * (C).
  *
- * The rows go through in small pieces, product and epilogue one after the other, so that a piece's
- * pictures are still in the cache when bias and activation come to them. */
+ * The rows are computed in small ranges, product and epilogue in turn, so that the pictures of a
+ * range are still in the cache when bias and activation are applied. */
 #include <limits.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum { SAME = -1, PIECE_ROWS = 8 };
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Sizes, and behind them "stride 2", "pad same", ... */
+/* Parses the sizes, then "stride 2", "pad same", ... */
 static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 {
     const bool is_1d = layer->kind == &dt__conv1d_layer;
@@ -48,8 +48,8 @@ static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 
 /* ---- shape ---------------------------------------------------------------------------------- */
 
-/* Along one side: what comes out, and the padding before and behind. `same` gives
- * ceil(in / stride); the odd one goes behind, as TensorFlow and PyTorch have it. */
+/* Infers along one side the output length, and the padding before and after. `same` gives ceil(in /
+ * stride); an odd padding is larger after, as in TensorFlow and PyTorch. */
 static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pad, int *out)
 {
     const int kernel = s->kernel[side], stride = s->stride[side];
@@ -68,7 +68,8 @@ static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pa
     return true;
 }
 
-/* The input as the kernel sees it: plain features are one channel along the width for conv1d. */
+/* Returns the input as the kernel sees it: for conv1d plain features are one channel along the
+ * width. */
 static struct dt__shape conv_input(const struct dt__layer *layer)
 {
     const struct dt__shape in = layer->in;
@@ -127,7 +128,7 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* In bf16 where the CPU has it; else in f32. */
+/* In bf16 if the CPU supports it; else in f32. */
 static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state)
 {
     struct dt__convolution_shape s;

@@ -1,6 +1,6 @@
-/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is taken as one
- * vector. The first layer of a network takes batches whose inputs are sparse in part: of W it reads
- * the rows of the inputs that are there. */
+/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape counts as one vector.
+ * The first layer of a network accepts batches with a sparse part: it reads only the rows of W
+ * whose inputs are present. */
 #include "model/activation.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"
@@ -29,7 +29,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
         return dt_fail(DT_EUSAGE, "a split output layer: expected three classes or more, and no "
                                   "'wide' beside it");
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
-    /* the first has no gradient by its input */
+    /* the first layer computes no gradient by its input */
     layer->work = layer->split ? nout : layer == model->layer ? 0 : nin + nout;
     if (layer->split && layer->last) layer->work = 0;
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
@@ -38,7 +38,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* Whether the layer reads inputs of a batch that are in no matrix. */
+/* Returns true if the layer reads inputs of a batch that are in no matrix. */
 static bool dense_reads_parts(const struct dt__layer_call *call)
 {
     const struct dt_batch *batch = call->batch;
@@ -89,8 +89,8 @@ static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf
     return DT_OK;
 }
 
-/* Not where workers have parts of the gradient, or the factors of so many rows are larger than half
- * of the gradient. */
+/* Not if workers have parts of the gradient, or the factors of these rows are larger than half of
+ * the gradient. */
 static bool dense_factored(const struct dt__layer *layer, int max_rows, struct dt_factored *out)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;

@@ -1,5 +1,5 @@
-/* Dropout: masks that are a pure function of a key and an element's number. Mostly the layer before
- * takes it into its own pass; where it does not, it is a layer of its own. */
+/* Dropout: masks that are a pure function of a key and an element's number. Usually the layer
+ * before includes it in its pass; otherwise it is a separate layer. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"

@@ -1,9 +1,10 @@
-/* Embedding: the first layer of a table with categories. A row's dense inputs go on as they are,
- * and behind them come the vectors of its categories, `width` numbers each, in the order of the
- * columns: y = (x, E[i1], E[i2], ...), weight E (inputs that are not dense, width). A batch reads
- * only those rows of E whose categories occur in it, and its gradient has only these.
+/* Embedding: the first layer of a table with categories. A row's dense inputs are copied, followed
+ * by the vectors of its categories, `width` numbers each, in the order of the columns: y = (x,
+ * E[i1], E[i2], ...), weight E (inputs that are not dense, width). A batch reads only the rows of E
+ * whose categories occur in it, and its gradient has only these.
  *
- * Vectors begin normal with variance 1 / width, so that their length is about 1.
+ * Vectors start normal with variance 1 / width, so that their length is about 1.
+ *
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
 #include <string.h>
 
@@ -45,7 +46,7 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
 /* Every row has one entry a column, in their order. */
 static dt_status embedding_forward(const struct dt__layer_call *call)
 {
-    enum { AHEAD = 16 }; /* rows of E lie anywhere in memory */
+    enum { AHEAD = 16 }; /* rows of E are scattered in memory */
     const struct dt_batch *batch = call->batch;
     const int *size = call->layer->size;
     const size_t width = (size_t)size[WIDTH], dense = (size_t)size[DENSE];
@@ -89,7 +90,7 @@ static dt_status embedding_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* A column's inputs are 0 but for a 1: their product with the column's part of the table is its
+/* A column's inputs are 0 except for a 1: their product with the column's part of the table is its
  * vector. */
 static const char *embedding_emit(struct dt__emitter *e, const struct dt__layer *layer,
                                   const char *x)

@@ -1,14 +1,15 @@
-/* Normalisation: `batchnorm` (each channel over the rows and points of the replica's share of the
+/* Normalisation: `batchnorm` (each channel over the rows and points of the replica's samples of the
  * batch) and `layernorm` (each point over its channels). weight and bias: (channels).
  *
  * A picture batch (rows, H, W, C) is a matrix (points, channels); a dense one is (rows, width).
  * Both kinds give gain * (x - mean) / sqrt(variance + epsilon), to which the pass of bias and
  * activation adds the offset. Sums are in double, in order of the points.
  *
- * batchnorm keeps running statistics, state tensors that training moves by 0.1 of the way to those
- * of each share, averaged over the replicas by their samples; evaluation normalises with them. A
- * share of fewer than two values uses them in training too, and leaves them. The running variance
- * takes the unbiased one, as PyTorch has it.
+ * batchnorm keeps running statistics in state tensors, which training moves by 0.1 of the
+ * difference to those of each replica, averaged over the replicas by their samples; evaluation
+ * normalises with them. With fewer than two values training uses them too, and leaves them
+ * unchanged. The running variance uses the unbiased one, as in PyTorch.
+ *
  * Source: Ioffe and Szegedy 2015; Ba, Kiros and Hinton 2016. Epsilon and momentum are PyTorch's. */
 #include <math.h>
 #include <string.h>
@@ -32,12 +33,12 @@ static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
 
-/* What a network needs beside floats: batchnorm's statistics of the share at hand, or the running
- * ones if `frozen`, (channels); layernorm's of each point for the way back, and its sums. */
+/* Memory besides floats: batchnorm's statistics of the current samples, or the running ones if
+ * `frozen`, (channels); layernorm's of each point for the backward pass, and its sums. */
 struct norm {
     float *mean;
     float *scale; /* batchnorm: the variance; layernorm: 1 / sqrt(variance + epsilon) */
-    double *sums; /* (channels) layernorm's */
+    double *sums; /* (channels) sums of layernorm */
     bool frozen;
 };
 
@@ -99,13 +100,14 @@ static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer
     return dt__layer_tensor(model, layer, "running_var", &variance);
 }
 
-/* Channels at a time: what is summed of them stays in registers and the nearest cache. */
+/* Returns the number of channels summed at a time: their sums stay in registers and the nearest
+ * cache. */
 static int strip_width(int channels, int first)
 {
     return channels - first < DT__NORM_STRIP ? channels - first : DT__NORM_STRIP;
 }
 
-/* In one pass, over distances from the first point: in double the two sums lose nothing to it. */
+/* One pass, over differences from the first point: in double the two sums lose no accuracy. */
 DT__CLONES
 static void batchnorm_statistics(size_t points, int channels, const float *restrict x,
                                  float *restrict mean, float *restrict variance)
@@ -203,8 +205,7 @@ static dt_status batchnorm_forward(const struct dt__layer_call *call)
         batchnorm_statistics(points, channels, call->x, norm->mean, norm->scale);
     batchnorm_normalize(points, channels, call->x, norm->mean, norm->scale, call->params, call->y);
     if (call->keep) {
-        /* The way of the running statistics, times the rows: what a state tensor has for a
-         * gradient. */
+        /* The change of the running statistics, times the rows: the gradient of a state tensor. */
         const double unbiased = (double)points / ((double)points - 1);
         const float step = (float)(MOMENTUM * call->rows);
         float *grad_mean = call->state_grad, *grad_variance = grad_mean + channels;
@@ -232,7 +233,7 @@ static dt_status batchnorm_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* Turns rows into points, for what goes over each point's channels, or back into rows. */
+/* Turns rows into points, for nodes that process each point's channels, or back into rows. */
 static const char *emit_points(struct dt__emitter *e, const struct dt__layer *layer, const char *x,
                                bool back)
 {
@@ -272,7 +273,7 @@ const struct dt__layer_kind dt__batchnorm_layer = {.name = "batchnorm",
 
 /* ---- over a layer --------------------------------------------------------------------------- */
 
-/* Mean and scale of the points are kept for the way back. */
+/* Mean and scale of the points are kept for the backward pass. */
 DT__CLONES
 static dt_status layernorm_forward(const struct dt__layer_call *call)
 {

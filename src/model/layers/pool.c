@@ -1,9 +1,8 @@
 /* Pooling: `maxpool K [stride S]`, `avgpool K [stride S]`, `globalpool` (the mean of each channel),
  * `flatten` (a picture as one vector) and `upsample K`. K and S are a number or HEIGHTxWIDTH; the
- * stride is the window unless given; windows that would reach beyond the edge are left out.
+ * stride defaults to the window; windows that would reach beyond the edge are left out.
  *
- * Pictures stand channels last, (rows, H, W, C). The loops run along the channels, which vectors
- * take whole. */
+ * Pictures have channels last, (rows, H, W, C). The loops run along the channels, in vectors. */
 #include <string.h>
 
 #include "base/clones.h"
@@ -35,7 +34,7 @@ static const char *pool_emit(struct dt__emitter *e, const struct dt__layer *laye
     return dt__emit_rows(e, x, layer->out);
 }
 
-/* One number is a square, but on a line it is a length. */
+/* One number is a square; on a line it is a length. */
 static void window_settle(struct dt__layer *layer)
 {
     if (!layer->size[ONE_NUMBER]) return;
@@ -57,9 +56,8 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
-/* What is done with one point of a window: `in` of the larger picture's channels, `out` of the
- * smaller one's; number: of the point in the window; place: of maxpool. Each pass is one of
- * these. */
+/* Processes one point of a window: `in` are the channels of the larger picture, `out` of the
+ * smaller one; number: of the point in the window; place: of maxpool. Each pass is one of these. */
 typedef void point_fn(int channels, int number, int points, float *in, float *out, int32_t *place);
 
 /* x_side and y_side: x and y, or the gradients by them. */
@@ -87,11 +85,11 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
             }
 }
 
-/* places: whether `visit` notes them, where there is a way back. */
+/* places: whether `visit` records them, if a backward pass follows. */
 #define PASSES(name, places, visit, visit_back)                                                    \
     DT__CLONES static dt_status name##_forward(const struct dt__layer_call *call)                  \
     {                                                                                              \
-        float *x = (float *)(uintptr_t)call->x; /* only read */                                    \
+        float *x = (float *)(uintptr_t)call->x; /* not written */                                    \
         if ((places) && call->keep)                                                                \
             windows_visit(call, x, call->y, (int32_t *)call->keep, visit);                         \
         else                                                                                       \
@@ -110,10 +108,11 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
 
 /* ---- greatest ------------------------------------------------------------------------------- */
 
-/* The greatest of each window, NaN if one is in it. keep, as int32_t (rows, OH, OW, C): which, in
- * row-major order of the window, the first of equals. They are as wide as floats, so that a vector
- * of floats has one of them: of bytes gcc makes vectors of 64 for AVX-512, and 8 channels are done
- * one by one, in three times the time. From 32 channels on bytes save a little at most. */
+/* The maximum of each window, NaN if it contains one. keep, as int32_t (rows, OH, OW, C): its
+ * number in row-major order of the window, the first of equals. The numbers are as wide as floats,
+ * so that a vector of floats has one of them: for bytes gcc makes vectors of 64 for AVX-512, and
+ * processes 8 channels one by one, in three times the time. From 32 channels on bytes save a little
+ * at most. */
 static dt_status maxpool_infer(struct dt_model *model, struct dt__layer *layer)
 {
     DT_TRY(pool_infer(model, layer));
@@ -228,7 +227,7 @@ const struct dt__layer_kind dt__flatten_layer = {.name = "flatten",
 
 /* ---- enlarging ------------------------------------------------------------------------------ */
 
-/* Each point of a picture stands WINDOW_H x WINDOW_W times in y. */
+/* Each point of a picture appears WINDOW_H x WINDOW_W times in y. */
 static bool upsample_parse(struct dt__layer *layer, struct dt__words words)
 {
     return words.count == 1 && window_parse(layer, words);
@@ -263,7 +262,7 @@ static inline void copy_back(int channels, int number, int points, float *restri
 
 PASSES(upsample, false, copy_at, copy_back)
 
-/* Repeats each point: rows of points with dimensions of one in between, which are stretched. */
+/* Repeats each point: inserts dimensions between the points, and stretches them. */
 static const char *upsample_emit(struct dt__emitter *e, const struct dt__layer *layer,
                                  const char *x)
 {

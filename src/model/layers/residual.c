@@ -1,9 +1,10 @@
-/* Residual: `residual(ITEM, ...)` adds its input to the output of its items; where the two differ
- * in shape, the input goes through a 1 x 1 convolution (for plain features: a dense product)
- * without bias, weight (1, 1, channels, filters), with the stride that follows from the shapes.
+/* Residual: `residual(ITEM, ...)` adds its input to the output of its items. If their shapes
+ * differ, the input goes through a 1 x 1 convolution (for plain features: a dense product) without
+ * bias, weight (1, 1, channels, filters), whose stride follows from the shapes.
+ *
  * Source: He et al., "Deep residual learning for image recognition", CVPR 2016, section 3.2.
  *
- * In the list of layers the items stand between two ends, which are linked. Forward, the second end
+ * In the list of layers the items are between two ends, which are linked. Forward, the second end
  * adds the input of the first one to its own. Backward, the second end keeps the gradient of the
  * shortcut, and the first end adds it to the gradient that came through the items. */
 #include <string.h>
@@ -39,7 +40,8 @@ const struct dt__layer_kind dt__residual_layer = {.name = "residual",
 /* layer->size: the shape at the first end, and the stride of the shortcut. */
 enum { FROM_H, FROM_W, FROM_C, STRIDE_H, STRIDE_W, PROJECTS };
 
-/* The stride by which `from` points become `to`, each the first of its stride; 0: there is none. */
+/* Returns the stride by which `from` points become `to`, each the first of its stride; 0: there is
+ * none. */
 static int stride_between(int from, int to)
 {
     const int stride = (from + to - 1) / to;

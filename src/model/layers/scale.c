@@ -1,4 +1,4 @@
-/* Scale: each unit times a factor of its own, which is trained. Factors begin as 1. */
+/* Scale: multiplies each unit by a trained factor. Factors start at 1. */
 #include "model/emitter.h"
 
 static dt_status scale_infer(struct dt_model *model, struct dt__layer *layer)
