@@ -234,7 +234,7 @@ void dt__epilogue_backward(const struct dt__layer_call *call, float *bias_grad)
                       slope ? slope + c : NULL, call->dy + c, call->accumulate, bias_grad + c);
 }
 
-/* ---- as a layer of its own ------------------------------------------------------------------ */
+/* ---- as a separate layer ------------------------------------------------------------------- */
 
 dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer)
 {

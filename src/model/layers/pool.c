@@ -89,7 +89,7 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
 #define PASSES(name, places, visit, visit_back)                                                    \
     DT__CLONES static dt_status name##_forward(const struct dt__layer_call *call)                  \
     {                                                                                              \
-        float *x = (float *)(uintptr_t)call->x; /* not written */                                    \
+        float *x = (float *)(uintptr_t)call->x; /* not written */                                  \
         if ((places) && call->keep)                                                                \
             windows_visit(call, x, call->y, (int32_t *)call->keep, visit);                         \
         else                                                                                       \
