@@ -149,8 +149,8 @@ dt_status dt__mean_create(const struct dt_model *model, int max_rows, struct dt_
     if (model->desc.encode)
         DT_GUARD(dt__alloc(rows, (size_t)model->desc.dense * sizeof(float), "rows", &mean->plain));
     for (int m = 0; m < model->members; m++) {
-        DT_GUARD(dt__network_create(model->member[m], max_rows, DT_PRECISION_F32,
-                                    &mean->network[m]));
+        DT_GUARD(
+            dt__network_create(model->member[m], max_rows, DT_PRECISION_F32, &mean->network[m]));
         dt__network_keep_apart(mean->network[m]);
     }
     *out = mean;

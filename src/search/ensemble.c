@@ -170,8 +170,7 @@ dt_status dt__outputs_read(const struct dt__search *search, const struct dt__sco
                            int trial, int fold, float **out)
 {
     const struct dt__path path = dt__outputs_path(search, trial, fold);
-    const size_t bytes =
-        fold_rows(search, fold) * (size_t)scorer->model->desc.nout * sizeof(float);
+    const size_t bytes = fold_rows(search, fold) * (size_t)scorer->model->desc.nout * sizeof(float);
     size_t length;
     DT_TRY(dt__file_read(path.text, bytes, out, &length));
     if (length == bytes) return DT_OK;
@@ -237,7 +236,8 @@ static dt_status choose_next(const struct choice *choice, const struct dt__verdi
 
 static dt_status choice_alloc(struct choice *choice)
 {
-    const size_t folds = (size_t)choice->search->folds, nout = (size_t)choice->scorer->model->desc.nout;
+    const size_t folds = (size_t)choice->search->folds,
+                 nout = (size_t)choice->scorer->model->desc.nout;
     DT_TRY(dt__alloc(folds, sizeof *choice->mean, "outputs", &choice->mean));
     DT_TRY(dt__alloc(folds, sizeof *choice->next, "outputs", &choice->next));
     for (int f = 0; f < choice->search->folds; f++) {
@@ -279,8 +279,8 @@ dt_status dt__members_choose(const struct dt__search *search, const struct dt__s
         choice.members = members;
         if (status) goto done;
         if (!members) best = score;
-        const bool better = search->config->search.folds ? score - best <= NEAR * fabs(best)
-                                                         : score < out->score;
+        const bool better =
+            search->config->search.folds ? score - best <= NEAR * fabs(best) : score < out->score;
         if (trial < 0 || (members && !better)) break;
         out->trial[out->count++] = trial;
         DT_GUARD(mean_with(&choice, trial, choice.mean));
@@ -381,10 +381,8 @@ static dt_status join_write(const struct dt__search *search, const struct dt__sc
     dt_status status = dt_config_print(search->config, &config);
     model.config = config;
     model.step = (uint64_t)search->config->search.trials;
-    model.best = (struct dt_best){.known = true,
-                                  .value = members->score,
-                                  .loss = members->score,
-                                  .step = model.step};
+    model.best = (struct dt_best){
+        .known = true, .value = members->score, .loss = members->score, .step = model.step};
     (void)snprintf(model.best.metric, sizeof model.best.metric, "%s",
                    scorer->root ? "rmse" : "loss");
     if (several) model.desc.layers = NULL, model.desc.encode_table = model.params = NULL;

@@ -42,7 +42,7 @@ static const char *verdict_word(dt_status status)
 }
 
 /* Makes the scorer by the first model that is there. */
-static dt_status scorer_need(struct dt__leader *leader, const struct dt__order *order)
+static dt_status scorer_need(struct dt__leader *leader, const struct dt__assignment *order)
 {
     const struct dt__search *search = leader->search;
     const struct dt__path dir = dt__trial_dir(search, order->trial, order->fold);
@@ -61,7 +61,7 @@ static dt_status result_keep(struct dt__leader *leader, const struct dt__result 
                              const float *outputs)
 {
     const struct dt__search *search = leader->search;
-    const struct dt__order *order = &result->order;
+    const struct dt__assignment *order = &result->order;
     struct dt__unit *unit = &leader->unit[unit_number(leader, order->trial, order->fold)];
     const dt_status status = (dt_status)result->status;
     unit->state = status == DT_STOPPED ? DT__TODO : DT__DONE;
@@ -71,7 +71,8 @@ static dt_status result_keep(struct dt__leader *leader, const struct dt__result 
         return dt_fail(status, "trial %d: %s", order->trial, result->error);
     if (status) return DT_OK;
     const struct dt__path path = dt__outputs_path(search, order->trial, order->fold);
-    DT_TRY(dt__file_write(path.text, outputs, (size_t)result->floats * sizeof *outputs, NULL, NULL));
+    DT_TRY(
+        dt__file_write(path.text, outputs, (size_t)result->floats * sizeof *outputs, NULL, NULL));
     return scorer_need(leader, order);
 }
 
@@ -113,7 +114,7 @@ static dt_status team_collect(struct dt__leader *leader, int team)
 }
 
 /* Trains a unit, in another team or here. */
-static dt_status unit_start(struct dt__leader *leader, int team, const struct dt__order *order)
+static dt_status unit_start(struct dt__leader *leader, int team, const struct dt__assignment *order)
 {
     const int number = unit_number(leader, order->trial, order->fold);
     const struct dt__search *search = leader->search;
@@ -201,10 +202,10 @@ static dt_status settings_add(struct dt_text *text, json_t *settings)
 {
     const char *key;
     json_t *value;
-    dt_status status = dt__text_add(text, "%s",
-                                    json_object_size(settings) ? "" : " the configuration as it is");
-    json_object_foreach(settings, key, value)
-        status = dt__text_add(text, " %s=%s", key, json_string_value(value));
+    dt_status status =
+        dt__text_add(text, "%s", json_object_size(settings) ? "" : " the configuration as it is");
+    json_object_foreach(settings, key, value) status =
+        dt__text_add(text, " %s=%s", key, json_string_value(value));
     return status;
 }
 
@@ -253,8 +254,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     DT_TRY(dt__trial_settings(leader->search, trial, &settings));
     const dt_status status = trial_record(leader, trial, epochs, &shown, &now, settings);
     if (!status) *verdict = now;
-    if (!status && isfinite(now.score) &&
-        (leader->best < 0 || now.score < all[leader->best].score))
+    if (!status && isfinite(now.score) && (leader->best < 0 || now.score < all[leader->best].score))
         leader->best = trial;
     if (!status) (void)trial_print(leader, trial, &shown, &now, settings);
     json_decref(settings);
@@ -287,7 +287,7 @@ static dt_status stage_start_units(struct dt__leader *leader, struct stage *stag
 {
     const int folds = leader->search->folds;
     for (int t = 0; t < leader->teams && !leader->status; t++) {
-        struct dt__order order = {.epochs = stage->epochs};
+        struct dt__assignment order = {.epochs = stage->epochs};
         while (stage->next < stage->trials * folds) {
             order.trial = stage->trial[stage->next / folds];
             order.fold = stage->next % folds;
@@ -319,8 +319,7 @@ static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
 {
     const double NAP_SECS = 0.002;
     for (int t = 0; t < leader->teams; t++) {
-        const dt_status status =
-            leader->team_unit[t] >= 0 ? team_collect(leader, t) : DT_OK;
+        const dt_status status = leader->team_unit[t] >= 0 ? team_collect(leader, t) : DT_OK;
         if (status) leader_fail(leader, status);
     }
     if (!leader->status) DT_TRY(stage_decide(leader, stage));
@@ -364,7 +363,8 @@ static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count
     for (int t = 0; t < trials; t++) {
         int before = 0;
         for (int o = 0; o < trials; o++)
-            before += first[o].score < first[t].score || (first[o].score == first[t].score && o < t);
+            before +=
+                first[o].score < first[t].score || (first[o].score == first[t].score && o < t);
         if (!isfinite(first[t].score) || (asked && before >= asked)) continue;
         goes[*count] = (uint64_t)t;
         trial[(*count)++] = t;
@@ -524,8 +524,8 @@ static void weights_clear(const struct dt__leader *leader, const struct dt__memb
             bool other = true;
             for (int m = 0; m < members->count; m++)
                 other &= members->trial[m] != o;
-            better += other && (all[o].score < all[t].score ||
-                                (all[o].score == all[t].score && o < t));
+            better +=
+                other && (all[o].score < all[t].score || (all[o].score == all[t].score && o < t));
         }
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, t, f);
@@ -540,7 +540,8 @@ static dt_status leader_end(struct dt__leader *leader)
 {
     struct dt__members members;
     if (!leader->scorer.model)
-        return dt_fail(DT_ENUMERIC, "no trial has a model: trial 0: %s", leader->unit[0].result.error);
+        return dt_fail(DT_ENUMERIC, "no trial has a model: trial 0: %s",
+                       leader->unit[0].result.error);
     DT_TRY(dt__members_choose(leader->search, &leader->scorer, leader->journal.whole, &members));
     dt_status status = members.count ? DT_OK : dt_fail(DT_ENUMERIC, "no trial has a finite loss");
     if (!status) status = members_record(leader, &members);
@@ -552,7 +553,7 @@ static dt_status leader_end(struct dt__leader *leader)
 /* Tells the teams that there are no more orders. */
 static void leader_dismiss(const struct dt__leader *leader)
 {
-    const struct dt__order end = {.trial = -1};
+    const struct dt__assignment end = {.trial = -1};
     for (int t = 0; t < leader->teams && !leader->search->team; t++)
         dt__world_send(leader->search->world, team_first_rank(leader, t), DT__TAG_ORDER, &end,
                        sizeof end);
@@ -563,7 +564,7 @@ static dt_status leader_resume(struct dt__leader *leader)
 {
     const struct dt__search *search = leader->search;
     for (int t = 0; t < leader->journal.trials && !leader->scorer.model; t++) {
-        const struct dt__order order = {.trial = t};
+        const struct dt__assignment order = {.trial = t};
         const struct dt__path dir = dt__trial_dir(search, t, 0);
         if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text))
             DT_TRY(scorer_need(leader, &order));
@@ -587,8 +588,8 @@ dt_status dt__leader_run(const struct dt__search *search)
     DT_GUARD(dt__alloc((size_t)leader.teams, sizeof(int), "teams", &leader.team_unit));
     for (int t = 0; t < leader.teams; t++)
         leader.team_unit[t] = -1;
-    DT_GUARD(dt__alloc((size_t)(trials * search->folds), sizeof *leader.unit, "trials",
-                       &leader.unit));
+    DT_GUARD(
+        dt__alloc((size_t)(trials * search->folds), sizeof *leader.unit, "trials", &leader.unit));
     DT_GUARD(dt__alloc((size_t)trials, sizeof *trial, "trials", &trial));
     DT_GUARD(dt__journal_open(config->run.dir, trials, &leader.journal));
     DT_GUARD(leader_resume(&leader));

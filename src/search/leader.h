@@ -17,7 +17,7 @@ struct dt__leader {
     struct dt__unit *unit; /* (trials * folds) */
     int *team_unit;        /* (teams) the unit that each one trains; -1: none */
     int teams;
-    bool stops;    /* no new unit starts, and those that run have been told to stop */
+    bool stops;       /* no new unit starts, and those that run have been told to stop */
     dt_status status; /* of the search: what a unit failed at; DT_STOPPED */
     char error[DT_ERROR_MAX];
     double start;

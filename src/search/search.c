@@ -24,8 +24,9 @@ static dt_status config_settle(struct dt_config *config, int size)
         return dt_fail(DT_EUSAGE, "search.folds and data.eval or data.eval_fraction: expected one "
                                   "of them: each fold is held out in turn");
     if (config->train.mode == DT_MODE_ASYNC)
-        return dt_fail(DT_EUSAGE, "train.mode=async: the weights of a trial would depend on timing; "
-                                  "expected sync");
+        return dt_fail(DT_EUSAGE,
+                       "train.mode=async: the weights of a trial would depend on timing; "
+                       "expected sync");
     if (config->eval.dedicated)
         return dt_fail(DT_EUSAGE, "eval.dedicated=yes: trials evaluate in place; expected no");
     if (config->search.finish && !config->search.first_epochs)
@@ -47,9 +48,9 @@ static dt_status config_settle(struct dt_config *config, int size)
         const bool given = dt__config_is_given(config, "train.optimizer") ||
                            dt__config_is_given(config, "train.lr");
         const bool table = dt__data_trains_on_table(config) && !given;
-        (void)snprintf(preset, sizeof preset, "run.preset=%s",
-                       dt__config_word(DT_PRESET_WORDS, table ? DT_PRESET_TABLE : DT_PRESET_NONE,
-                                       word));
+        (void)snprintf(
+            preset, sizeof preset, "run.preset=%s",
+            dt__config_word(DT_PRESET_WORDS, table ? DT_PRESET_TABLE : DT_PRESET_NONE, word));
         DT_TRY(dt_config_set(config, preset));
     }
     return DT_OK;

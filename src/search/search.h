@@ -64,12 +64,12 @@ struct dt__fold {
 /* What every rank knows. Made once; const afterwards. */
 struct dt__search {
     struct dt_world *world;
-    struct dt_world *team;         /* NULL: the leader, if it is not alone */
+    struct dt_world *team; /* NULL: the leader, if it is not alone */
     const struct dt_config *config;
     struct dt__space space;
-    bool linear; /* trial 1 is the linear model */
+    bool linear;                  /* trial 1 is the linear model */
     struct dt__shared *memory[2]; /* rows to train on and those of data.eval, once a host */
-    int folds;   /* at least 1 */
+    int folds;                    /* at least 1 */
     struct dt__fold *fold;
 };
 
@@ -85,12 +85,12 @@ dt_status dt__trial_settings(const struct dt__search *search, int trial, json_t 
 
 /* ---- team.c --------------------------------------------------------------------------------- */
 
-struct dt__order {
+struct dt__assignment {
     int trial, fold; /* trial -1: the search is over */
     int epochs;
 };
 struct dt__result {
-    struct dt__order order;
+    struct dt__assignment order;
     int status;      /* dt_status of the run */
     uint64_t step;   /* of its best model */
     uint64_t floats; /* of outputs */
@@ -102,7 +102,7 @@ enum { DT__OUTPUTS_AT_ONCE = 1 << 22 }; /* floats in a message */
 
 /* Trains a trial. *out: (floats) outputs of its best model for the held-out rows, averaged space
  * (dt__model_to_mean); the caller frees them. Collective over the team. */
-void dt__unit_run(const struct dt__search *search, const struct dt__order *order,
+void dt__unit_run(const struct dt__search *search, const struct dt__assignment *order,
                   struct dt__result *result, float **out);
 /* Works until the leader ends the search. */
 void dt__team_serve(const struct dt__search *search);

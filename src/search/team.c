@@ -87,14 +87,13 @@ static dt_status rows_copy(const struct dt__fold *from, const struct dt_config *
     return DT_OK;
 }
 
-void dt__unit_run(const struct dt__search *search, const struct dt__order *order,
+void dt__unit_run(const struct dt__search *search, const struct dt__assignment *order,
                   struct dt__result *result, float **out)
 {
     struct dt__fold fold = {0};
     struct dt_world *team = search->team;
     struct stop stop = {.world = search->world->size > 1 ? search->world : NULL};
-    struct dt__train_options options = {
-        .no_first_save = true, .stop = stop_asked, .arg = &stop};
+    struct dt__train_options options = {.no_first_save = true, .stop = stop_asked, .arg = &stop};
     const enum dt_log_level level = dt__log_get_level();
     const double start = dt__clock_secs();
     struct dt_config config = {0};
@@ -121,7 +120,7 @@ void dt__unit_run(const struct dt__search *search, const struct dt__order *order
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-static void order_await(const struct dt__search *search, struct dt__order *order)
+static void order_await(const struct dt__search *search, struct dt__assignment *order)
 {
     const double NAP_SECS = 0.001;
     struct dt_world *team = search->team;
@@ -146,7 +145,7 @@ static void result_send(struct dt_world *world, const struct dt__result *result,
 
 void dt__team_serve(const struct dt__search *search)
 {
-    struct dt__order order;
+    struct dt__assignment order;
     struct dt__result result;
     char stop;
     for (order_await(search, &order); order.trial >= 0; order_await(search, &order)) {

@@ -63,8 +63,8 @@ static dt_status config_unset(struct dt_config *config, const char *key)
 
 static dt_status make_linear(struct dt_config *config)
 {
-    static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
-                                        "model.dropout", "model.wide", "model.embedding"};
+    static const char *const forms[] = {"model.kind",    "model.hidden", "model.activation",
+                                        "model.dropout", "model.wide",   "model.embedding"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         DT_TRY(config_unset(config, forms[i]));
     return config_set(config, "model.layers", "linear");
@@ -102,11 +102,10 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
 }
 
 /* What a run of a search does without. */
-static const char *const SETTINGS[][2] = {{"run.resume", "auto"},      {"export.latest", "no"},
-                                          {"export.best", "yes"},      {"export.keep", "1"},
-                                          {"run.keep", "1"},           {"report.prometheus", ""},
-                                          {"report.tensorboard", "no"}, {"eval.also", ""},
-                                          {"eval.also_labels", ""}};
+static const char *const SETTINGS[][2] = {
+    {"run.resume", "auto"},       {"export.latest", "no"}, {"export.best", "yes"},
+    {"export.keep", "1"},         {"run.keep", "1"},       {"report.prometheus", ""},
+    {"report.tensorboard", "no"}, {"eval.also", ""},       {"eval.also_labels", ""}};
 
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
                            struct dt_config *out)

@@ -9,8 +9,7 @@
 
 /* ---- the space ------------------------------------------------------------------------------ */
 
-#define EXPECT_REFUSED(text, message)                                                              \
-    EXPECT_FAIL(dt__space_parse(text, &space), DT_EUSAGE, message)
+#define EXPECT_REFUSED(text, message) EXPECT_FAIL(dt__space_parse(text, &space), DT_EUSAGE, message)
 
 START_TEST(space_draws_what_it_says)
 {
@@ -98,10 +97,11 @@ START_TEST(journal_goes_on_behind_whole_lines)
     size_t length;
     struct dt__journal journal;
     scratch_enter(dir);
-    const char whole[] = "{\"kind\":\"trial\",\"trial\":0,\"status\":\"completed\",\"score\":0.25}\n"
-                         "{\"kind\":\"trial\",\"trial\":1,\"status\":\"diverged\"}\n"
-                         "{\"kind\":\"trial\",\"trial\":1,\"epochs\":2,\"status\":\"completed\","
-                         "\"score\":3}\n";
+    const char whole[] =
+        "{\"kind\":\"trial\",\"trial\":0,\"status\":\"completed\",\"score\":0.25}\n"
+        "{\"kind\":\"trial\",\"trial\":1,\"status\":\"diverged\"}\n"
+        "{\"kind\":\"trial\",\"trial\":1,\"epochs\":2,\"status\":\"completed\","
+        "\"score\":3}\n";
     char torn[512];
     snprintf(torn, sizeof torn, "%s{\"kind\":\"trial\",\"trial\":2,\"sta", whole);
     file_write("search.jsonl", torn);
@@ -222,18 +222,21 @@ START_TEST(mean_is_of_predictions)
 {
     static const struct {
         int task, loss, nout;
-    } cases[] = {{DT_TASK_CLASSIFY, DT_LOSS_AUTO, 1},     {DT_TASK_CLASSIFY, DT_LOSS_AUTO, 3},
-                 {DT_TASK_REGRESS, DT_LOSS_AUTO, 2},      {DT_TASK_REGRESS, DT_LOSS_POISSON, 1},
-                 {DT_TASK_REGRESS, DT_LOSS_QUANTILE, 6},  {DT_TASK_MULTILABEL, DT_LOSS_AUTO, 2}};
+    } cases[] = {{DT_TASK_CLASSIFY, DT_LOSS_AUTO, 1},    {DT_TASK_CLASSIFY, DT_LOSS_AUTO, 3},
+                 {DT_TASK_REGRESS, DT_LOSS_AUTO, 2},     {DT_TASK_REGRESS, DT_LOSS_POISSON, 1},
+                 {DT_TASK_REGRESS, DT_LOSS_QUANTILE, 6}, {DT_TASK_MULTILABEL, DT_LOSS_AUTO, 2}};
     float *x = randoms(BATCH * NIN, 1);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        static const char *const text[] = {"dense 4 relu, dropout 0.5", "linear", "dropout 0.1, dense 3 tanh, wide"};
+        static const char *const text[] = {"dense 4 relu, dropout 0.5", "linear",
+                                           "dropout 0.1, dense 3 tanh, wide"};
         float *params[3], one[BATCH * 6], mean[BATCH * 6] = {0}, all[BATCH * 6], spread[BATCH * 6];
         struct dt_model_desc desc = desc_of("", NIN, cases[c].nout, cases[c].task);
         size_t count[3], total = 0;
         desc.loss = cases[c].loss;
-        desc.quantiles = cases[c].loss == DT_LOSS_QUANTILE ? (char *)(uintptr_t) "0.1,0.5,0.9" : NULL;
-        const int width = cases[c].nout == 1 && cases[c].task == DT_TASK_CLASSIFY ? 2 : cases[c].nout;
+        desc.quantiles =
+            cases[c].loss == DT_LOSS_QUANTILE ? (char *)(uintptr_t) "0.1,0.5,0.9" : NULL;
+        const int width =
+            cases[c].nout == 1 && cases[c].task == DT_TASK_CLASSIFY ? 2 : cases[c].nout;
         for (int m = 0; m < 3; m++) {
             struct dt_model *model;
             desc.layers = (char *)(uintptr_t)text[m];
@@ -246,7 +249,8 @@ START_TEST(mean_is_of_predictions)
                 mean[i] += one[i] / 3;
             dt__model_destroy(model);
         }
-        desc.layers = (char *)(uintptr_t) "mean(dense 4 relu, dropout 0.5 | linear|dropout 0.1, dense 3 tanh, wide )";
+        desc.layers = (char *)(uintptr_t) "mean(dense 4 relu, dropout 0.5 | linear|dropout 0.1, "
+                                          "dense 3 tanh, wide )";
         float *joined = randoms(total, 20);
         for (int m = 0, at = 0; m < 3; at += (int)count[m++])
             memcpy(joined + at, params[m], count[m] * sizeof *joined);
@@ -265,7 +269,8 @@ END_TEST
 
 START_TEST(wrong_means_are_refused)
 {
-    static const char *const texts[] = {"mean(linear", "mean()", "mean(linear|)", "mean(mean(linear)|linear)",
+    static const char *const texts[] = {"mean(linear",       "mean()",
+                                        "mean(linear|)",     "mean(mean(linear)|linear)",
                                         "mean(linear) relu", "dense 3, mean(linear)"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const struct dt_model_desc desc = desc_of(texts[i], NIN, 1, DT_TASK_REGRESS);
