@@ -59,7 +59,7 @@ enum dt__side dt__split_side(const struct dt__split *split, uint64_t row)
     return (split->bits[0][word] >> bit & 1) | (split->bits[1][word] >> bit & 1) << 1;
 }
 
-/* Rows of a side among the first `count` rows of a word, which may be all. */
+/* Counts the rows of a side among the first `count` rows of a word, which may be all. */
 static uint64_t word_count(const struct dt__split *split, enum dt__side side, uint64_t word,
                            uint64_t count)
 {
@@ -80,7 +80,7 @@ uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uin
            (row % WORD_BITS ? word_count(split, side, row / WORD_BITS, row % WORD_BITS) : 0);
 }
 
-/* The least row with `index` rows of the side in front of it that is of the side itself. */
+/* Finds the least row of the side that has `index` rows of the side before it. */
 uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index)
 {
     uint64_t low = index, high = split->rows - 1;
@@ -117,13 +117,13 @@ static uint64_t fraction_of(double fraction, uint64_t rows)
     return (uint64_t)rint(fraction * (double)rows);
 }
 
-/* Chosen numbers below `at`, if `count` of `rows` numbers are chosen at even distances. */
+/* Counts the chosen numbers below `at`, if `count` of `rows` numbers are chosen at even distances. */
 static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
 {
     return (uint64_t)((unsigned __int128)at * count / rows);
 }
 
-/* The side of the row at a position of the order. Even distances take from each class, whose rows
+/* Returns the side of the row at a position of the order. Even distances take from each class, whose rows
  * are consecutive there, its fraction to within one row. */
 static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
                                    uint64_t at)
@@ -139,7 +139,7 @@ static enum dt__side position_side(const struct dt__split_rule *rule, bool even,
                : DT__TRAINS;
 }
 
-/* Where the rows of each class begin, if classes come one after the other. */
+/* Computes the first position of each class, if classes come one after the other. */
 static dt_status strata_begin(const struct dt__split_keys *keys, uint64_t **out)
 {
     uint32_t most = 0;
@@ -187,8 +187,8 @@ struct unit {
 
 struct units {
     struct unit *items; /* (count) in the split's order */
-    size_t count, at;   /* at: the next to be taken */
-    uint64_t taken;     /* rows in front of it */
+    size_t count, at;   /* at: the next one to take */
+    uint64_t taken;     /* rows of the units before it */
     uint32_t *of_row;   /* (rows) instants; NULL: the groups */
 };
 
@@ -272,7 +272,7 @@ static void units_take(struct units *units, uint64_t end, enum dt__side side)
         unit_take(units, side);
 }
 
-/* Leaves the gap out, which begins behind the unit that was taken last. */
+/* Leaves the gap out, which begins after the unit that was taken last. */
 static void units_leave_gap(struct units *units, const struct dt__gap *gap)
 {
     const uint64_t from = units->taken;

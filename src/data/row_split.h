@@ -22,7 +22,7 @@
 /* LEFT_OUT: a row of the gap, or, with folds in time, later than the fold. */
 enum dt__side { DT__TRAINS, DT__HELD_OUT, DT__TEST, DT__LEFT_OUT, DT__SIDES };
 
-/* What is known of each row, in file order; lent. At most one of `stratum` and the others. */
+/* Keys of each row, in file order; lent. With groups or times there are no strata. */
 struct dt__split_keys {
     uint64_t rows;
     const uint32_t *stratum; /* (rows) classes from 0; NULL: not stratified */
@@ -45,7 +45,7 @@ struct dt__split_rule {
 /* Bits of the rows' sides, and the count of each side in front of each block of rows. */
 struct dt__split {
     uint64_t rows, count[DT__SIDES];
-    bool plain; /* held-out rows are drawn at random, and there are no others */
+    bool plain; /* held-out rows are drawn at random, and no row is of another side */
     /* What is in memory of its own comes last. */
     uint64_t *bits[2];             /* bit 0 and bit 1 of the side; NULL: all rows train */
     uint64_t (*before)[DT__SIDES]; /* (blocks + 1) */
@@ -57,20 +57,21 @@ struct dt__split {
 dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                          struct dt__split *out);
 void dt__split_free(struct dt__split *split);
-/* For sides from elsewhere: all `rows` rows train until some are set, once each, and counted.
- * DT_EMEMORY. */
+/* Makes a split in which all `rows` rows train. The caller gives rows another side, each at most
+ * once, and then has them counted. DT_EMEMORY. */
 dt_status dt__split_alloc(struct dt__split *split, uint64_t rows);
 void dt__split_set(struct dt__split *split, uint64_t row, enum dt__side side);
-size_t dt__split_bytes(const struct dt__split *split); /* of each of `bits` */
+/* Returns the bytes of each array of `bits`. */
+size_t dt__split_bytes(const struct dt__split *split);
 void dt__split_count(struct dt__split *split);
 /* Adds the split to a CRC-32C: the number of held-out rows, and, unless these are drawn at random
  * and there is no test, the side of each row. */
 uint32_t dt__split_crc(const struct dt__split *split, uint32_t crc);
 
 enum dt__side dt__split_side(const struct dt__split *split, uint64_t row);
-/* Rows of a side among the first `row`. */
+/* Returns the number of rows of a side among the first `row` rows. */
 uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row);
-/* The index-th row of a side. */
+/* Returns the index-th row of a side. */
 uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index);
 
 #endif

@@ -479,8 +479,8 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
-/* Has the survey collect what the rows of data.train are split by, of which this part is one side;
- * or what `shards` of them keep. */
+/* Makes the survey collect the keys by which the rows of data.train are split, this part being one
+ * side, or which `shards` of them keep. */
 static void survey_split(struct dt__survey *survey, enum dt__side side, bool shards)
 {
     const struct dt_config *config = survey->config;
