@@ -1,9 +1,9 @@
 #!/bin/sh
-# The same job in many ways: how many different weights come out, and by how much predictions differ. One epoch of
-# 784-128-10 on Fashion-MNIST, and of a table of 11,000 rows. dtrain with four replicas: np 1, 2, 3, 5 and 9; after five
+# The same job in many ways: how many different weights come out, and by how much predictions differ: 784-128-10
+# on Fashion-MNIST, and a table of 11,000 rows. dtrain, three epochs of four replicas: np 1, 2, 3, 5 and 9; after five
 # kills; resumed at another np; three hosts (network namespaces: needs root); built by clang; with MPICH. Next to it,
-# where installed: PyTorch's DistributedDataParallel over gloo with 1 to 4 processes, scikit-learn's perceptron and
-# XGBoost with 1 and 2 threads.
+# where installed, one epoch of PyTorch's DistributedDataParallel over gloo with 1 to 4 processes and of scikit-learn's
+# perceptron, and XGBoost, with 1 and 2 threads.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 for python in ${PYTHON:-} python3 /usr/bin/python3; do

@@ -66,6 +66,8 @@ split|7a8e1cce|pictures.csv|dense 64 relu split, dense 48 tanh split|$table trai
 END
 }
 
+expect_error 2 'run.precision=bf16 and run.kernel=portable' 1 data.train="$tmp/pictures.csv" run.dir="$tmp/none" \
+    run.kernel=portable run.precision=bf16
 wrong=0 before= more= ranks=1
 what='one process' kernel=portable
 pinned
