@@ -117,14 +117,15 @@ static uint64_t fraction_of(double fraction, uint64_t rows)
     return (uint64_t)rint(fraction * (double)rows);
 }
 
-/* Counts the chosen numbers below `at`, if `count` of `rows` numbers are chosen at even distances. */
+/* Counts the chosen numbers below `at`, where `count` of `rows` numbers are chosen at even
+ * distances. */
 static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
 {
     return (uint64_t)((unsigned __int128)at * count / rows);
 }
 
-/* Returns the side of the row at a position of the order. Even distances take from each class, whose rows
- * are consecutive there, its fraction to within one row. */
+/* Returns the side of the row at a position of the order. Even distances take from each class, whose
+ * rows are consecutive there, its fraction to within one row. */
 static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
                                    uint64_t at)
 {
