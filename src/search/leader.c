@@ -215,11 +215,15 @@ static dt_status trial_print(const struct dt__leader *leader, int trial,
 {
     const int trials = (int)leader->search->config->search.trials;
     const char *score = leader->scorer.root ? "rmse" : "loss";
+    const double each = (dt__clock_secs() - leader->start) / leader->decided;
+    const double left = each * (leader->left - leader->decided);
+    char rest[48] = "";
     struct dt_text text = {0};
     const dt_status status = settings_add(&text, settings);
+    if (left >= 10) (void)snprintf(rest, sizeof rest, ", about %.0f s left", left);
     if (!status && isfinite(verdict->score))
-        dt__info("trial %d of %d: %s %g%s, %.1f s:%s", trial, trials, score, verdict->score,
-                 leader->best == trial ? ", the best so far" : "", result->secs, text.data);
+        dt__info("trial %d of %d: %s %g%s, %.1f s%s:%s", trial, trials, score, verdict->score,
+                 leader->best == trial ? ", the best so far" : "", result->secs, rest, text.data);
     else if (!status)
         dt__info("trial %d of %d: %s: %s:%s", trial, trials, verdict->status, result->error,
                  text.data);
@@ -234,6 +238,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     struct dt__verdict *all = epochs ? leader->journal.first : leader->journal.whole;
     struct dt__verdict *verdict = &all[trial];
     const struct dt__result *result = &unit->result;
+    leader->decided++;
     if (verdict->known) return DT_OK; /* its outputs were lost, and are there again */
     struct dt__verdict now = {.known = true, .score = INFINITY};
     struct dt__result shown = *result;
@@ -340,6 +345,10 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
         for (int f = 0; f < folds; f++)
             leader->unit[unit_number(leader, trial[i], f)].state =
                 trial_is_done(leader, trial[i], epochs) ? DT__DONE : DT__TODO;
+    leader->start = dt__clock_secs();
+    leader->left = leader->decided = 0;
+    for (int i = 0; i < trials; i++)
+        leader->left += !trial_is_done(leader, trial[i], epochs);
     while (stage.decided < trials || !leader_is_idle(leader)) {
         const dt_status status = stage_step(leader, &stage);
         if (status) leader_fail(leader, status);

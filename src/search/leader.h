@@ -20,8 +20,9 @@ struct dt__leader {
     bool stops;       /* no new unit starts, and those that run have been told to stop */
     dt_status status; /* of the search: what a unit failed at; DT_STOPPED */
     char error[DT_ERROR_MAX];
-    double start;
-    int best; /* trial of the least score so far; -1: none */
+    double start;      /* clock at the start of the stage */
+    int left, decided; /* trials of the stage that were open then; of them, decided now */
+    int best;          /* trial of the least score so far; -1: none */
 };
 
 /* Leads a search from where its journal is to its end. Rank 0. */

@@ -216,10 +216,14 @@ static void start_print(const struct dt__search *search)
     const struct dt_config *config = search->config;
     const int ranks = (int)config->search.ranks;
     const int teams = search->world->size > 1 ? (search->world->size - 1) / ranks : 1;
-    dt__info("%s: %lld trials, %d team%s of %d rank%s, %llu rows to learn from, %llu held out",
+    const double shared = (double)dt__lent_rows_bytes(search->fold[0].rows) / 1e6;
+    char memory[64] = "";
+    if (search->memory[0])
+        (void)snprintf(memory, sizeof memory, ", in %.3g MB of memory once a host", shared);
+    dt__info("%s: %lld trials, %d team%s of %d rank%s, %llu rows to learn from, %llu held out%s",
              config->run.dir, (long long)config->search.trials, teams, teams > 1 ? "s" : "", ranks,
              ranks > 1 ? "s" : "", (unsigned long long)dt__source_rows(search->fold[0].rows),
-             (unsigned long long)dt__source_rows(search->fold[0].held_out));
+             (unsigned long long)dt__source_rows(search->fold[0].held_out), memory);
 }
 
 static dt_status search_open(struct dt__search *search, struct dt_config *config, int *lock)

@@ -38,6 +38,15 @@ recorded=$(sed -n "s/.*\"trial\":${members%%,*},.*\"score\":\([^,]*\).*/\1/p" np
 measured=$("$dtrain" eval "np1/trials/$first" 2>/dev/null | json loss)
 check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
 
+# The graph of all members says what predict does.
+if /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null; then
+    "$dtrain" export np1 np1.onnx 2>err || { cat err; fail export; }
+    awk -F, 'NR > 1 && NR < 200 { printf "{\"a\":%s,\"b\":%s,\"kind\":\"%s\"}\n", $1, $2, $3 }' rows.csv >rows.jsonl
+    "$dtrain" predict np1 <rows.jsonl >said 2>err || { cat err; fail predict; }
+    /usr/bin/python3 "$root/tests/e2e/onnx_run.py" np1.onnx said <rows.jsonl >diff || fail 'the graph'
+    check_le 'difference of the graph' "$(sed 's/.*difference=\([^ ]*\).*/\1/' diff)" 1e-6
+fi
+
 # The first trial is the configuration as it is: what a run of its own comes to.
 job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>err || { cat err; fail 'one run'; }
 check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
