@@ -230,7 +230,7 @@ static dt_status fences_learn(struct statistics *statistics)
 
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* One for this many rows, but so many. */
+/* One quantile for this many rows, within these limits. */
 enum { QUANTILE_ROWS = 30, LEAST_QUANTILES = 10, MOST_QUANTILES = 1000 };
 
 /* Whether sorted values are more than two different ones. */

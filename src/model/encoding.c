@@ -328,8 +328,7 @@ static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *
 
 static const char *emit_share(struct dt__emitter *e, const char *steps)
 {
-    const char *inside =
-        DT__NODE(e, "Clip", steps, emit_scalar(e, 0), emit_scalar(e, 1));
+    const char *inside = DT__NODE(e, "Clip", steps, emit_scalar(e, 0), emit_scalar(e, 1));
     const char *share = DT__NODE(e, "ReduceMean", inside);
     e->ints(e, "axes", 1, (const int[]){2});
     e->integer(e, "keepdims", 0);
@@ -344,8 +343,8 @@ static const char *emit_deep(struct dt__emitter *e, const char *x, size_t column
 const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quantiles *quantiles,
                                      const char *x)
 {
-    const char *steps = DT__NODE(e, "Sub", emit_deep(e, x, quantiles->columns),
-                                 emit_steps(e, quantiles, 0));
+    const char *steps =
+        DT__NODE(e, "Sub", emit_deep(e, x, quantiles->columns), emit_steps(e, quantiles, 0));
     steps = DT__NODE(e, "Mul", steps, emit_steps(e, quantiles, 1));
     steps = DT__NODE(e, "Add", steps, emit_steps(e, quantiles, 2));
     const char *low = emit_share(e, steps);
@@ -435,8 +434,9 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
     const struct encoding *encoding = &ENCODINGS[known ? desc->encode : DT_ENCODE_NONE];
     const int columns = desc->encode_columns, width = desc->encode_width;
     const bool plain = !encoding->make;
-    bool good = known && columns >= 0 && columns <= DT_MAX_WIDTH && width >= 0 && width <= MOST_WIDTH &&
-                (width > 0) == !plain && (columns > 0) == (desc->encode != DT_ENCODE_NONE);
+    bool good = known && columns >= 0 && columns <= DT_MAX_WIDTH && width >= 0 &&
+                width <= MOST_WIDTH && (width > 0) == !plain &&
+                (columns > 0) == (desc->encode != DT_ENCODE_NONE);
     const size_t each = good ? (size_t)width + encoding->edges : 0;
     if (mean && table) { /* its members' tables */
         DT_TRY(dt__model_create(desc, &model));
@@ -446,8 +446,7 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
     good = good && desc->encode_count >= 0 && (!columns || desc->dense >= 0) &&
            (size_t)desc->encode_count == (plain ? 0 : (size_t)columns * each);
     for (size_t c = 0; good && table && !plain && c < (size_t)columns; c++)
-        good = desc->encode_table &&
-               encoding->fits(desc->encode_table + c * each, (size_t)width);
+        good = desc->encode_table && encoding->fits(desc->encode_table + c * each, (size_t)width);
     return good ? DT_OK : dt_fail(DT_EFORMAT, "/model: its encoding of numbers is malformed");
 }
 

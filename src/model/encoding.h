@@ -3,7 +3,7 @@
  *     number --ranks among quantiles of its column--> z --a kind's row--> further inputs
  *
  * z is the normal quantile of the number's rank: of any column it is spread like N(0, 1). It comes
- * with the batch, behind the dense inputs, so that models of different encodings read the same
+ * with the batch, after the dense inputs, so that models of different encodings read the same
  * rows. A network makes the rest of it batch by batch: inputs are then
  *
  *     numbers, flags (dense)   z (columns)   encodings (columns, width)   sparse ones

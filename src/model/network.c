@@ -85,8 +85,8 @@ static bool splits_output(const struct dt__layer *layer)
     return layer->split && layer->last;
 }
 
-/* Room for what encodes numbers. A first layer that is dense multiplies fractions out of bins, but
- * for its products in bf16 and with other ranks. */
+/* Places the buffers of encoded numbers. A dense first layer multiplies fractions by their bins,
+ * unless its products are in bf16 or split. */
 static dt_status network_place_encoded(struct dt_network *network, size_t rows, size_t *total)
 {
     const struct dt_model_desc *desc = &network->model->desc;
@@ -233,8 +233,8 @@ void dt__network_keep_apart(struct dt_network *network)
     network->apart = true;
 }
 
-/* *out: the batch with what encodes its numbers behind its dense inputs, and later inputs' numbers
- * as the weights have them. */
+/* Writes the batch to *out with the encodings of its numbers after its dense inputs; sparse inputs
+ * move up by as many. */
 static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
                                 struct dt_batch *out)
 {

@@ -39,7 +39,7 @@ struct dt_schema {
     int ncolumns;   /* of a table; 0: see columns */
     int hash_bits;  /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
     int hash_trims; /* 1: without the blanks around them */
-    int encoded;    /* features of which a row has z, too (model/encoding.h) */
+    int encoded;    /* features that are encoded: a row has z of each (model/encoding.h) */
     int quantiles;  /* of all of them, as many of each */
     float *mean;    /* (features), NULL without normalisation */
     float *inv_std; /* (features), 1 where a feature is constant */

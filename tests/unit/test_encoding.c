@@ -128,8 +128,8 @@ static const struct {
                 {DT_ENCODE_COSINE, "dense 6 tanh, wide", DT_PRECISION_F32},
                 {DT_ENCODE_NORMAL, "dense 6 tanh", DT_PRECISION_F32}};
 
-/* Would catch a bin's neighbour, an edge that is taken twice, sums in the wrong direction, a slice that begins anew, and
- * weights at another column's place. */
+/* Would catch a bin's neighbour, an edge that is taken twice, sums in the wrong direction, a slice that starts from 0,
+ * and weights at another column's place. */
 START_TEST(a_network_is_that_of_encoded_columns)
 {
     const int kind = NETWORKS[_i].kind;

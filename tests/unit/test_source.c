@@ -415,14 +415,17 @@ START_TEST(arrays_are_a_source)
     }
     fclose(out);
     set("data.train=a.csv"), set("data.normalize=standard"), set("data.eval_fraction=0.2");
+    set("data.encode=normal");
     struct dt_arrays arrays = {.rows = 100, .features = 3, .x = x, .label = label};
     struct dt_source *file = survey(), *memory, *held;
     EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &memory));
     ck_assert_uint_eq(dt__source_rows(memory), 80);
     ck_assert_int_eq(dt__source_schema(memory)->classes, 3);
+    ck_assert_int_eq(dt__source_schema(memory)->encoded, 3);
     struct dt_table *a = open_table(file), *b = open_table(memory);
     for (uint64_t r = 0; r < 80; r++) {
-        ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 3 * sizeof *x);
+        ck_assert_int_eq(read_row(a, r).ndense, 6); /* and z of each */
+        ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 6 * sizeof *x);
         ck_assert_int_eq(read_row(a, r).label[0], read_row(b, r).label[0]);
     }
     dt__table_destroy(a), dt__table_destroy(b);
