@@ -124,8 +124,8 @@ static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
     return (uint64_t)((unsigned __int128)at * count / rows);
 }
 
-/* Returns the side of the row at a position of the order. Even distances take from each class, whose
- * rows are consecutive there, its fraction to within one row. */
+/* Returns the side of the row at a position of the order. Even distances take from each class,
+ * whose rows are consecutive there, its fraction to within one row. */
 static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
                                    uint64_t at)
 {
