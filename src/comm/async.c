@@ -65,8 +65,7 @@ static dt_status deal_slices(struct dt_async *async, int owners)
     const int workers = async->workers, dealt = owners > workers ? workers : owners;
     const int shares = owners > workers ? workers + 1 : owners, first = shares == dealt;
     async->slices = owners == 1 ? 1 : 1 + dealt;
-    DT_TRY(dt__keep(&async->kept, (size_t)async->slices, sizeof *async->slice, "slices",
-                    &async->slice));
+    DT_TRY(DT__KEEP(&async->kept, "slices", DT__TABLE(async->slice, (size_t)async->slices)));
     size_t behind = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -156,12 +155,10 @@ static dt_status async_open_blocks(struct dt_async *async)
     async->block = spec->params < DT__ASYNC_BLOCK ? spec->params : DT__ASYNC_BLOCK;
     for (int i = 0; i < spec->row_ranges; i++)
         if (spec->row_range[i].width > async->block) async->block = spec->row_range[i].width;
-    DT_TRY(dt__keep(&async->kept, 2 * async->block, sizeof *async->fresh, "update scratch",
-                    &async->fresh));
+    DT_TRY(DT__KEEP(&async->kept, "update scratch", DT__TABLE(async->fresh, 2 * async->block)));
     async->grad = async->fresh + async->block;
     if (!lists) return DT_OK;
-    DT_TRY(dt__keep(&async->kept, lists, sizeof *async->touched, "lists of touched rows",
-                    &async->touched));
+    DT_TRY(DT__KEEP(&async->kept, "lists of touched rows", DT__TABLE(async->touched, lists)));
     dt__lists_map(&async->slice[0]);
     return DT_OK;
 }
@@ -170,10 +167,8 @@ static dt_status async_open_counts(struct dt_async *async)
 {
     const size_t workers = (size_t)async->workers;
     struct dt_async_counts *counts = &async->counts;
-    DT_TRY(
-        dt__keep(&async->kept, workers + 1, sizeof *async->gathered, "counts", &async->gathered));
-    DT_TRY(dt__keep(&async->kept, 3 * workers + (size_t)async->slices, sizeof(uint64_t), "counts",
-                    &counts->worker_sent));
+    DT_TRY(DT__KEEP(&async->kept, "counts", DT__TABLE(async->gathered, workers + 1),
+                    DT__TABLE(counts->worker_sent, 3 * workers + (size_t)async->slices)));
     counts->worker_applied = counts->worker_sent + workers;
     counts->worker_wait_ms = counts->worker_applied + workers;
     counts->slice_applied = counts->worker_wait_ms + workers;

@@ -62,16 +62,6 @@ static struct target *target_of(struct dt__onesided *remote)
     return (struct target *)remote;
 }
 
-/* An answer goes in pieces below the eager limit of TCP. Before MPI sends what is longer it waits
- * for a word of the receiver, and on a connection that word stands behind the gradient which the
- * receiver puts: links would carry one direction at a time. */
-enum { PIECE = DT__CHUNK * sizeof(float) };
-
-static size_t part_at(size_t at, size_t length, size_t most)
-{
-    return length - at < most ? length - at : most;
-}
-
 /* ---- payload -------------------------------------------------------------------------------- */
 
 /* Short puts stay here (osc/pt2pt) until a flush, or until something asks for an answer: that of a
@@ -83,7 +73,7 @@ static void window_put(struct dt__onesided *remote, int *left, size_t offset, co
     struct window *window = target->window;
     char *byte = &target->byte[target->next_byte++ % MOST_BEGUN];
     for (size_t at = 0, n; at < length; at += n) {
-        n = part_at(at, length, DT__MPI_CHUNK);
+        n = length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK;
         DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, target->owner,
                         target->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
                         dt__request_add(&window->requests, left)));
@@ -156,9 +146,7 @@ static void move_answer(struct dt__requests *requests, struct dt__answer *answer
                         size_t length, struct dt__envelope envelope)
 {
     dt__message_begin(requests, &answer->left, &answer->head, sizeof answer->head, envelope);
-    for (size_t at = 0; at < length; at += PIECE)
-        dt__message_begin(requests, &answer->left, (const char *)body + at,
-                          part_at(at, length, PIECE), envelope);
+    dt__eager_begin(requests, &answer->left, body, length, envelope);
 }
 
 static void window_send(struct dt__onesided *remote, int worker, struct dt__answer *answer,

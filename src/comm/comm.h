@@ -158,7 +158,7 @@ int dt__tree_split(int a, int b);
  * the rows that they need next; the others are at their owners alone. With reduce the bank sums and
  * updates all. */
 
-/* What every step's update is told. */
+/* Facts of a step for its updates. */
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
     double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
@@ -183,7 +183,7 @@ typedef void dt_measure_fn(void *arg, const struct dt_update_info *info, size_t 
                            float *sum, float *const *vectors, double *measures);
 enum { DT_MEASURE_BLOCK = 2048 };
 
-/* A range of the flat vector that is rows, of which a gradient touches few: row-sparse. */
+/* A row-sparse range of the flat vector: rows, few of which a gradient touches. */
 struct dt_row_range {
     size_t offset, rows, width; /* floats [offset, offset + rows * width) */
     /* rows that no gradient touched stay as they are; else they are updated with 0 */
@@ -281,7 +281,7 @@ float *const *dt__exchange_vectors(struct dt_exchange *exchange);
  * is one caller's at most, who writes it before its last bucket of a step is ready; the squares are
  * added to info.norm2. NULL without. */
 double *dt__exchange_measured(struct dt_exchange *exchange);
-/* What updates of the step that has ended were told. */
+/* Returns the facts that updates of the last step had. */
 struct dt_update_info dt__exchange_info(const struct dt_exchange *exchange);
 /* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
@@ -294,12 +294,12 @@ float *dt__exchange_error(struct dt_exchange *exchange, int group);
 void dt__exchange_start(struct dt_exchange *exchange);
 
 /* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
- * they keep, to the bank's vectors; of dealt rows the weights too.
+ * they keep, to the bank's vectors; of distributed rows the weights too.
  * Fills the bank's books, where it has some. Collective over the trainers. */
 void dt__exchange_gather(struct dt_exchange *exchange);
 /* The weights alone. */
 void dt__exchange_gather_weights(struct dt_exchange *exchange);
-/* Whether the ranks of a host share its memory: else each rank is a node of its own. */
+/* Returns whether the ranks of a host share its memory; else each rank is a separate node. */
 bool dt__exchange_is_shared(const struct dt_exchange *exchange);
 
 /* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
@@ -323,9 +323,9 @@ const float *dt__exchange_weights(const struct dt_exchange *exchange);
  * ones, with the norm, where one host does not hold all ranks, and where shared memory has no room
  * for factors too. */
 struct dt_slot dt__exchange_slot(const struct dt_exchange *exchange, int replica);
-/* Dealt rows: those of row-sparse ranges on several hosts. Each worker lists, rising, the inputs
- * whose rows it will read next: before dt__exchange_end for the step that follows, or before a
- * dt__exchange_pull; then these are there, in the order of dt__exchange_inputs, one behind the
+/* Distributed rows: those of row-sparse ranges on several hosts. Each worker lists, rising, the
+ * inputs whose rows it will read next: before dt__exchange_end for the step that follows, or before
+ * a dt__exchange_pull; then these are there, in the order of dt__exchange_inputs, one behind the
  * other from a range's offset on. NULL, all of them: rows are whole. */
 const struct dt_touched *dt__exchange_needs(const struct dt_exchange *exchange);
 /* Worker: the inputs whose rows its host has, until the step's end or the next pull. The same
@@ -344,7 +344,7 @@ void dt__exchange_ready(struct dt_exchange *exchange, int bucket);
  * Messages travel while some rank of each host calls this every few ms. */
 void dt__exchange_work(struct dt_exchange *exchange);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
- * span behind this step on every rank (VOID: the weights are no longer those of any step). */
+ * span after this step on every rank (VOID: the weights are no longer those of any step). */
 int dt__exchange_end(struct dt_exchange *exchange, int ask);
 /* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so
  * far. */
@@ -367,7 +367,7 @@ struct dt_exchange_times {
 };
 /* Adds those since the last call to *out. */
 void dt__exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
-/* Of them wait and network, without taking them. */
+/* Returns wait and network of them, without taking them. */
 double dt__exchange_waited(const struct dt_exchange *exchange);
 
 #endif

@@ -196,7 +196,8 @@ static void take_books(struct dt_exchange *x, struct dt__room *room)
             dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
 }
 
-/* On the disk where they are large, or /dev/shm has no room. Fails on all ranks or on none. */
+/* Creates the books, on the disk if they are large or /dev/shm has too little. Fails on all ranks
+ * or on none. */
 static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__shared *books = &whole_of(x)->memory.books_memory;
@@ -230,7 +231,7 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
     return DT_OK;
 }
 
-/* What this rank does by itself. */
+/* Allocates what depends on no other rank. */
 static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
@@ -265,7 +266,7 @@ static dt_status allocate(struct dt_exchange *x)
     return dt__rows_create(x);
 }
 
-/* Makes each rank a node of its own where a host has too little memory to share. */
+/* Makes each rank a separate node where a host has too little memory to share. */
 static dt_status choose_nodes(struct dt_exchange *x)
 {
     const int kind = x->spec.kind;

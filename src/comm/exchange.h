@@ -2,7 +2,7 @@
  * every rank.
  *
  * A node is the ranks of a host, which share memory. (With plain MPI_Reduce, and where shared
- * memory is too small, each rank is a node of its own.) A node's agents do its part of the
+ * memory is too small, each rank is a separate node.) A node's agents do its part of the
  * exchange: they are its workers, or the bank if it has no workers. Every agent is also an owner:
  * the vector is cut into slices, and the owner of a slice sums its gradients, keeps its optimizer
  * state, updates it, and sends the new weights to all other nodes. Each agent sends and receives
@@ -16,8 +16,8 @@
  *   blocks                                                  what a core's cache holds
  *
  *   bucket   the gradient of one layer; buckets get ready from the last to the first
- *   segment  of a bucket: floats that are exchanged whole, rows of which a gradient touches few, or
- *            a matrix that is updated tile by tile
+ *   segment  of a bucket: floats that are exchanged whole, rows of a table (a gradient touches
+ *            few), or a matrix that is updated tile by tile
  *   slice    what one owner has of a segment
  *   chunk    of a slice: one message, and what is updated at once
  *   block    DT__TREE_BLOCK floats of a chunk: the sum of a block never leaves the cache
@@ -70,7 +70,7 @@ enum {
     DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
     DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
-/* Of messages between nodes in a step; dt__ranks_move has 0. */
+/* Tags of messages between nodes in a step; dt__ranks_move has 0. */
 enum {
     DT__TAG_ASKS = 1,
     DT__TAG_SUMS,
@@ -93,7 +93,7 @@ struct dt__control {
     struct dt__event_count ended;  /* workers that ended a step: all its gradients are written */
     struct dt__event_count normed; /* agents whose blocks of the norm are there */
     struct dt__event_count norm_known; /* steps whose norm is known, of all nodes */
-    struct dt__event_count agreed;     /* steps of which all know what is asked for */
+    struct dt__event_count agreed;     /* steps whose asks all ranks know */
     struct dt__event_count settled;    /* workers that have all weights of a span's last step */
     struct dt__event_count listed;     /* workers whose inputs of the next batch are listed */
     struct dt__event_count pulled;     /* agents that have brought rows between steps */
@@ -122,8 +122,8 @@ struct dt__bucket {
 struct dt__chunk {
     int bucket;
     int node, owner; /* whose agent `owner` owns it ... */
-    int agent;       /* ... and who acts for it in this node */
-    int turn;        /* modulo their agents: who acts for it in other nodes */
+    int agent;       /* ... and the agent that acts for it in this node */
+    int turn;        /* modulo their agents: the agent that acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its floats, rounded */
@@ -198,15 +198,15 @@ struct dt__backend {
 };
 extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
-/* First agents: what each node asks for comes to all in rounds. In round i a node tells those that
- * are k * stride ahead of it, 0 < k < DT__ASKS_RADIX, what it and the stride - 1 nodes before it
- * ask for; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each tells each: a tree's
- * messages would each stand behind the gradients in its connection. 512 take three, with 31
- * messages in place of 511. */
+/* First agents: what each node asks for comes to all in rounds. In round i a node sends its asks
+ * and those of the stride - 1 nodes before it to the nodes that are k stride ahead of it, 0 < k <
+ * DT__ASKS_RADIX; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each sends to
+ * each: each message of a tree would wait for the gradients in its connection. 512 take three, with
+ * 31 messages in place of 511. */
 struct dt__asks {
     int64_t stride; /* of the next round; 0: none of this step has begun */
     int out, in[DT__ASKS_RADIX];
-    int come, left; /* of the last round: messages to this node; what is under way */
+    int come, left; /* of the last round: messages to this node; in flight */
 };
 
 /* Several nodes: what is left before the norm is known, and updates may be made. sum_norm.c writes
@@ -229,7 +229,7 @@ struct dt__layout {
     int chunks;
     size_t grain;    /* of a slice, the finest: a cache line, or a block of the wire or norm */
     bool is_one_cut; /* slices are cut out of the whole vector: a norm's block has one owner */
-    /* blocks of the norm of which several owners of rows have a part, rising; NULL: none */
+    /* blocks of the norm that several owners of rows have parts of, rising; NULL: none */
     const struct dt_touched *edge;
     size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
     size_t byte_count; /* of x->bytes */
@@ -252,8 +252,8 @@ struct dt__node_memory {
     void *copies;
     void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
     /* The bank's node, if only owners have rows or parts: whole vectors, to start from and to
-     * gather into, as large as the model and its state. Large ones are a file without a name, of
-     * which the kernel keeps in memory what fits. Else NULL. */
+     * gather into, as large as the model and its state. Large ones are a file without a name; the
+     * kernel keeps in memory what fits. Else NULL. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
 };
@@ -267,7 +267,7 @@ struct dt__scratch {
     size_t most_tile; /* floats */
 };
 
-/* What changes in a step. exchange_step.c writes it; for all others it is const. */
+/* State of a step. exchange_step.c writes it; for all others it is const. */
 struct dt__step {
     uint32_t tick;     /* steps begun since create, on every trainer, */
     uint32_t steps;    /* and of these, by an agent, those that are done */
@@ -303,7 +303,7 @@ struct dt_exchange {
     float **error;
     int errors;            /* groups whose errors are kept; 0: nothing is rounded */
     struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
-    /* What changes in a step, of the files of these names; NULL: not in this exchange. */
+    /* State of a step that the files of these names write; NULL: not in this exchange. */
     struct dt__whole *whole;
     struct dt__rows_exchange *rows_exchange;
     struct dt__reduce *reduce;
@@ -375,14 +375,14 @@ static inline struct dt__floats dt__block_at(struct dt__floats floats, size_t at
 {
     return (struct dt__floats){at, at + dt__block_length(at, floats.end)};
 }
-/* Returns the squares of a block that several agents have a part of; NULL: one agent has it all. */
+/* Returns the squares of a block that several agents have parts of; NULL: one agent has all. */
 double *dt__edge_squares(const struct dt__norm *norm, size_t block);
 /* Adds floats [offset, offset + n), as far as they count; sum points at the first. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
 /* Makes the blocks of the norm of this agent's rows, and of whole floats in `at`, which is whole
  * blocks; sum has these floats at their places. */
 void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats at);
-/* Tells updates the norm and the measures, from all blocks. */
+/* Gives updates the norm and the measures, from all blocks. */
 void dt__norm_tell(struct dt_exchange *x, const double *norms);
 /* Takes the node's memory for the norm, if it is asked for. */
 void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory,
@@ -395,7 +395,7 @@ bool dt__norm_advance(struct dt_exchange *x);
 
 /* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Calls spec.norm.measure, if there is one, for these sums, which stand at their place in sum. */
+/* Calls spec.norm.measure, if there is one, for these sums, which are at their places in sum. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
 /* Own chunk: makes the sum over all replicas, at its place in x->memory->sums. */
@@ -409,7 +409,7 @@ void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
 void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
                     int vectors);
 /* The vectors of an own chunk, and the error of a group's sum: pointers shifted so that its floats
- * stand at their offsets in the whole vector. */
+ * are at their offsets in the whole vector. */
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS]);
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
@@ -420,7 +420,7 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 /* ---- a step --------------------------------------------------------------------------------- */
 
 dt_status dt__step_create(struct dt_exchange *x);
-/* Tells updates what they must know of the whole gradient. */
+/* Gives updates what they must know of the whole gradient. */
 void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures);
 /* Counts the step as done, unless it is void. Returns what all ask for. */
 int dt__step_close(struct dt_exchange *x);

@@ -18,8 +18,8 @@ static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout
     for (int g = 0; g < x->errors && x->topo->node > 0; g++) {
         const int node = x->topo->group[g].node;
         if (node >= 0 && node != x->topo->node) continue;
-        DT_TRY(dt__keep(&x->kept, node < 0 ? layout->own : layout->acted, sizeof(float),
-                        "rounding errors", &x->error[g]));
+        const size_t floats = node < 0 ? layout->own : layout->acted;
+        DT_TRY(dt__keep(&x->kept, floats, sizeof(float), "rounding errors", &x->error[g]));
     }
     for (int k = 0; x->kind[k]; k++)
         DT_TRY(x->kind[k]->create(x));

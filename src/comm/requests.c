@@ -1,7 +1,6 @@
 /* The list of requests that are under way. */
 #include "comm/requests.h"
 
-#include "base/limits.h"
 #include "comm/world.h"
 
 MPI_Request *dt__request_add(struct dt__requests *r, int *left)
@@ -56,4 +55,12 @@ void dt__message_begin(struct dt__requests *r, int *left, const void *bytes, siz
         else
             DT_MPI(MPI_Irecv(part, n, MPI_BYTE, to.rank, to.tag, r->comm, request));
     }
+}
+
+void dt__eager_begin(struct dt__requests *r, int *left, const void *bytes, size_t length,
+                     struct dt__envelope to)
+{
+    for (size_t at = 0; at < length; at += DT__EAGER)
+        dt__message_begin(r, left, (const char *)bytes + at,
+                          length - at < DT__EAGER ? length - at : DT__EAGER, to);
 }

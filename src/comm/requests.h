@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include "base/limits.h"
 #include "comm/comm.h"
 
 struct dt__requests {
@@ -37,5 +38,11 @@ struct dt__envelope {
  * order. What is sent is only read. */
 void dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
                        struct dt__envelope envelope);
+/* Begins a message as several of at most DT__EAGER bytes, which is below TCP's eager limit. Before
+ * MPI sends a longer one it waits for the receiver's consent, which may be queued after megabytes
+ * that the receiver sends. */
+enum { DT__EAGER = DT__CHUNK * sizeof(float) };
+void dt__eager_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
+                     struct dt__envelope envelope);
 
 #endif

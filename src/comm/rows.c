@@ -2,12 +2,12 @@
  *
  * Each replica lists the rows that its batch touched, in rising order, and its slot has their
  * gradients in the same order. A sum over replicas is a k-way merge of such lists: a cursor moves
- * along each list; the smallest row under any cursor comes next, and the cursors that stand at it
- * are its matches. Their values are added in the order of the fixed tree.
+ * along each list; the smallest row under any cursor comes next, and the cursors at that row are
+ * its matches. Their values are added in the order of the fixed tree.
  *
- * On several nodes, rows are dealt to owners (rows.h has the figure). The second half of the file
- * then says which rows belong to whom, packs sums for other nodes' owners, and finds the places of
- * the weights that they send back; rows_exchange.c sends the messages. */
+ * On several nodes, rows are distributed to owners (rows.h has the figure). The second half of the
+ * file then says which rows belong to whom, packs sums for other nodes' owners, and finds the
+ * places of the weights that they send back; rows_exchange.c sends the messages. */
 #include "comm/rows.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@
 struct leaf {
     int first;               /* its first replica */
     struct dt_touched *list; /* (ranges) the rows that it has of each range */
-    /* (ranges) the gradients of these rows, one row behind the other */
+    /* (ranges) the gradients of these rows, contiguous */
     struct values {
         const float *floats;
         const uint16_t *rounded; /* bf16, as they came; NULL: they are in `floats` */
@@ -34,7 +34,7 @@ struct leaves {
     int a, b; /* the range of the tree that they make up */
 };
 
-/* Where a merge is in the list of one leaf. */
+/* A merge's place in the list of one leaf. */
 struct cursor {
     const struct leaf *leaf;
     const uint32_t *row; /* the next row */
@@ -53,22 +53,22 @@ struct dt__rows {
 
     /* Distributed rows. */
     size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
-    struct dt_touched edge; /* (edges) blocks of the norm of which several agents have a part */
+    struct dt_touched edge; /* (edges) blocks of the norm that several agents have parts of */
     uint32_t edges;
     struct dt_touched *needs; /* (workers of this node) the inputs that each will read next, */
-    struct leaf *reader;      /* (likewise) as lists to merge */
+    struct leaf *reader;      /* (workers of this node) as lists to merge */
     struct dt_touched pulled; /* all of these merged: the inputs whose weights this node has */
     uint32_t pulled_count;
     float **table; /* (ranges, vectors) the rows that this agent owns */
 
-    /* The merge under way. */
+    /* The pending merge. */
     const struct leaves *leaves;
     struct cursor *cursor; /* (lists) those that are not at their ends */
     struct cursor *match;  /* (lists) those that were at the row at hand */
     int cursors, matches;
 
     size_t block;  /* floats in `sum`: a block, or the widest row */
-    float *sum;    /* (block) sums of rows, one row behind the other */
+    float *sum;    /* (block) sums of rows, contiguous */
     uint32_t *row; /* (block) the numbers of these rows */
 };
 
@@ -81,7 +81,8 @@ dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t par
         if (range->offset < behind || !dt__size_add(range->first, range->rows, &inputs) ||
             inputs > UINT32_MAX || !dt__size_mul(range->rows, range->width, &floats) || !floats ||
             !dt__size_add(range->offset, floats, &behind) || behind > params)
-            return dt_fail(DT_EUSAGE, "range %d of rows does not lie behind the one before", i);
+            return dt_fail(DT_EUSAGE,
+                           "range %d of rows does not begin after the end of the one before", i);
     return DT_OK;
 }
 
@@ -138,7 +139,7 @@ uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->topo->nodes * agents));
 }
 
-/* Where an owner's rows of a range begin, and those of the one before end. */
+/* Returns the first row of an owner in a range; the owner before has the rows below it. */
 static uint32_t first_row(const struct dt_exchange *x, int owner, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
@@ -345,7 +346,8 @@ struct row_part {
     size_t at, n;
 };
 
-/* Those of the row at hand as one leaf has them: where they stand, or read into out (n). */
+/* Returns these floats of the matched row as one leaf has them: in its values, or read into out
+ * (n). */
 static const float *match_read(const struct dt__rows *rows, const struct row_part *part,
                                struct cursor match, float *out)
 {
@@ -358,8 +360,8 @@ static const float *match_read(const struct dt__rows *rows, const struct row_par
 }
 
 /* Their sum over range [a, b) of the tree. matches [first, last), at least one, are the leaves in
- * this range that have the row; the others would add 0, and are left out. The result stands in
- * block[0], or where a single leaf has it. */
+ * this range that have the row; the others would add 0, and are left out. The result is in
+ * block[0], or in the values of a single leaf. */
 static const float *sum_matches(const struct dt_exchange *x, const struct row_part *part, int first,
                                 int last, int a, int b, float (*block)[DT__TREE_BLOCK])
 {
@@ -439,7 +441,7 @@ int dt__rows_vectors(const struct dt_exchange *x)
     return x->rows->vectors;
 }
 
-/* Whether a node sends the sums of its subtree rounded. */
+/* Returns whether a node sends the sums of its subtree rounded. */
 static bool is_sent_rounded(const struct dt_exchange *x, int subtree)
 {
     return x->errors && x->topo->subtree[subtree].whole;
@@ -503,7 +505,7 @@ struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner)
                                 dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
 }
 
-/* Who reads a row of the range also reads all inputs in front of its first one (struct
+/* A worker that reads a row of the range also reads all inputs below its first one (struct
  * dt_row_range). So these fill the list's first places, and the rows of the range follow:
  *
  *   first = 3   pulled   0  1  2  3  7  9 ...
@@ -568,7 +570,7 @@ void dt__rows_squares(struct dt_exchange *x, int i, struct dt__floats of_rows,
     }
 }
 
-/* Takes as many rows at a time as have their sums in the cache. */
+/* Goes by runs of rows whose sums stay in the cache. */
 void dt__rows_update(struct dt_exchange *x, int i, struct dt__indices of, float *const *vectors)
 {
     struct dt__rows *rows = x->rows;

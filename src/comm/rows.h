@@ -1,11 +1,11 @@
 /* rows: gradients of touched rows.
  *
- * A row-sparse range of the vector is a matrix (an embedding, the first layer of sparse rows) of
- * which a batch touches few rows. A replica's slot has the gradients of the rows that its batch
- * touched, one behind the other, and a rising list of their numbers; both are in shared memory. The
- * workers merge the lists, each for its share of the rows, and sum a row over the replicas that
- * have it, in the order of the fixed tree. The bits are those of whole gradients, in which the
- * other replicas would have zeros.
+ * A row-sparse range of the vector is a matrix (an embedding, the first layer of sparse rows). A
+ * batch touches few of its rows. A replica's slot has the gradients of the rows that its batch
+ * touched, contiguous, and a rising list of their numbers; both are in shared memory. The workers
+ * merge the lists, each for its share of the rows, and sum a row over the replicas that have it, in
+ * the order of the fixed tree. The bits are those of whole gradients, in which the other replicas
+ * would have zeros.
  *
  * On several nodes a node has only some of the rows. Row r of a range belongs to input first + r of
  * the network, and inputs are distributed in blocks to owners, which are the agents of all nodes.
@@ -48,7 +48,7 @@ struct dt__segment;
 struct dt__floats {
     size_t begin, end;
 };
-/* What a vector in the node's memory is for. */
+/* Use of a vector in the node's memory. */
 enum dt__use { DT__WEIGHTS, DT__GRADIENT, DT__STATE };
 
 /* How many entries of a rising list are below `row`. */
@@ -65,8 +65,8 @@ static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t
     return from;
 }
 
-/* Ranges lie one behind the other, before `params`: with this what is made for their rows is
- * smaller than the vectors, and cannot overflow if those do not. DT_EUSAGE. */
+/* Checks that ranges follow one another and end before `params`: so per-row tables are smaller than
+ * the vectors, and their sizes cannot overflow. DT_EUSAGE. */
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
 /* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: dt__rows_check, or a range that
  * reaches over a bucket's end. */
@@ -129,11 +129,11 @@ unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range
 void dt__rows_merge_needs(struct dt_exchange *x);
 /* Its entries that belong to an owner. */
 struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner);
-/* Where their weights of a range go, and how many floats that are. */
+/* Returns the place of their weights of a range, and how many floats these are. */
 float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__indices inputs,
                           size_t *out_floats);
-/* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, one row
- * behind the other. Returns the number of floats. */
+/* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, contiguous.
+ * Returns the number of floats. */
 size_t dt__rows_read_weights(const struct dt_exchange *x, int range, const uint32_t *input,
                              uint32_t count, float *out);
 

@@ -29,7 +29,7 @@ struct link {
     int rank;        /* at the other end */
     struct message *message;
     size_t capacity; /* of it, in bytes */
-    /* At the owner: */
+    /* The owner's: */
     size_t asked;             /* bytes of it that have been asked for, */
     int left;                 /* chunks of these that have not come */
     bool whole;               /* none is wanting */
@@ -41,7 +41,7 @@ struct dt__rows_exchange {
     struct link *out, *in; /* to owners; from nodes */
     int outs, ins;
 
-    /* The round under way. */
+    /* The pending round. */
     uint32_t round;     /* rounds begun */
     uint32_t pulls;     /* of these, without rows to sum */
     bool step;          /* there are rows to sum */
@@ -50,8 +50,6 @@ struct dt__rows_exchange {
     int left;           /* other messages in flight */
     int open;           /* 1: something is left of it; 0: it is done, and other ranks know */
 };
-
-enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
@@ -125,25 +123,20 @@ static dt_status rows_create(struct dt_exchange *x)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* Sends n bytes to who is at the other end, chunk by chunk, or receives them: the node sends rows,
- * the owner weights. */
-static void move_chunks(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
-                        size_t n, int *left)
+/* Sends n bytes to the rank at the other end, in eager messages, or receives them: the node sends
+ * rows, the owner weights. */
+static void move_eager(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
+                       size_t n, int *left)
 {
     const bool sends = (link->node == x->topo->node) == (tag == DT__TAG_ROWS);
-    for (size_t at = 0, some; at < n; at += some) {
-        unsigned char *chunk = (unsigned char *)bytes + at;
-        some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
-        dt__message_begin(&x->requests, left, chunk, some,
-                          (struct dt__envelope){sends, link->rank, tag});
-    }
+    dt__eager_begin(&x->requests, left, bytes, n, (struct dt__envelope){sends, link->rank, tag});
 }
 
-/* At the owner: asks for so many bytes of the message, from its begin on. */
+/* The owner receives the message up to this byte. */
 static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
 {
-    move_chunks(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
-                bytes - link->asked, &link->left);
+    move_eager(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
+               bytes - link->asked, &link->left);
     link->asked = bytes;
 }
 
@@ -160,7 +153,7 @@ static void round_begin(struct dt_exchange *x, bool step)
         struct link *link = &e->in[l];
         link->whole = false;
         link->asked = 0;
-        ask_rows(x, link, link->capacity < CHUNK_BYTES ? link->capacity : CHUNK_BYTES);
+        ask_rows(x, link, link->capacity < DT__EAGER ? link->capacity : DT__EAGER);
     }
 }
 
@@ -180,13 +173,13 @@ static void send_rows(struct dt_exchange *x, struct link *link)
     memcpy(count + 1, dt__exchange_inputs(x)->row + inputs.begin, *count * sizeof *count);
     link->message->length =
         (uint64_t)((unsigned char *)(count + 1 + *count) - (unsigned char *)link->message);
-    move_chunks(x, link, DT__TAG_ROWS, link->message, link->message->length,
-                &x->rows_exchange->left);
+    move_eager(x, link, DT__TAG_ROWS, link->message, link->message->length,
+               &x->rows_exchange->left);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
         float *place = dt__rows_pulled_at(x, i, inputs, &floats);
-        move_chunks(x, link, DT__TAG_ROW_WEIGHTS, place, floats * sizeof *place,
-                    &x->rows_exchange->left);
+        move_eager(x, link, DT__TAG_ROW_WEIGHTS, place, floats * sizeof *place,
+                   &x->rows_exchange->left);
     }
 }
 
@@ -197,7 +190,7 @@ static void answer_node(struct dt_exchange *x, struct link *link)
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const size_t floats =
             dt__rows_read_weights(x, i, link->inputs.row, *link->inputs.count, at);
-        move_chunks(x, link, DT__TAG_ROW_WEIGHTS, at, floats * sizeof *at, &x->rows_exchange->left);
+        move_eager(x, link, DT__TAG_ROW_WEIGHTS, at, floats * sizeof *at, &x->rows_exchange->left);
         at += floats;
     }
 }
@@ -214,7 +207,7 @@ static void answer_own_node(struct dt_exchange *x)
     }
 }
 
-/* All chunks have come that were asked for; the first one tells how many others there are. */
+/* All chunks have come that were asked for; the first one says how many others there are. */
 static void take_rows(struct dt_exchange *x, struct link *link)
 {
     if (link->asked < link->message->length) {

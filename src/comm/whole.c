@@ -13,12 +13,12 @@
 
 #include "comm/exchange.h"
 
-/* What changes in a step. */
+/* State of a step. */
 struct dt__whole {
     /* (chunks) what a chunk still waits for: the gradients of this node's replicas as one, and, if
      * it is an own chunk, the other nodes' sums, else its new weights */
     int *left;
-    int started; /* buckets of which this agent's work has begun */
+    int started; /* buckets whose work this agent has begun */
     /* Chunks that this agent has finished: its own ones once summed and once updated, others once
      * their new weights arrived. */
     int summed, updated, taken;
@@ -38,7 +38,7 @@ static int *left_of(struct dt_exchange *x, const struct dt__chunk *chunk)
     return &x->whole->left[chunk - x->layout->chunk];
 }
 
-/* Whether this agent acts for the chunk: as its owner, or in its node's name. */
+/* Returns whether this agent acts for the chunk: as its owner, or in its node's name. */
 static bool is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     return chunk->agent == x->topo->agent && chunk->node == x->topo->node;
@@ -220,33 +220,34 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
 }
 
-/* Bank: copies floats of a vector between its node's memory and the books. */
-static void copy_book(struct dt_exchange *x, struct dt__floats at, bool to_bank, int v)
+/* Bank: copies floats of the first vectors between its node's memory and the books. */
+static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank, int vectors)
 {
-    if (!x->world->is_bank || v >= x->spec.vectors || !x->memory->books[v]) return;
-    float *own = x->memory->vectors[v] + at.begin, *book = x->memory->books[v] + at.begin;
-    memcpy(to_bank ? book : own, to_bank ? own : book, (at.end - at.begin) * sizeof *own);
+    const bool has_books = x->world->is_bank && x->memory->books[0];
+    for (int v = 0; v < vectors && v < x->spec.vectors && has_books; v++) {
+        float *own = x->memory->vectors[v] + at.begin, *book = x->memory->books[v] + at.begin;
+        memcpy(to_bank ? book : own, to_bank ? own : book, (at.end - at.begin) * sizeof *own);
+    }
 }
 
 /* Each node has the owners in another order: here they come in one. */
 void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
                     int vectors)
 {
-    for (int v = 0; v < vectors && !to_bank; v++)
-        copy_book(x, segment->at, false, v);
+    const struct dt__floats at = segment->at;
     if (!to_bank) {
+        copy_books(x, at, false, vectors);
         dt__ranks_barrier(&x->all); /* the bank has filled its node's memory */
         x->firsts.what = "weights";
         if (x->topo->agent == 0)
-            dt__ranks_bcast(&x->firsts, x->memory->vectors[0] + segment->at.begin,
-                            (segment->at.end - segment->at.begin) * sizeof(float), 0);
+            dt__ranks_bcast(&x->firsts, x->memory->vectors[0] + at.begin,
+                            (at.end - at.begin) * sizeof(float), 0);
     }
     for (int node = 0; node < x->topo->nodes; node++)
         for (int c = segment->chunk; c < segment->chunk_end; c++)
             for (int v = 1; v < vectors && x->layout->chunk[c].node == node; v++)
                 move_chunk(x, &x->layout->chunk[c], to_bank, v);
-    for (int v = 0; v < vectors && to_bank; v++)
-        copy_book(x, segment->at, true, v);
+    if (to_bank) copy_books(x, at, true, vectors);
 }
 
 const struct dt__kind dt__whole_kind = {
