@@ -18,7 +18,7 @@ struct result {
     const struct dt_predictor *predictor;
     struct dt_metrics *metrics;
     struct dt_metric_values values;
-    bool has_interval; /* of each value, from low to high: eval.full */
+    bool has_interval; /* eval.full: each value has an interval from low to high */
     struct dt_metric_values low, high;
     const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
                                 * class */
@@ -46,7 +46,7 @@ static dt_status targets_score(struct result *result)
     return schema->label_column ? dt__names_split(schema->label_column, &result->names) : DT_OK;
 }
 
-/* The sets of eval.also, next to the rows held out. */
+/* The results for the held-out rows and for the sets of eval.also. */
 struct report {
     struct result main;
     struct dt__named_sets named;
@@ -258,7 +258,7 @@ done:
     return status;
 }
 
-/* Of a sample the training rows are surveyed. */
+/* Surveys a set. For a sample it surveys the training rows. */
 static dt_status set_survey(const struct cli_model *model, const struct dt__named_set *set,
                             struct dt_source **out)
 {

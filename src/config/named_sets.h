@@ -1,4 +1,4 @@
-/* The sets of rows that eval.also names, besides those that are held out. */
+/* The sets of rows that eval.also names. */
 #ifndef CONFIG_NAMED_SETS_H
 #define CONFIG_NAMED_SETS_H
 
@@ -6,8 +6,8 @@
 
 enum { DT__SET_NAME = 32 };
 
-/* One of: files, as data.eval has them, with their label files; a sample of training rows; or the
- * rows that data.test_fraction takes. */
+/* A set: files, as in data.eval, with their label files; a sample of the training rows; or the rows
+ * that data.test_fraction takes. */
 struct dt__named_set {
     char name[DT__SET_NAME];
     char *files, *labels; /* lists of paths; labels "": none */
@@ -20,16 +20,17 @@ struct dt__named_sets {
     size_t count;
 };
 
-/* Parses eval.also and eval.also_labels: NAME:FILE starts a set, a word without NAME: belongs to
- * the set before. With data.test_fraction the set `test` comes first. The caller frees `out`, which is empty after an error.
+/* Parses eval.also and eval.also_labels. NAME:FILE starts a set; a word without NAME: belongs to the
+ * set before. With data.test_fraction the set `test` comes first. The caller frees `out`, which is
+ * empty after an error.
  * DT_EUSAGE: a word before the first set, a set without files, a name that is taken, labels of a
  * set that is not there, no number behind train: (the message names the key); DT_EMEMORY. */
 dt_status dt__sets_parse(const struct dt_config *config, struct dt__named_sets *out);
 void dt__sets_free(struct dt__named_sets *sets);
 
-/* A set that is measured once, at the end, and chooses nothing. */
+/* Name of the set that is measured only once, at the end. */
 extern const char DT__TEST_SET[];
-/* The old model's evaluation, which run.init starts from: no set may have the name. */
+/* Set name in the record of the old model (run.init). No set may have it. */
 extern const char DT__INIT_SET[];
 
 #endif

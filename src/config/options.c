@@ -122,7 +122,7 @@ int dt__config_word_index(const char *words, const char *word)
     return dt__word_index(words, "|", word);
 }
 
-/* Words that begin so are a switch, which has other words, too. */
+/* An option whose words start like this also takes true, false, on, off, 1 and 0. */
 static const char SWITCH[] = "no|yes|";
 
 /* Returns 0 or 1; -1: the word is neither. */

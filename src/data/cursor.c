@@ -133,7 +133,7 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
         dt_status status = dt__class_check(source->schema.classes, label);
-        if (status && source->strangers) {
+        if (status && source->takes_unknown) {
             label = -1;
             memcpy(y, &label, sizeof label);
             continue;

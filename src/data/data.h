@@ -13,8 +13,8 @@
 
 /* ---- source --------------------------------------------------------------------------------- */
 
-/* predict: as eval, but labels of HDF5 are not read, and IDX may have none. also: as eval, of
- * files, but rows may be of classes that the model does not know: their label is -1. test: the rows
+/* predict: as eval, but labels of HDF5 are not read, and IDX may have none. also: as eval, but
+ * rows may have classes that the model does not know; their label is -1. test: the rows
  * that data.test_fraction takes of data.train. shards: all rows of data.train, and their groups and
  * times. */
 enum dt_part {
@@ -61,12 +61,12 @@ dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
 /* Another side of the split of a fold, of a source that was surveyed with search.folds. */
 dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
                           struct dt_source **out);
-/* A sample of the training rows, the same for the same rows and seed; all of them if there are no
- * more than `rows`. Without a second survey. DT_EMEMORY. */
+/* Makes a source of a sample of the training rows, without a second survey. The same rows and seed
+ * give the same sample. If there are at most `rows` rows, it has all of them. DT_EMEMORY. */
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
                             struct dt_source **out);
-/* Makes a source of the same files, read by another schema, have the rows of `like`. DT_EMISMATCH:
- * the files have other rows. DT_EMEMORY. */
+/* Gives a source of the same files, surveyed with another schema, the split and side of `like`.
+ * DT_EMISMATCH: the files have other rows. DT_EMEMORY. */
 dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like);
 /* A source of its own of the same rows; NULL of NULL. DT_EMEMORY. */
 dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out);
@@ -106,9 +106,9 @@ uint64_t dt__source_rows(const struct dt_source *source); /* without held-out ro
 /* Rows have no z any more (data.encode). NULL is fine. */
 void dt__source_forget_quantiles(struct dt_source *source);
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
-/* Rows of classes that the model does not know. */
+/* Returns the number of rows whose class the model does not know. */
 uint64_t dt__source_unknown(const struct dt_source *source);
-/* Whether its rows have weights that evaluations may count. */
+/* Returns whether the rows have weights. */
 bool dt__source_weighs(const struct dt_source *source);
 /* Sparse entries of so many rows, at most. */
 uint64_t dt__source_most_entries(const struct dt_source *source, uint64_t rows);

@@ -10,7 +10,7 @@ struct dt__survey {
     const struct dt_config *config;
     bool known; /* the source's schema is that of a model; else it is learned, member by member */
     bool training;            /* also if `known`, on a resume: rows are weighted */
-    bool weighs;              /* rows may have weights: of training, and with eval.weighted */
+    bool weighs;              /* rows may have weights: in training, and with eval.weighted */
     bool predicting;          /* labels may be missing */
     bool splits;              /* the rows are those of data.train, of which some are held out */
     bool keyed;               /* groups and times of the rows are asked for, if there are any */

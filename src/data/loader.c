@@ -352,7 +352,7 @@ struct dt_table {
     struct dt__block rows;     /* all of them, or those of one call; lent: all raw rows */
     bool lent;
     uint64_t slots[DT_EVAL_CHUNK];
-    float *weight; /* (DT_EVAL_CHUNK) eval.weighted; NULL: each row counts once */
+    float *weight; /* (DT_EVAL_CHUNK) with eval.weighted; NULL: each row counts once */
 };
 
 dt_status dt__table_create(const struct dt_config *config, const struct dt_source *source,
@@ -419,6 +419,6 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
     dt__assembly_batch(&table->assembly, count, out);
     for (int i = 0; table->weight && i < count; i++)
         table->weight[i] = table->rows.weight[table->slots[i]];
-    out->weight = table->weight; /* without those of classes */
+    out->weight = table->weight; /* without class weights */
     return DT_OK;
 }

@@ -58,8 +58,8 @@ struct dt_source {
     enum dt__side side; /* of the split that is this part */
     bool numbered;      /* data.class_names: a text may be a class's number */
     bool gaps;          /* missing values are NaN: what stands for them is being learned */
-    bool strangers;     /* rows may be of classes that the schema has not ... */
-    uint64_t unknown;   /* ... and so many are; their label is -1 */
+    bool takes_unknown; /* rows may have classes that the schema does not have; label -1 */
+    uint64_t unknown;   /* number of such rows */
     size_t label_codes; /* of typed rows */
     /* What is in memory of its own comes last. */
     struct dt__split split;
@@ -74,7 +74,8 @@ struct dt_source {
     struct dt__row_keys keys;   /* of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
-    struct dt__block lent; /* all raw rows, in memory of others (dt__lent_rows_attach); else empty */
+    struct dt__block
+        lent; /* all raw rows, in memory of others (dt__lent_rows_attach); else empty */
 };
 
 /* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at

@@ -454,7 +454,7 @@ static dt_status survey_run(struct dt__survey *survey)
     DT_TRY(files_survey(survey));
     if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's were checked at its start */
     DT_TRY(schema_make(survey));
-    survey->source->strangers = survey->labels.strangers;
+    survey->source->takes_unknown = survey->labels.takes_unknown;
     survey->source->unknown = survey->labels.unknown;
     DT_TRY(rows_split(survey));
     return dt__statistics_learn(survey);
@@ -528,7 +528,7 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
         return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;
-    survey.labels.strangers = part == DT_PART_ALSO;
+    survey.labels.takes_unknown = part == DT_PART_ALSO;
     if ((part == DT_PART_EVAL || part == DT_PART_ALSO || test) && config->eval.weighted) {
         survey.weighs = true;
         survey.weights = *config->data.weight;

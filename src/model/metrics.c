@@ -6,7 +6,7 @@
 
 #include "model/task.h"
 
-enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS }; /* of a chunk; then the task's */
+enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS }; /* sums of a chunk; the task's follow */
 
 struct dt_metrics {
     const struct dt__task *task;
@@ -17,8 +17,8 @@ struct dt_metrics {
     struct dt__scored *scored; /* (rows), if the task needs them */
     size_t nscored, capacity;
     double *of_class; /* (1 + classes, 3) */
-    bool all;         /* also the metrics that are not usual ... */
-    int picked;       /* ... else of these this one */
+    bool all;         /* compute metrics that are recorded on request, too ... */
+    int picked;       /* ... else only this one of them */
 };
 
 static size_t added_of(const struct dt__task *task, int nout)
@@ -77,8 +77,8 @@ void dt__metrics_reset(struct dt_metrics *metrics)
     metrics->nscored = 0;
 }
 
-/* The loss of a chunk's rows. Those of classes that training never saw have none: they are counted.
- */
+/* Returns the loss sum of a chunk, and counts the rows of classes that training never saw, which
+ * have no loss. */
 static double loss_of_known(const struct dt_model *model, const float *logits,
                             const struct dt_batch *batch, double *sums)
 {

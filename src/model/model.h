@@ -455,7 +455,8 @@ double dt__schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 size_t dt__metrics_sums(const struct dt_model *model);
 
 struct dt_metrics; /* merged sums, confusion matrix, scores; the model must outlive it */
-/* config says which values are made of metrics that are not usual; NULL: all. */
+/* config: eval.metric and eval.full decide which of the metrics on request are computed; NULL:
+ * all. */
 dt_status dt__metrics_create(const struct dt_model *model, const struct dt_config *config,
                              struct dt_metrics **out);
 void dt__metrics_destroy(struct dt_metrics *metrics);
@@ -471,8 +472,8 @@ void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confu
 
 /* What the sums come to. Fields that do not apply are NaN. */
 struct dt_metric_values {
-    double rows, unknown; /* unknown: of classes that training never saw, which are wrong */
-    double loss;          /* of the others */
+    double rows, unknown; /* unknown: rows of classes that training never saw; they are wrong */
+    double loss;          /* mean over the other rows */
     /* precision, recall, auc, average_precision, f1: two classes, of class 1; multilabel: all
      * labels of all rows count. f1 of more classes: the mean of theirs */
     double accuracy, top5, auc, precision, recall, f1, average_precision;
@@ -504,7 +505,7 @@ dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
  * NaN does not apply. */
 bool dt__metric_at(int index, const struct dt_metric_values *values, const char **out_name,
                    double *out_value);
-/* Sets it. */
+/* Sets the value of metric number `index`. */
 void dt__metric_set(int index, struct dt_metric_values *values, double value);
 /* The metric that eval.metric names (auto resolved by the task); values NULL: its value is NaN.
  * DT_EUSAGE: the metric does not exist for this model. */

@@ -244,14 +244,14 @@ static int softmax_choose(int n, const float *logits)
     return best;
 }
 
-/* ---- what classes have in common -------------------------------------------------------------
- * Sums of probabilities begin with the Brier score's, then, of each bin of probabilities, what
- * these are above the frequency of what they foretell. */
+/* ---- probabilities and classes ---------------------------------------------------------------
+ * Sums of probabilities: the Brier score, then for each bin the probabilities minus the number of
+ * events that they predicted. */
 enum { BRIER, BINS_FROM, BINS = 15, PROBABILITY_SUMS = BINS_FROM + BINS };
 
 /* Bins are (0, 1/15], (1/15, 2/15], ...; 0 is in the first.
  * Source: Guo et al., "On calibration of modern neural networks", ICML 2017, section 2. */
-static void foretold_add(double *sums, double probability, bool happened, double weight)
+static void calibration_add(double *sums, double probability, bool happened, double weight)
 {
     const double bin = ceil(probability * BINS) - 1;
     sums[BINS_FROM + (bin > 0 ? (int)bin : 0)] += weight * (probability - happened);
@@ -267,8 +267,8 @@ static void probability_values(const struct dt__summed *of, const double *sums,
     out->ece = apart / of->weight;
 }
 
-/* Of each class, and behind them of all those that training never saw: the weights of its rows, of
- * those predicted as it, and of those that are both. */
+/* Sums per class, the last one for all classes that training never saw: weight of the class's rows,
+ * of the rows predicted as the class, and of the rows that are both. */
 enum { OF_CLASS, AS_CLASS, BOTH, CLASS_SUMS };
 
 static void classes_sum(const struct dt__summed *of, int classes)
@@ -284,14 +284,14 @@ static void classes_sum(const struct dt__summed *of, int classes)
     }
 }
 
-/* Twice what is both over the sum; nothing there and nothing predicted: 0, as scikit-learn has
- * it. */
+/* Returns 2 both / (is + predicted). Without rows and predictions it is 0, as in scikit-learn. */
 static double f1_of(double is, double predicted, double both)
 {
     return is + predicted > 0 ? 2 * both / (is + predicted) : 0;
 }
 
-/* The mean recall of the classes that have rows. f1: of those that have rows or are predicted. */
+/* Computes the mean recall over the classes that have rows, and the mean f1 over those that have
+ * rows or are predicted. */
 static void class_values(const struct dt__summed *of, int classes, struct dt_metric_values *out)
 {
     double recall = 0, there = 0, f1 = 0, seen = 0;
@@ -314,9 +314,10 @@ static void row_score(double *scores, const struct dt_batch *batch, int row, dou
     scores[2 * DT_EVAL_CHUNK + row] = (double)weight_of(batch, row);
 }
 
-/* Adds a row's probabilities to the sums: its Brier score is the sum over classes of
- * (p - is the class)^2; its confidence is that of the chosen class. */
-static void softmax_foretell(int n, const float *logits, const struct dt__scored *row, double *sums)
+/* Adds a row to the sums of probabilities. The Brier score is the sum of (p - y)^2 over the classes,
+ * y being 1 for the row's class and 0 for others. The bins take the chosen class's probability. */
+static void softmax_add_probabilities(int n, const float *logits, const struct dt__scored *row,
+                                      double *sums)
 {
     const int chosen = (int)row->score, label = row->label;
     const double weight = (double)row->weight;
@@ -328,10 +329,10 @@ static void softmax_foretell(int n, const float *logits, const struct dt__scored
     }
     const double own = label < 0 ? 0 : (double)dt__expf(logits[label] - logits[chosen]) / total;
     sums[BRIER] += weight * (squares / (total * total) - 2 * own + 1);
-    foretold_add(sums, 1 / total, label == chosen, weight);
+    calibration_add(sums, 1 / total, label == chosen, weight);
 }
 
-/* sums: right, right among the first five, and of probabilities. The rank of a label is the number
+/* sums: right, right among the first five, sums of probabilities. The rank of a label is the number
  * of classes before it when they are sorted by falling logit, ties by class number; NaN counts as
  * before. */
 static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
@@ -347,8 +348,8 @@ static void softmax_measure(const struct dt_outputs *outputs, const float *logit
         const double weight = (double)weight_of(batch, r);
         sums[0] += weight * (rank == 0);
         sums[1] += weight * (rank < DT__TOP);
-        softmax_foretell(n, logits, &(struct dt__scored){(float)chosen, (float)weight, label},
-                         sums + 2);
+        softmax_add_probabilities(
+            n, logits, &(struct dt__scored){(float)chosen, (float)weight, label}, sums + 2);
         row_score(sums + 2 + PROBABILITY_SUMS, batch, r, chosen);
         if (confusion && label >= 0) confusion[(size_t)label * (size_t)n + (size_t)chosen]++;
     }
@@ -412,9 +413,9 @@ static int two_choose(int nout, const float *logits)
     return logits[0] > 0.0f;
 }
 
-/* sums: right, of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each). The Brier
- * score is that of class 1 alone, half of what both classes come to; the probability that is held
- * against the frequency is that of class 1. */
+/* sums: right, sums of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each). The
+ * Brier score counts class 1 only, which is half the sum over both classes. The bins take the
+ * probability of class 1. */
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
                         const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -425,7 +426,7 @@ static void two_measure(const struct dt_outputs *outputs, const float *logits,
         const double off = p - label, either = (p * p + (1 - p) * (1 - p) + 1) / 2;
         sums[0] += weight * (predicted == label && !isnan(logits[r]));
         sums[1 + BRIER] += weight * (label < 0 ? either : off * off);
-        foretold_add(sums + 1, p, label == 1, weight);
+        calibration_add(sums + 1, p, label == 1, weight);
         row_score(sums + 1 + PROBABILITY_SUMS, batch, r, (double)logits[r]);
         if (confusion && label >= 0) confusion[2 * label + predicted]++;
     }
@@ -437,10 +438,10 @@ static int by_score(const void *a, const void *b)
     return (left->score > right->score) - (left->score < right->score);
 }
 
-/* auc: pairs (positive, negative) that the scores put in order, ties a half, over all pairs.
+/* auc: pairs (positive, negative) in the order of their scores over all pairs; a tie counts a half.
  * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic).
- * average_precision: the precision down to each score, over the positives, those of one score
- * together, from the lowest score up: what is above is the rest.
+ * average_precision: the mean over the positives of the precision among rows of at least the same
+ * score. The loop runs from the lowest score up, so the rows above are the remaining ones.
  * A row of a class that training never saw is negative. */
 static void order_values(const struct dt__summed *of, double positive, struct dt_metric_values *out)
 {

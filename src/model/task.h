@@ -5,21 +5,21 @@
 
 #include "model/emitter.h"
 
-/* A row of classes, for what sums over chunks do not say: the bank has them all, so that each is
- * small. score: the logit of two classes; of more, the class that was chosen. */
+/* One row of a classification, for metrics that do not follow from sums over chunks. Small, because
+ * the bank keeps all rows. score: the logit (two classes), or the chosen class. */
 struct dt__scored {
     float score, weight;
     int32_t label; /* -1: a class that training never saw */
 };
 
-/* What all chunks come to. */
+/* Input of `values`: the totals over all chunks. */
 struct dt__summed {
     int nout;      /* targets, or outputs */
     double weight; /* of the rows */
     const double *sums;
     struct dt__scored *scored; /* (n) which may be sorted */
     size_t n;
-    double *of_class; /* (1 + classes, 3) to work with */
+    double *of_class; /* (1 + classes, 3) scratch memory */
 };
 
 enum { DT__OUTPUTS = -1, DT__TOP = 5 /* top5 is of networks with more classes */ };
@@ -41,8 +41,8 @@ struct dt__task {
 
     /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are
      * added up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK
-     * rows. A label that is no class is of a class that training never saw: such a row is wrong
-     * whatever is predicted, and has no loss. */
+     * rows. A negative label is a class that training never saw: the row is wrong whatever
+     * is predicted, and has no loss. */
     struct {
         size_t fixed, each;
     } added;

@@ -315,10 +315,10 @@ static dt_status labels_find_named(struct dt__labels *labels, const char *text, 
                    labels->numbered ? "data.class_names" : "a file before");
 }
 
-/* Takes a label that the model does not know as class -1, where such rows may be. */
-static dt_status stranger_take(struct dt__labels *labels, dt_status status, int32_t *out)
+/* Turns the failure to find a label into class -1 if such rows are accepted. */
+static dt_status unknown_take(struct dt__labels *labels, dt_status status, int32_t *out)
 {
-    if (!status || !labels->strangers) return status;
+    if (!status || !labels->takes_unknown) return status;
     labels->unknown++;
     *out = -1;
     return DT_OK;
@@ -339,7 +339,7 @@ static dt_status labels_add_text(struct dt__labels *labels, const char *text, si
             "the label is empty (data.unlabelled=skip leaves such rows of CSV and JSON lines out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
-        return stranger_take(
+        return unknown_take(
             labels, dt__class_of_text(&labels->classes, whole_text, whole_length, out_code),
             out_code);
     const bool whole = text_whole_number(text, length, &value, &is_number);
@@ -375,9 +375,9 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
     const int count = labels->known ? labels->known->classes : (int)labels->texts.count;
     *out_code = (int32_t)value;
     if (named || labels->named_here)
-        return stranger_take(labels, dt__class_check(count, value), out_code);
+        return unknown_take(labels, dt__class_check(count, value), out_code);
     if (labels->known)
-        return stranger_take(labels, dt__class_of_number(&labels->classes, value, out_code),
+        return unknown_take(labels, dt__class_of_number(&labels->classes, value, out_code),
                              out_code);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");

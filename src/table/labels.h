@@ -52,8 +52,8 @@ struct dt__labels {
     bool task_given;               /* model.task: many classes are meant */
     bool numbered;                 /* data.class_names lists the names */
     bool numeric;                  /* which are numbers */
-    bool strangers;                /* known: other labels than the model's are class -1, ... */
-    uint64_t unknown;              /* ... and counted */
+    bool takes_unknown;            /* known: labels that the model does not have become class -1 */
+    uint64_t unknown;              /* number of these */
     bool named_here; /* the file at hand names its classes: its numbers are their positions */
     enum dt__labels_kind {
         DT__LABELS_NONE,

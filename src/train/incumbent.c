@@ -20,11 +20,11 @@ void dt__incumbent_free(struct dt_incumbent *incumbent)
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* The old model as it is: its own layers, units and schema. */
+/* The old model with its own layers, units and schema. */
 struct old {
     struct dt_checkpoint file;
     struct dt_model *model;
-    struct dt_source *source; /* the rows held out, as its schema reads them */
+    struct dt_source *source; /* the held-out rows, read with its schema */
 };
 
 static void old_free(struct old *old)
@@ -45,7 +45,7 @@ static dt_status old_load(const char *from, struct old *old, char **out_path)
     return dt__model_set_range(old->model, schema->target_least, schema->target_greatest);
 }
 
-/* Whether a metric of both models means the same. */
+/* Checks that eval.metric means the same for both models. DT_EMISMATCH, DT_EUSAGE. */
 static dt_status old_compare(const struct dt_job *job, const struct old *old)
 {
     const struct dt_schema *now = dt__source_schema(job->train), *before = &old->file.schema;
@@ -62,7 +62,7 @@ static dt_status old_compare(const struct dt_job *job, const struct old *old)
     return DT_OK;
 }
 
-/* The rows held out, by the old model's schema. */
+/* Surveys the held-out rows with the old model's schema. */
 static dt_status old_survey(const struct dt_job *job, const struct dt__train_options *options,
                             struct old *old)
 {
@@ -117,7 +117,7 @@ static dt_status incumbent_measure(struct dt_bank *bank, const char *from,
     return status;
 }
 
-/* ---- what is known of it -------------------------------------------------------------------- */
+/* ---- the value to beat --------------------------------------------------------------------- */
 
 static void incumbent_set(struct dt_job *job, const char *metric, double value, double loss,
                           int64_t era)
@@ -126,7 +126,7 @@ static void incumbent_set(struct dt_job *job, const char *metric, double value, 
     snprintf(job->incumbent.metric, sizeof job->incumbent.metric, "%s", metric);
 }
 
-/* An earlier start has measured it, by this metric, on these rows. */
+/* Takes the value from the record of an earlier start on the same rows; false: there is none. */
 static bool incumbent_recall(struct dt_bank *bank, const char *metric, int64_t era)
 {
     struct dt_job *job = bank->job;

@@ -154,7 +154,7 @@ static int poisson_draw(double uniform)
     return k;
 }
 
-/* The metrics of one sample. */
+/* Adds up the metrics of one bootstrap sample. */
 static dt_status sample_measure(const struct dt_measure *measure, const struct kept_chunk *kept,
                                 uint64_t chunks, const struct dt_rng *rng,
                                 struct dt_metrics *metrics)
@@ -180,7 +180,7 @@ static int by_value(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Sorts the samples' values of each metric, of those that are numbers. */
+/* Finds the ends of each metric's interval among the samples whose value is a number. */
 static void ends_find(const struct dt_metric_values *samples, struct dt_metric_values *low,
                       struct dt_metric_values *high)
 {

@@ -1,5 +1,5 @@
-/* Named sets of rows: they are measured with the rows held out (evaluate.c, evaluator.c) and
- * choose nothing. The test set waits for the end: the bank alone measures it, by the best model. */
+/* Named sets of rows. They are measured together with the held-out rows (evaluate.c, evaluator.c)
+ * and choose nothing. The test set is measured once, at the end, by the bank with the best model. */
 #include "train/sets.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ uint64_t dt__sets_most_inputs(const struct dt_job *job)
     return most;
 }
 
-/* ---- what is printed ------------------------------------------------------------------------ */
+/* ---- printed lines -------------------------------------------------------------------------- */
 
 void dt__sets_print(const struct dt_job *job)
 {

@@ -64,7 +64,8 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* A configuration that reads a set's files as those of data.eval; both stay the owners'. */
+/* Returns a configuration in which a set's files are those of data.eval. It borrows the texts of
+ * both. */
 struct dt__named_set;
 struct dt_config dt__set_config(const struct dt_config *config, const struct dt__named_set *set);
 
@@ -91,9 +92,9 @@ dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uin
 dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
                           struct dt_metrics *metrics);
 
-/* Intervals that hold 95 % of what the metrics come to under the Poisson bootstrap: in each of 200
- * samples a row counts k times, k from the Poisson distribution of mean 1, a pure function of
- * run.seed, sample and row. Keeps the logits of all chunks. DT_EMEMORY, and as dt__measure_chunk.
+/* Computes intervals that contain 95 % of each metric's values over 200 samples of the Poisson
+ * bootstrap. In a sample a row counts k times, k being Poisson distributed with mean 1, a pure
+ * function of run.seed, sample and row. Keeps the logits of all chunks. DT_EMEMORY, and as dt__measure_chunk.
  * Source: Chamandy et al., "Estimating uncertainty for massive data streams", Google, 2012. */
 dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measure *measure,
                                 const float *params, uint64_t chunks, struct dt_metric_values *low,
