@@ -65,6 +65,12 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
 dt_status dt_train_arrays(struct dt_world *world, const char *settings,
                           const struct dt_arrays *train, const struct dt_arrays *eval);
 
+/* Trains the trials of search.*, all over the world's ranks, and makes one model of the best, in
+ * export/best of run.dir; or continues the search in run.dir. Rank 0 leads.
+ * Collective over the world: all ranks return the same status. config: as in dt_train. Statuses as
+ * dt_train; a trial whose own setting fails is its result and no failure of the search. */
+dt_status dt_search(struct dt_world *world, struct dt_config *config);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,13 @@
 /* Trains as a configuration file says; the library starts MPI:
  *     cc train_file.c $(pkg-config --cflags --libs dtrain) -o train_file
- *     mpirun -np 3 ./train_file CONFIG.ini [section.key=value ...]
+ *     mpirun -np 3 ./train_file [search] CONFIG.ini [section.key=value ...]
+ * With `search` it trains the trials of search.*, and makes one model of the best.
  * SIGTERM and ^C save a checkpoint first; run it again to continue. */
 #include <dtrain/dtrain.h>
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Log lines go to stdout, with their level's number. */
 static void print_line(void *arg, enum dt_log_level level, const char *line)
@@ -35,8 +38,10 @@ int main(int argc, char **argv)
 {
     struct dt_world *world = NULL;
     struct dt_config *config = NULL;
+    const bool searches = argc > 1 && !strcmp(argv[1], "search");
+    argc -= searches, argv += searches;
     if (argc < 2) {
-        fprintf(stderr, "usage: train_file CONFIG.ini [section.key=value ...]\n");
+        fprintf(stderr, "usage: train_file [search] CONFIG.ini [section.key=value ...]\n");
         return 2;
     }
     dt_status status = dt_stop_install(); /* before MPI starts */
@@ -46,7 +51,7 @@ int main(int argc, char **argv)
     if (!status) status = dt_config_create(&config);
     /* Every rank reads the same settings, and so fails alike. */
     if (!status) status = read_settings(config, argc, argv);
-    if (!status) status = dt_train(world, config, NULL);
+    if (!status) status = searches ? dt_search(world, config) : dt_train(world, config, NULL);
     if (!status && rank == 0) {
         print_settings(config); /* with what the run decided */
         printf("dtrain %s: trained by %d ranks\n", dt_version(), dt_world_size(world));

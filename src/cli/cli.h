@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/data.h"
 #include "predict/predict.h"
+#include "text/text.h"
 
 /* argv[0] is the command's name, argv[1] to argv[argc - 1] are its arguments, argv[argc] is NULL.
  * main prints the error message of a status, and flushes stdout. */
@@ -59,6 +60,8 @@ bool cli_is_first_task(void);
 
 /* Whether a directory is that of a search; prints what it has decided and what its teams do. */
 bool cli_is_search(const char *dir);
+/* Adds the path of a run, or of a search those of its trials' runs. DT_EIO: there are none yet. */
+dt_status cli_runs_of(const char *path, struct dt__names *out);
 dt_status cli_search_show(const char *dir);
 
 /* Adds a cell of CSV, quoted if necessary. DT_EMEMORY. */

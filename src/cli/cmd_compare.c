@@ -2,7 +2,6 @@
  * runs differ. The best run comes first; if runs have several metrics, the best by the metric of
  * the first named run. Runs without an evaluation come last. */
 #include <errno.h>
-#include <glob.h>
 #include <math.h>
 #include <string.h>
 
@@ -243,27 +242,17 @@ static dt_status json_print(const struct comparison *comparison)
     return status;
 }
 
-static dt_status room_add(struct comparison *comparison, const char *path)
-{
-    DT_TRY(dt__grow(&comparison->runs, &comparison->room, comparison->count + 1,
-                    sizeof *comparison->runs, "runs"));
-    return run_add(comparison, path);
-}
-
 /* Adds a run, or of a search the runs of its trials. */
 static dt_status runs_add(struct comparison *comparison, const char *path)
 {
-    char *trials;
-    glob_t found;
-    dt_status status = DT_OK;
-    if (!cli_is_search(path)) return room_add(comparison, path);
-    DT_TRY(dt__format(&trials, "%s/trials/*", path));
-    const int failed = glob(trials, 0, NULL, &found);
-    dt_free(trials);
-    if (failed) return dt_fail(DT_EIO, "%s: there are no trials yet", path);
-    for (size_t i = 0; i < found.gl_pathc && !status; i++)
-        if (!path_is_stray(found.gl_pathv[i])) status = room_add(comparison, found.gl_pathv[i]);
-    globfree(&found);
+    struct dt__names runs = {0};
+    dt_status status = cli_runs_of(path, &runs);
+    for (size_t i = 0; i < runs.count && !status; i++) {
+        status = dt__grow(&comparison->runs, &comparison->room, comparison->count + 1,
+                          sizeof *comparison->runs, "runs");
+        if (!status) status = run_add(comparison, runs.items[i]);
+    }
+    dt__names_free(runs.items, runs.count);
     return status;
 }
 

@@ -6,24 +6,29 @@
 
 dt_status cmd_report(int argc, char **argv)
 {
-    size_t count = argc < 3 ? 0 : (size_t)argc - 2;
+    struct dt__names paths = {0}; /* of a search its trials' */
+    size_t count = 0;
     struct dt_history **histories = NULL;
     struct dt_predictor **predictors = NULL;
     struct dt_page_run *runs = NULL;
     dt_status status;
-    if (!count) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
+    if (argc < 3) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
     /* otherwise, if the page is forgotten, the last run would be overwritten */
     const char *out = argv[argc - 1], *dot = strrchr(out, '.');
     if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
         return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
                        out);
+    for (int i = 1; i < argc - 1; i++)
+        DT_GUARD(cli_runs_of(argv[i], &paths));
+    count = paths.count;
     DT_GUARD(dt__alloc(count, sizeof *histories, "runs", &histories));
     DT_GUARD(dt__alloc(count, sizeof *predictors, "runs", &predictors));
     DT_GUARD(dt__alloc(count, sizeof *runs, "runs", &runs));
     for (size_t i = 0; i < count; i++) {
-        DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
+        DT_GUARD(dt_history_read(paths.items[i], &histories[i]));
         runs[i].history = histories[i];
-        if (dt__predictor_load(argv[i + 1], &predictors[i])) continue; /* classes are shown as
+        if (dt__predictor_load(paths.items[i], &predictors[i]))
+            continue; /* classes are shown as
                                                                         * numbers */
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;
@@ -34,6 +39,7 @@ done:
         if (histories) dt_history_free(histories[i]);
         if (predictors) dt_predictor_close(predictors[i]);
     }
+    dt__names_free(paths.items, paths.count);
     dt_free(histories);
     dt_free(predictors);
     dt_free(runs);

@@ -90,6 +90,22 @@ bool cli_is_search(const char *dir)
     return dt__path_exists(path);
 }
 
+dt_status cli_runs_of(const char *path, struct dt__names *out)
+{
+    char pattern[4096];
+    glob_t found;
+    dt_status status = DT_OK;
+    if (!cli_is_search(path)) return dt__names_add(out, path, strlen(path));
+    (void)snprintf(pattern, sizeof pattern, "%.4000s/trials/*/metrics.jsonl", path);
+    if (glob(pattern, 0, NULL, &found)) return dt_fail(DT_EIO, "%s: no trial has begun yet", path);
+    for (size_t i = 0; i < found.gl_pathc && !status; i++) {
+        const char *run = found.gl_pathv[i];
+        status = dt__names_add(out, run, (size_t)(strrchr(run, '/') - run));
+    }
+    globfree(&found);
+    return status;
+}
+
 dt_status cli_search_show(const char *dir)
 {
     struct decisions all = {0};

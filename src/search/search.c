@@ -260,7 +260,7 @@ static void search_close(struct dt__search *search)
     dt__space_free(&search->space);
 }
 
-dt_status dt__search(struct dt_world *world, struct dt_config *config)
+dt_status dt_search(struct dt_world *world, struct dt_config *config)
 {
     struct dt__search search = {.world = world, .config = config};
     int lock = -1;

@@ -19,13 +19,9 @@
 #include "comm/comm.h"
 #include "config/option.h"
 #include "data/data.h"
+#include "dtrain/train.h"
 #include "model/model.h"
 #include "state/state.h"
-
-/* Searches as the configuration says, or continues the search in run.dir. Collective over the
- * world; all ranks return the same status. config: rank 0's counts.
- * DT_STOPPED: stopped on request; search again to continue. Other statuses as dt_train. */
-dt_status dt__search(struct dt_world *world, struct dt_config *config);
 
 /* ---- space.c: what trials draw -------------------------------------------------------------- */
 

@@ -62,6 +62,10 @@ build cc train_file.c
 mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_file-cc" "$recipes/penguins.ini" run.dir="$tmp/file" train.epochs=2 \
     data.train="$recipes/data/penguins.csv" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'train_file'; }
 grep -q 'trained by 3 ranks' "$tmp/out" || { cat "$tmp/out"; fail 'train_file says nothing'; }
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_file-cc" search "$recipes/penguins.ini" run.dir="$tmp/search" \
+    search.trials=3 train.epochs=2 data.train="$recipes/data/penguins.csv" >"$tmp/sout" 2>&1 ||
+    { cat "$tmp/sout"; fail 'a search'; }
+[ -f "$tmp/search/export/best/3/model.h5" ] || { cat "$tmp/sout"; fail 'no model of a search'; }
 grep -q '^epochs = 2$' "$tmp/out" || { cat "$tmp/out"; fail 'the settings of train_file'; }
 build cc history.c
 check_eq 'status of a run' "$("$tmp/history-cc" "$tmp/arrays" | head -1 | cut -d, -f1)" completed

@@ -53,6 +53,7 @@ check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
 
 check_eq 'trials that compare shows' "$("$dtrain" compare np1 --csv | grep -c np1/trials)" 9
 "$dtrain" top np1 | grep -q '^9 trials decided, 0 of them failed' || fail 'top does not show the search'
+"$dtrain" report np1 np1.html && grep -q 'trials/0008' np1.html || fail 'report does not show the trials'
 "$dtrain" inspect np1 | grep -q '^member 1$' || fail 'inspect does not show the members'
 
 # ---- kills, a stop ------------------------------------------------------------------------------
