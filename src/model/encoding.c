@@ -130,7 +130,9 @@ static void cosine_expand(const float *restrict table, size_t columns, size_t wi
 {
     for (size_t c = 0; c < columns; c++)
         for (size_t i = 0; i < width; i++)
-            out[c * width + i] = dt__cos_turns(table[c * width + i] * z[c]);
+            out[c * width + i] = table[c * width + i] * z[c];
+    for (size_t i = 0; i < columns * width; i++)
+        out[i] = dt__cos_turns(out[i]);
 }
 
 /* ---- piecewise linear ----------------------------------------------------------------------- */

@@ -139,9 +139,9 @@ static inline float dt__polynomial(float x, int n, const float *coefficient)
 
 /* cos(2 pi t), |t| below 2^22, within 2e-7. With u = |t - round(t)| it is sin(2 pi (1/4 - u)).
  * The coefficients have names, for the graphs of other runtimes have them too. */
-#define DT__COS_TERMS 6
-static const float dt__cos_term[DT__COS_TERMS] = {-14.3939663f, 42.0097793f,  -76.7042799f,
-                                                  81.6052262f,  -41.3417021f, 6.28318531f};
+#define DT__COS_TERMS 5
+static const float dt__cos_term[DT__COS_TERMS] = {39.7598271f, -76.5811726f, 81.6024764f,
+                                                  -41.3416806f, 6.28318528f};
 static inline float dt__cos_turns(float t)
 {
     const float to_int = 0x1.8p23f;
