@@ -38,6 +38,9 @@ recorded=$(sed -n "s/.*\"trial\":${members%%,*},.*\"score\":\([^,]*\).*/\1/p" np
 measured=$("$dtrain" eval "np1/trials/$first" 2>/dev/null | json loss)
 check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
 
+seeds=$(cat np1/trials/*/config.ini | sed -n 's/^seed = //p' | sort -u | wc -l)
+check_eq 'seeds of nine trials, the linear one as the first' "$seeds" 8
+
 # The graph of all members says what predict does.
 if /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null; then
     "$dtrain" export np1 np1.onnx 2>err || { cat err; fail export; }
@@ -95,6 +98,8 @@ for np in 1 4; do
 done
 check_eq 'decisions with folds' "$(decisions folds4)" "$(decisions folds1)"
 check_eq 'model with folds' "$(cksum <folds4/export/best/3/model.h5)" "$(cksum <folds1/export/best/3/model.h5)"
+again=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' folds1/search.jsonl | tr , '\n' | sort | uniq -d)
+[ -z "$again" ] || fail "trial $again is a member twice"
 rows=0
 for fold in 0 1 2; do
     rows=$((rows + $("$dtrain" predict "folds1/trials/0000-$fold" predict.held_out=yes 2>/dev/null | wc -l)))
