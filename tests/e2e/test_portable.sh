@@ -60,7 +60,7 @@ sparse|1b845ce3|sparse.svm|dense 24 relu|train.optimizer=adagrad train.lr=0.05
 ftrl|6f17d9dc|sparse.svm|linear|train.optimizer=ftrl train.lr=0.5 train.l1=0.02
 words|85107394|words.csv|embedding 8, dense 30 relu, wide|$table train.optimizer=adam train.lazy=yes train.lr=0.01
 local|37d717ea|pictures.csv|dense 64 relu|$table train.lr=0.05 train.local_steps=3 train.groups=2 train.wire=q8
-cosine|3bdc6bc9|pictures.csv|dense 30 relu|$table train.lr=0.05 data.encode=cosine data.encode_width=3
+cosine|d78f8ea7|pictures.csv|dense 30 relu|$table train.lr=0.05 data.encode=cosine data.encode_width=3
 ple|beb39aa8|counts.csv|dense 30 relu|$table model.task=regress train.optimizer=adamw train.lr=0.003 data.encode=ple
 split|7a8e1cce|pictures.csv|dense 64 relu split, dense 48 tanh split|$table train.optimizer=nesterov train.lr=0.02
 END
