@@ -29,7 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # classes from numbers and from texts, several classes, many texts.
 TABLES = {
     "concrete": ("modeldata/concrete", "compressive_strength", (), "chosen"),
-    "house": ("spdata/house", "price", (), "chosen"),
+    "house": ("spdata/house", "price", ("avalue",), "chosen"),
     "attrition": ("modeldata/attrition", "Attrition", (), "chosen"),
     "churn": ("modeldata/mlc_churn", "churn", (), "chosen"),
     "spam": ("kernlab/spam", "type", (), "chosen"),

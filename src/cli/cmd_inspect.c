@@ -50,9 +50,9 @@ static dt_status lines_try(const char *lines, FILE *out)
     DT_GUARD(dt_config_read_text(&config, "inspect", lines));
     DT_GUARD(dt__config_settle(&config, true));
     DT_GUARD(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
-    const struct dt_schema *schema = dt__source_schema(source);
-    DT_GUARD(dt__config_settle_by_data(&config, dt__source_rows(source), schema->features,
-                                       schema->encoded, schema->dense < schema->features, true));
+    const struct dt_table_size size =
+        dt__schema_size(dt__source_schema(source), dt__source_rows(source), true);
+    DT_GUARD(dt__config_settle_by_data(&config, &size));
     DT_GUARD(dt__config_preset_text(&config, &keys));
     fprintf(out, "; run.preset=table sets %s (see `dtrain options run.preset`)\n", keys);
     run_print(&config, source, out);

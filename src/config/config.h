@@ -116,7 +116,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_PRESET_TABLE(X)                                                                         \
     X("data.normalize", "robust")                                                                  \
     X("train.optimizer", "adamw")                                                                  \
-    X("train.lr", "0.006") X("train.weight_decay", "0.1") X("train.schedule", "cosine")
+    X("train.lr", "0.002") X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
@@ -138,9 +138,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
           DT_PRESET_PAIR) "data.normalize_target=yes, data.clamp_target=yes (regress), "           \
                           "eval.metric=loss (classes), "                                           \
-                          "model.output_bias=baseline, and, by rows and columns, "                 \
-                          "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
-                          "model.embedding and train.batch; the start prints them. With another "  \
+                          "model.output_bias=baseline, and, by kind, rows and columns, "           \
+                          "data.encode, train.weight_decay, train.epochs, train.batch, "           \
+                          "eval.steps, eval.patience, model.hidden, model.dropout, and, with "     \
+                          "many texts, model.embedding, model.wide, train.wide_lr and "            \
+                          "train.decay_matrices; the start prints them. With another "             \
                           "train.optimizer than adamw no rate, weight decay and schedule. "        \
                           "auto: table for CSV if neither train.optimizer nor train.lr is given, " \
                           "else none")                                                             \
@@ -379,6 +381,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                             \
       "L2 penalty on all parameters, except a bias that starts at model.output_bias=baseline; "    \
       "decoupled in adamw and lamb")                                                               \
+    X(train, decay_matrices, BOOL, "no", 0, 0, NULL, RECORDED, "train",                            \
+      "yes: weight_decay and l1 shrink only matrices, the weights of layers and embeddings; not "  \
+      "biases, scales, normalisation and the linear path of model.wide")                           \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
       "sparse rows: a step updates the weights and the optimizer state of only those "             \
       "features that occur in its batch (sgd without momentum, adagrad and ftrl, without "         \
@@ -662,11 +667,17 @@ bool dt__config_is_changed(const struct dt_config *config, const char *name);
 /* Decides run.preset=auto (`table`: the training data is a table), and sets the preset's values
  * except for given keys. Call it before dt__config_check; dt_train does so. */
 dt_status dt__config_settle(struct dt_config *config, bool table);
-/* Sets what depends on the training data: its rows and features, `numbers`: the columns that
- * data.encode may encode, and `sparse`: some columns are texts. `evaluates`: there are held-out
- * rows. Call it after dt__config_settle. */
-dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                    int numbers, bool sparse, bool evaluates);
+/* What the preset asks of a table. */
+struct dt_table_size {
+    uint64_t rows;  /* of training */
+    int features;   /* inputs of the network without encodings */
+    int numbers;    /* columns that data.encode may encode */
+    int classes;    /* 0: numbers or several labels */
+    bool sparse;    /* some columns are texts */
+    bool evaluates; /* there are held-out rows */
+};
+/* Sets the preset's values that depend on the training data. Call it after dt__config_settle. */
+dt_status dt__config_settle_by_data(struct dt_config *config, const struct dt_table_size *size);
 /* Returns true if model.layers is not known before that, because the widths depend on the data. */
 bool dt__config_widths_wait(const struct dt_config *config);
 /* A resume keeps its settings: keys that a preset set, in the earlier run or now, and that are not

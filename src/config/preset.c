@@ -10,21 +10,45 @@
 
 #include "config/option.h"
 
-/* Measured on eighteen tables of Debian's packages (scikit-learn's, and those of R's MASS,
- * carData, modeldata, rpart and ggplot2; 81 to 10,000 rows), and on diamonds. The rate: beside
- * 0.003, the rmse of 0.006 is 6 to 32 % less on five of fourteen tables, more on two (diamonds 3
- * %, mpg 6 %); letters and digits gain as well. 0.02 costs txhousing 24 %. A linear model needs
- * 0.01 and 2,500 steps to come near to least squares, and a decay of 0.01: 0.1 costs 26 letters
- * 1.2 % of accuracy, and 50,000 texts 3.7 %. More than 30 epochs of a large table gain nothing. */
-enum { LEAST_STEPS = 2500, USUAL_EPOCHS = 30, LEAST_EPOCHS = 3, MOST_SAMPLES = 2000000 };
-enum { EVALUATIONS = 30, MANY_TEXTS = 4096, MANY_COLUMNS = 100 };
-
-/* Networks by rows: small tables learn more from small ones, with units dropped. */
-static const struct {
-    uint64_t rows; /* below so many */
-    int width;
-    const char *dropout;
-} WIDTHS[] = {{5000, 64, "0.2"}, {50000, 128, "0"}, {500000, 256, "0"}, {UINT64_MAX, 512, "0"}};
+/* Settings by kind and rows, chosen on the half `chosen` of scripts/bench/tables.py and on twelve
+ * more tables of the same packages; `make bench SECTIONS=tables` measures them again. Two classes
+ * are mostly a matter of chance, so that their networks need strong decay and dropout; numbers and
+ * several classes tell more a row. Small batches reach the same loss with fewer samples. Piecewise
+ * linear encodings were better than cosines or none on most tables of each kind. */
+struct setting {
+    uint64_t rows; /* below this many */
+    const char *hidden, *dropout, *decay;
+    int bins, batch, epochs;
+    int steps; /* at least */
+};
+enum { MOST_SAMPLES = 2000000, LEAST_EPOCHS = 3 };
+static const struct setting TWO_CLASSES[] = {
+    {2000, "64,64", "0.4", "3", 8, 32, 40, 1500},
+    {10000, "128,128", "0.4", "1", 8, 32, 60, 0},
+    {50000, "256,256", "0.2", "0.3", 16, 128, 30, 0},
+    {500000, "256,256", "0.1", "0.1", 32, 256, 30, 0},
+    {UINT64_MAX, "512,256", "0", "0.1", 32, 512, 30, 0},
+};
+static const struct setting CLASSES[] = {
+    {5000, "128,128", "0.2", "0.3", 8, 32, 100, 1500},
+    {50000, "256,256", "0.2", "0.3", 16, 128, 30, 0},
+    {500000, "256,256", "0.1", "0.1", 32, 256, 30, 0},
+    {UINT64_MAX, "512,256", "0", "0.1", 32, 512, 30, 0},
+};
+static const struct setting NUMBERS[] = {
+    {5000, "128,128", "0.1", "0.3", 16, 32, 60, 7500},
+    {50000, "256,256,256", "0", "0.3", 48, 64, 30, 0},
+    {500000, "256,256", "0", "0.1", 32, 256, 30, 0},
+    {UINT64_MAX, "512,256", "0", "0.1", 32, 512, 30, 0},
+};
+/* Of 94,000 glosses with 80,000 texts, and 300,000 clicks on 50,000 pages, the linear path learns
+ * what each text does; decay keeps the vectors to what texts have in common. */
+static const struct setting TEXTS = {UINT64_MAX, "256,128", "0.1", "3", 16, 256, 4, 1000};
+/* 0.01 and 2,500 steps come near to least squares; a decay of 0.1 costs 26 letters 1.2 % of
+ * accuracy, and 50,000 texts 3.7 %. */
+static const struct setting LINEAR = {UINT64_MAX, NULL, NULL, "0.01", 0, 128, 30, 2500};
+enum { EVALUATIONS = 30, EACH_EPOCH = 4, MANY_TEXTS = 4096, MOST_BINS = 1200, LEAST_BINS = 4 };
+enum { REPLICA_ROWS = 8 }; /* of a batch, at least */
 
 #define PRESET_ROW(key, value) {key, value},
 static const char *const PRESET[][2] = {DT_PRESET_TABLE(PRESET_ROW)};
@@ -35,7 +59,9 @@ static dt_status preset_set(struct dt_config *config, const char *name, const ch
 {
     const struct dt__option *option = NULL;
     DT_TRY(dt__option_find(name, &option));
-    const bool rate = strstr("train.lr train.weight_decay train.schedule", name);
+    const bool rate = strstr("train.lr train.weight_decay train.schedule train.wide_lr "
+                             "train.decay_matrices",
+                             name);
     unsigned char *given = &config->given[option - dt__options];
     if (*given || (rate && config->train.optimizer != DT_OPT_ADAMW)) return DT_OK;
     DT_TRY(dt__option_set(config, option, value));
@@ -120,22 +146,28 @@ static dt_status encode_settle(struct dt_config *config)
     return DT_OK;
 }
 
-/* data.encode=auto of a table with `numbers` columns to encode. */
-static dt_status encode_settle_by_data(struct dt_config *config, uint64_t rows, int numbers)
+static bool network_is_linear(const struct dt_config *config)
 {
-    const char *encoding = "none";
-    (void)rows, (void)numbers;
+    return config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
+}
+
+/* Decides data.encode=auto by the columns that it may encode. Layers that are given take inputs as
+ * they are. */
+static dt_status encode_settle_by_data(struct dt_config *config, int bins, int numbers)
+{
     if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
     config->data.encode = DT_ENCODE_NONE;
-    return strcmp(encoding, "none") ? preset_set(config, "data.encode", encoding) : DT_OK;
+    if (!numbers || !bins || dt__config_is_given(config, "model.layers")) return DT_OK;
+    const int room = MOST_BINS / numbers;
+    if (room < LEAST_BINS) return preset_set(config, "data.encode", "normal");
+    DT_TRY(preset_set(config, "data.encode", "ple"));
+    return preset_set_number(config, "data.encode_bins", bins < room ? bins : room);
 }
 
 dt_status dt__config_settle(struct dt_config *config, bool table)
 {
     const bool given =
         dt__config_is_given(config, "train.optimizer") || dt__config_is_given(config, "train.lr");
-    const bool linear =
-        config->model.kind == DT_KIND_LINEAR || !strcmp(config->model.layers, "linear");
     if (config->run.preset == DT_PRESET_AUTO)
         config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
     DT_TRY(stratify_settle(config));
@@ -152,46 +184,80 @@ dt_status dt__config_settle(struct dt_config *config, bool table)
     if (config->model.task != DT_TASK_REGRESS && !config->train.class_weight)
         DT_TRY(preset_set(config, "eval.metric", "loss"));
     for (size_t i = 0; i < PRESET_COUNT; i++) { /* the rule comes before its rates */
-        const char *key = PRESET[i][0];
-        const bool own = linear && (!strcmp(key, "train.lr") || !strcmp(key, "train.weight_decay"));
-        DT_TRY(preset_set(config, key, own ? "0.01" : PRESET[i][1]));
+        const bool own = network_is_linear(config) && !strcmp(PRESET[i][0], "train.lr");
+        DT_TRY(preset_set(config, PRESET[i][0], own ? "0.01" : PRESET[i][1]));
     }
     return DT_OK;
 }
 
-dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
-                                    int numbers, bool sparse, bool evaluates)
+static bool has_many_texts(const struct dt_table_size *size)
 {
-    char text[32];
-    int tier = 0;
-    if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    DT_TRY(encode_settle_by_data(config, rows, numbers));
-    while (rows >= WIDTHS[tier].rows)
-        tier++;
-    const int wide = WIDTHS[tier].width << (features >= MANY_COLUMNS && tier < 2);
-    (void)snprintf(text, sizeof text, "%d,%d", wide, wide / 2);
-    if (!widths_are_given(config)) {
-        DT_TRY(preset_set(config, "model.hidden", text));
-        DT_TRY(preset_set(config, "model.dropout", WIDTHS[tier].dropout));
-        if (sparse && features >= MANY_TEXTS) {
-            DT_TRY(preset_set_number(config, "model.embedding", 8));
-            DT_TRY(preset_set_number(config, "train.batch", 512));
-        }
-    }
+    return size->sparse && size->features >= MANY_TEXTS;
+}
+
+/* The settings that a network without given ones gets. */
+static const struct setting *setting_of(const struct dt_config *config,
+                                        const struct dt_table_size *size)
+{
+    const struct setting *at = config->model.task == DT_TASK_REGRESS ? NUMBERS
+                               : size->classes > 2                   ? CLASSES
+                                                                     : TWO_CLASSES;
+    if (network_is_linear(config)) return &LINEAR;
+    if (has_many_texts(size)) return &TEXTS;
+    while (size->rows >= at->rows)
+        at++;
+    return at;
+}
+
+/* Width, dropout and, with many texts, vectors and the linear path. */
+static dt_status network_settle(struct dt_config *config, const struct setting *setting,
+                                bool many_texts)
+{
+    if (widths_are_given(config)) return DT_OK;
+    DT_TRY(preset_set(config, "model.hidden", setting->hidden));
+    DT_TRY(preset_set(config, "model.dropout", setting->dropout));
+    if (!many_texts) return DT_OK;
+    DT_TRY(preset_set(config, "model.embedding", "32"));
+    DT_TRY(preset_set(config, "model.wide", "yes"));
+    if (!config->model.wide) return DT_OK;
+    DT_TRY(preset_set(config, "train.wide_lr", "0.01"));
+    return preset_set(config, "train.decay_matrices", "yes");
+}
+
+/* Epochs, and evaluations on the way: some thirty, but no more than four an epoch. */
+static dt_status length_settle(struct dt_config *config, const struct setting *setting,
+                               const struct dt_table_size *size)
+{
+    const uint64_t rows = size->rows;
     const uint64_t batch = config->train.batch ? (uint64_t)config->train.batch : rows;
     const uint64_t steps = (rows + batch - 1) / batch;
-    uint64_t epochs = MOST_SAMPLES / rows < USUAL_EPOCHS ? MOST_SAMPLES / rows : USUAL_EPOCHS;
+    uint64_t epochs = (uint64_t)setting->epochs;
+    if (epochs > MOST_SAMPLES / rows) epochs = MOST_SAMPLES / rows;
     if (epochs < LEAST_EPOCHS) epochs = LEAST_EPOCHS;
-    if (epochs * steps < LEAST_STEPS) epochs = (LEAST_STEPS + steps - 1) / steps;
+    if (epochs * steps < (uint64_t)setting->steps)
+        epochs = ((uint64_t)setting->steps + steps - 1) / steps;
     DT_TRY(preset_set_number(config, "train.epochs", (double)epochs));
-    if (!evaluates || config->eval.steps < 0) return DT_OK;
+    if (!size->evaluates || config->eval.steps < 0) return DT_OK;
     /* An update of async is one replica's gradient; an evaluator measures checkpoints. */
     const bool async = config->train.mode == DT_MODE_ASYNC && config->train.staleness != 0;
     const double updates = (double)steps * (async ? fmax(1, (double)config->run.replicas) : 1);
-    if (config->train.epochs > EVALUATIONS || config->eval.dedicated)
-        DT_TRY(preset_set_number(config,
-                                 config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
-                                 ceil(config->train.epochs * updates / EVALUATIONS)));
+    const double apart = fmax(config->train.epochs / EVALUATIONS, 1.0 / EACH_EPOCH);
+    return preset_set_number(config,
+                             config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
+                             ceil(apart * updates));
+}
+
+dt_status dt__config_settle_by_data(struct dt_config *config, const struct dt_table_size *size)
+{
+    if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
+    const struct setting *setting = setting_of(config, size);
+    const double least = REPLICA_ROWS * (double)config->run.replicas;
+    DT_TRY(encode_settle_by_data(config, setting->bins, size->numbers));
+    DT_TRY(preset_set(config, "train.weight_decay", setting->decay));
+    DT_TRY(preset_set_number(config, "train.batch", fmax(setting->batch, least)));
+    DT_TRY(network_settle(config, setting, setting == &TEXTS));
+    DT_TRY(length_settle(config, setting, size));
+    if (!size->evaluates || config->eval.steps < 0) return DT_OK;
     if (config->eval.dedicated && config->run.reproducible) return DT_OK; /* timing */
     return preset_set_number(config, "eval.patience", 10);
 }
@@ -199,10 +265,10 @@ dt_status dt__config_settle_by_data(struct dt_config *config, uint64_t rows, int
 dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
     static const char *const by_data[] = {
-        "train.epochs",  "train.batch",           "eval.steps",        "run.checkpoint_steps",
-        "eval.patience", "data.normalize_target", "data.clamp_target", "eval.metric",
-        "model.layers",
-        "data.encode",   "data.encode_bins",      "data.encode_scale", "data.encode_width"};
+        "train.epochs",       "train.batch",           "eval.steps",        "run.checkpoint_steps",
+        "eval.patience",      "data.normalize_target", "data.clamp_target", "eval.metric",
+        "train.weight_decay", "train.wide_lr",         "train.decay_matrices", "model.layers",
+        "data.encode",        "data.encode_bins",      "data.encode_scale", "data.encode_width"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);

@@ -81,9 +81,8 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     char steps[32];
     DT_TRY(dt__config_copy(config, &whole));
     dt_status status = dt__config_settle(&whole, false); /* the preset is decided */
-    if (!status)
-        status = dt__config_settle_by_data(&whole, count, schema->features, schema->encoded,
-                                           schema->dense < schema->features, true);
+    const struct dt_table_size size = dt__schema_size(schema, count, true);
+    if (!status) status = dt__config_settle_by_data(&whole, &size);
     const uint64_t asked = (uint64_t)whole.train.batch;
     const uint64_t batch = asked && asked < count ? asked : count;
     const double each = (double)((count - 1) / batch + 1);

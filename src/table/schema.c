@@ -71,3 +71,13 @@ int dt__schema_nout(const struct dt_schema *schema)
     if (!dt__targets_of(schema->task, DT_LOSS_AUTO)->classes) return schema->targets;
     return schema->classes == 2 ? 1 : schema->classes;
 }
+
+struct dt_table_size dt__schema_size(const struct dt_schema *schema, uint64_t rows, bool evaluates)
+{
+    return (struct dt_table_size){.rows = rows,
+                                  .features = schema->features,
+                                  .numbers = schema->encoded,
+                                  .classes = schema->classes,
+                                  .sparse = schema->dense < schema->features,
+                                  .evaluates = evaluates};
+}

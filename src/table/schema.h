@@ -69,6 +69,8 @@ int dt__schema_categories(const struct dt_schema *schema);
 /* nout of a network for this schema: 1 for two classes, or classes, or targets (of each of which it
  * may have several outputs: dt__model_desc_each). */
 int dt__schema_nout(const struct dt_schema *schema);
+/* What the preset asks of a table with this schema. */
+struct dt_table_size dt__schema_size(const struct dt_schema *schema, uint64_t rows, bool evaluates);
 
 /* ---- members --------------------------------------------------------------------------------- */
 

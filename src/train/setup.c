@@ -338,9 +338,9 @@ static dt_status settle_by_data(struct dt_job *job)
     const bool network = dt__config_is_given(config, "model.layers");
     char *text = NULL;
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
-    DT_TRY(dt__config_settle_by_data(config, dt__source_rows(job->train), schema->features,
-                                     schema->encoded, schema->dense < schema->features,
-                                     job->eval != NULL));
+    const struct dt_table_size size =
+        dt__schema_size(schema, dt__source_rows(job->train), job->eval != NULL);
+    DT_TRY(dt__config_settle_by_data(config, &size));
     if (config->data.encode == DT_ENCODE_NONE) {
         dt__source_forget_quantiles(job->train);
         dt__source_forget_quantiles(job->eval);

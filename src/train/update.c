@@ -53,6 +53,7 @@ dt_status dt__rules_init(struct dt_job *job)
         rules->wide_begin = tensor->offset;
         rules->wide_end = tensor->offset + tensor->count;
         dt__optimizer_init(&rules->wide, config, true);
+        if (config->train.decay_matrices) rules->wide.weight_decay = 0;
         dt__optimizer_share(&rules->optimizer, &rules->wide);
     }
     rules->whole =
@@ -109,8 +110,11 @@ struct tensor_range {
 static const struct dt_factors *factors_of(const struct dt_job *job,
                                            const struct constants *constants, size_t tensor)
 {
-    return &job->model->tensor[tensor] == job->rules->undecayed ? &constants->free
-                                                                : &constants->usual;
+    const struct dt_tensor *of = &job->model->tensor[tensor];
+    const bool matrix = of->role == DT_TENSOR_WEIGHT && of->rank > 1 && !of->wide;
+    const bool decays =
+        of != job->rules->undecayed && (matrix || !job->config->train.decay_matrices);
+    return decays ? &constants->usual : &constants->free;
 }
 
 /* states: the whole vectors. */
@@ -230,7 +234,7 @@ static const struct constants *constants_of(struct dt_job *job, uint64_t step, u
                             .measures = measures,
                             .usual = dt__optimizer_factors(&job->rules->optimizer, step, lr, scale),
                             .share = (float)(1 / (double)rows)};
-    if (job->rules->undecayed) {
+    if (job->rules->undecayed || job->config->train.decay_matrices) {
         struct dt_optimizer free = job->rules->optimizer;
         free.weight_decay = free.l1 = 0;
         c->free = dt__optimizer_factors(&free, step, lr, scale);

@@ -30,7 +30,7 @@ grep -q '^; dates and times become numbers (data.dates): sold' houses.ini && gre
 grep -q 'eval at step .*: loss .*, auc ' "$tmp/err" && grep -q 'best auc .*; the baseline has 0.5' "$tmp/err" && ! grep -q 'loss .*, loss' "$tmp/err" ||
     fail "$(grep 'eval\|best' "$tmp/err")"
 check_eq 'counts below 0' "$(grep -c '"value":-' "$tmp/out")" 0
-grep -q 'model.embedding=8.*train.batch=512' "$tmp/err" || fail 'many texts get no vectors'
+grep -q 'model.embedding=32, model.wide=yes.*train.batch=256' "$tmp/err" || fail 'many texts get no vectors'
 grep '^\./dtrain serve' "$tmp/pasted" | sed 's/&$/serve.port=0/; s/^/exec /' >"$tmp/serve"
 sh "$tmp/serve" 2>"$tmp/log" &
 at_exit "kill $! 2>/dev/null"

@@ -772,6 +772,13 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return __real_aligned_alloc(alignment, size);
 }
 
+static dt_status settle_by(uint64_t rows, int features, bool sparse, bool evaluates)
+{
+    const struct dt_table_size size = {
+        .rows = rows, .features = features, .numbers = sparse ? 0 : features, .sparse = sparse, .evaluates = evaluates};
+    return dt__config_settle_by_data(&config, &size);
+}
+
 static dt_status use_all(void)
 {
     char *text = NULL;
@@ -785,7 +792,7 @@ static dt_status use_all(void)
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_settle(&config, true);
-    if (!status) status = dt__config_settle_by_data(&config, 1000, 5000, 0, true, true);
+    if (!status) status = settle_by(1000, 5000, true, true);
     if (!status) status = dt__config_preset_text(&config, &text);
     dt_free(text);
     dt__config_free(&config);
@@ -938,7 +945,7 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt__config_settle(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
+    EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 10);
     EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "");
@@ -951,36 +958,36 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
-    ck_assert_double_eq(config.train.lr, 0.006);
-    ck_assert_double_eq(config.train.weight_decay, 0.1);
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
-    ck_assert_double_eq(config.train.epochs, 313); /* of 8 steps: 2,500 at least */
-    ck_assert_int_eq(config.eval.steps, 84);
+    ck_assert_double_eq(config.train.lr, 0.002);
+    EXPECT_OK(settle_by(1000, 5, false, true));
+    ck_assert_double_eq(config.train.epochs, 47); /* of 32 steps: 1,500 at least */
+    ck_assert_int_eq(config.eval.steps, 51);
     ck_assert_int_eq(config.eval.patience, 7);
-    ck_assert_str_eq(config.model.hidden, "64,32");
+    ck_assert_str_eq(config.model.hidden, "64,64");
     EXPECT_OK(dt__config_preset_text(&config, &text));
-    ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, model.output_bias=baseline, train.epochs=313, "
-                           "train.optimizer=adamw, train.lr=0.006, train.weight_decay=0.1, train.schedule=cosine, "
-                           "eval.steps=84, eval.metric=loss");
+    ck_assert_str_eq(text, "data.normalize=robust, data.encode=ple, data.encode_bins=8, model.hidden=64,64, model.dropout=0.4, "
+                           "model.output_bias=baseline, train.batch=32, train.epochs=47, train.optimizer=adamw, train.lr=0.002, "
+                           "train.weight_decay=3, train.schedule=cosine, eval.steps=51, eval.metric=loss");
     dt_free(text);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
     EXPECT_OK(dt__config_settle(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
+    EXPECT_OK(settle_by(10000000, 50000, true, false));
     ck_assert_double_eq(config.train.weight_decay, 0.01);
-    EXPECT_OK(dt__config_settle_by_data(&config, 10000000, 50000, 0, true, false));
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.model.embedding, 0);
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 200000, 50000, 0, true, true));
-    ck_assert_double_eq(config.train.epochs, 10);
-    ck_assert_int_eq(config.model.embedding, 8);
-    ck_assert_int_eq(config.train.batch, 512);
-    ck_assert_int_eq(config.eval.steps, 0);
+    EXPECT_OK(settle_by(200000, 50000, true, true));
+    ck_assert_double_eq(config.train.epochs, 4);
+    ck_assert_int_eq(config.model.embedding, 32);
+    ck_assert_int_eq(config.train.batch, 256);
+    ck_assert(config.model.wide && config.train.decay_matrices);
+    ck_assert_int_eq(config.eval.steps, 196); /* four an epoch */
     dt__config_free(&config);
 }
 END_TEST
@@ -992,27 +999,67 @@ START_TEST(a_preset_evaluates_now_and_then)
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
-    ck_assert_int_eq(config.eval.steps, 334);
+    EXPECT_OK(settle_by(1000, 5, false, true));
+    ck_assert_int_eq(config.eval.steps, 201);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
     EXPECT_OK(dt__config_settle(&config, true));
     ck_assert(dt__config_widths_wait(&config));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
+    EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert(!dt__config_is_given(&config, "eval.steps"));
-    ck_assert_int_eq(config.run.checkpoint_steps, 84);
+    ck_assert_int_eq(config.run.checkpoint_steps, 51);
     ck_assert_int_eq(config.eval.patience, 10);
-    ck_assert_str_eq(config.model.hidden, "64,32");
+    ck_assert_str_eq(config.model.hidden, "64,64");
     dt__config_free(&config);
     set_up(); /* a stop that depends on timing */
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
     EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
+    EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
+}
+END_TEST
+
+/* The preset's settings by kind and rows; encodings by columns, and none for a linear model or layers that are given. */
+START_TEST(a_preset_knows_kind_and_rows)
+{
+    static const struct {
+        const char *set;
+        struct dt_table_size size;
+        const char *hidden, *dropout;
+        double decay;
+        int encode, bins, batch;
+    } cases[] = {
+        {"", {1999, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 32},
+        {"", {2000, 9, 9, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_PLE, 8, 32},
+        {"", {2000, 9, 0, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_NONE, 16, 32},
+        {"", {2000, 300, 300, 3, false, true}, "128,128", "0.2", 0.3, DT_ENCODE_PLE, 4, 32},
+        {"", {20000, 784, 784, 10, false, true}, "256,256", "0.2", 0.3, DT_ENCODE_NORMAL, 16, 128},
+        {"run.replicas=20", {900, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 160},
+        {"model.task=regress", {1000, 9, 9, 0, false, true}, "128,128", "0.1", 0.3, DT_ENCODE_PLE, 16, 32},
+        {"model.task=regress", {20000, 9, 9, 0, false, true}, "256,256,256", "0", 0.3, DT_ENCODE_PLE, 48, 64},
+        {"model.hidden=7", {20000, 9, 9, 2, false, true}, "7", "0", 0.3, DT_ENCODE_PLE, 16, 128},
+        {"model.layers=dense 7 relu", {20000, 9, 9, 2, false, true}, NULL, "0", 0.3, DT_ENCODE_NONE, 16, 128},
+        {"model.kind=linear", {20000, 9, 9, 2, false, true}, NULL, "0", 0.01, DT_ENCODE_NONE, 16, 128},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text;
+        set_up();
+        if (*cases[i].set) EXPECT_OK(dt_config_set(&config, cases[i].set));
+        EXPECT_OK(dt__config_settle(&config, true));
+        EXPECT_OK(dt__config_settle_by_data(&config, &cases[i].size));
+        EXPECT_OK(dt__config_preset_text(&config, &text));
+        ck_assert_msg((!cases[i].hidden || !strcmp(config.model.hidden, cases[i].hidden)) &&
+                          fabs(config.model.dropout - atof(cases[i].dropout)) < 1e-9 &&
+                          fabs(config.train.weight_decay - cases[i].decay) < 1e-9 && config.data.encode == cases[i].encode &&
+                          config.data.encode_bins == cases[i].bins && config.train.batch == cases[i].batch,
+                      "case %zu: %s", i, text);
+        dt_free(text);
+        dt__config_free(&config);
+    }
 }
 END_TEST
 
@@ -1057,7 +1104,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* it is none by itself, then */
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
+    EXPECT_OK(settle_by(1000, 5, false, true));
     EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.epochs, 55);
     ck_assert_double_eq(config.train.lr, 0.5);
@@ -1069,7 +1116,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
-    EXPECT_OK(dt__config_settle_by_data(&config, 1000, 5, 0, false, true));
+    EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     dt__config_free(&config);
     dt__config_free(&before);
@@ -1105,5 +1152,5 @@ SUITE("config", sets_have_names_and_files, defaults_are_as_promised, what_was_gi
       a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
       a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
       every_allocation_may_fail, the_start_of_outputs_is_decided, older_runs_keep_their_held_out_rows, a_preset_gives_way, a_preset_evaluates_now_and_then,
-      a_preset_leaves_a_rule_that_is_given,
+      a_preset_leaves_a_rule_that_is_given, a_preset_knows_kind_and_rows,
       a_resume_keeps_its_preset, descriptions_have_every_key)
