@@ -5,6 +5,7 @@
 #include "base/internal.h"
 #include "cli/cli.h"
 #include "config/option.h"
+#include "config/threshold.h"
 #include "data/data.h"
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -103,6 +104,10 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     DT_GUARD(dt__predictor_load(argv[1], &model->predictor));
     DT_GUARD(dt__config_init(config));
     DT_GUARD(dt__config_read_saved(config, model->predictor->path, model->predictor->file.config));
+    if (dt__config_certifies(config) && !model->predictor->file.certainty.known)
+        dt__warn("%s is not an export of the end of its run: it has no threshold, temperature or "
+                 "intervals",
+                 model->predictor->path);
     memset(config->given, 0, sizeof config->given); /* from here on `given` means given in the
                                                      * arguments */
     for (int i = 2; i < argc; i++) {

@@ -18,6 +18,7 @@ struct result {
     const struct dt_predictor *predictor;
     struct dt_metrics *metrics;
     struct dt_metric_values values;
+    const char *fitted; /* the parts of the model that these rows also fitted; NULL: none */
     bool has_interval; /* eval.full: each value has an interval from low to high */
     struct dt_metric_values low, high;
     const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
@@ -71,7 +72,9 @@ static void result_add(struct dt_json *json, const struct result *result)
         if (!isnan(ends[0])) dt__json_reals(json, name, ends, 2);
     }
     if (result->predictor->classes == 2)
-        dt__json_text(json, "positive", class_name(result, 1, name));
+        dt__json_text(json, "positive",
+                      class_name(result, (size_t)result->predictor->model->outputs.positive, name));
+    if (result->fitted) dt__json_text(json, "fitted", result->fitted);
     if (result->confusion) {
         dt__json_confusion(json, result->confusion, (int)classes);
         if (file->schema.label_names)
@@ -208,6 +211,7 @@ static void report_print_table(const struct report *report)
     const struct result *main = &report->main;
     printf("step %llu, %.0f rows\n", (unsigned long long)main->predictor->file.step,
            main->values.rows);
+    if (main->fitted) printf("(these rows also fitted the model's %s)\n", main->fitted);
     metrics_print(main);
     if (main->confusion) classes_print(main);
     if (main->ntargets) targets_print(main);
@@ -216,7 +220,7 @@ static void report_print_table(const struct report *report)
         printf("\nset '%s', %.0f rows", report->named.items[i].name, values->rows);
         if (values->unknown > 0)
             printf(", %.0f of classes that training never saw", values->unknown);
-        putchar('\n');
+        puts(report->set[i].fitted ? ", which also fitted the model" : "");
         metrics_print(&report->set[i]);
     }
 }
@@ -230,6 +234,15 @@ static void result_free(struct result *result)
     dt__metrics_destroy(result->metrics);
 }
 
+/* Returns what of the model these rows fitted, so that its score has seen them; NULL: nothing. */
+static const char *rows_fitted(const struct dt_predictor *predictor, const struct dt_source *rows)
+{
+    const struct dt_certainty *certainty = &predictor->file.certainty;
+    if (!certainty->rows_crc || dt__source_crc(rows) != certainty->rows_crc) return NULL;
+    return certainty->temperature == 1 ? "threshold" : certainty->cut == 0 ? "temperature"
+                                                               : "temperature and threshold";
+}
+
 static dt_status result_measure(const struct cli_model *model, const struct dt_source *source,
                                 struct result *result)
 {
@@ -239,6 +252,7 @@ static dt_status result_measure(const struct cli_model *model, const struct dt_s
     struct dt_measure *measure = NULL;
     dt_status status;
     result->predictor = model->predictor;
+    result->fitted = rows_fitted(model->predictor, source);
     DT_GUARD(dt__metrics_create(network, &model->config, &result->metrics));
     DT_GUARD(dt__measure_create(&model->config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)
@@ -282,6 +296,8 @@ static dt_status sets_measure(const struct cli_model *model, struct report *repo
         struct dt_source *source = NULL;
         dt_status status = set_survey(model, &report->named.items[i], &source);
         if (!status) status = result_measure(model, source, &report->set[i]);
+        if (report->named.items[i].split)
+            report->set[i].fitted = model->predictor->file.certainty.residuals ? "interval" : NULL;
         dt__source_destroy(source);
         if (status)
             return dt_fail_prefix(status, "eval.also, set '%s': ", report->named.items[i].name);

@@ -24,6 +24,7 @@ struct stream {
     struct dt__names keep;  /* the columns of predict.keep */
     struct dt__names names; /* names of several targets, if the training data had them */
     float *answers;         /* (BATCH, width) */
+    float *bound;           /* (targets) predict.interval: ends of a row's intervals */
     float *spread;          /* (BATCH, width) predict.spread: the members' deviation; NULL: no */
     int32_t classes[BATCH];
     enum { OBJECT, NAMES, VALUES } form; /* form of a record: a JSON object, or a line of CSV */
@@ -132,6 +133,13 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
     DT_TRY(floats_add(stream, stream->width == 1 ? "value" : p->answer,
                       flaw ? NULL : stream->answers + row * stream->width, stream->width,
                       p->classes ? dt_predictor_class_name : NULL));
+    for (int upper = 0; p->margin && upper < 2; upper++) {
+        for (size_t t = 0; !flaw && t < p->targets; t++)
+            stream->bound[t] =
+                dt__predictor_bound(p, stream->answers + row * stream->width, t, upper);
+        DT_TRY(floats_add(stream, upper ? "high" : "low", flaw ? NULL : stream->bound, p->targets,
+                          NULL));
+    }
     if (stream->spread)
         DT_TRY(floats_add(stream, "spread", spread, stream->width,
                           p->classes ? dt_predictor_class_name : NULL));
@@ -306,6 +314,8 @@ static dt_status keep_check(const struct stream *stream)
     const bool classes = stream->predictor->classes != 0;
     const char *const own[] = {classes ? "class" : "value", classes ? "label" : "value",
                                stream->predictor->answer, "error",
+                               stream->predictor->margin ? "low" : "error",
+                               stream->predictor->margin ? "high" : "error",
                                stream->form == OBJECT ? "line" : "error"};
     for (size_t k = 0; k < stream->keep.count; k++) {
         const char *name = stream->keep.items[k];
@@ -330,6 +340,10 @@ dt_status cmd_predict(int argc, char **argv)
     dt_status status = dt__alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
     if (!status && model.config.predict.spread)
         status = dt__alloc(stream.width, BATCH * sizeof(float), "deviations", &stream.spread);
+    if (!status && dt__config_is_given(&model.config, "predict.interval"))
+        status = dt__predictor_interval(stream.predictor, model.config.predict.interval);
+    if (!status && stream.predictor->margin)
+        status = dt__alloc(stream.predictor->targets, sizeof(float), "intervals", &stream.bound);
     const bool features = model.config.predict.features;
     if (!status && features) status = dt__alloc(stream.nin, sizeof(float), "row", &stream.features);
     bool files = dt__config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
@@ -358,6 +372,7 @@ dt_status cmd_predict(int argc, char **argv)
     dt_free(stream.features);
     dt_free(stream.answers);
     dt_free(stream.spread);
+    dt_free(stream.bound);
     for (size_t i = 0; i < BATCH; i++) /* rows that a failure has left */
         dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);

@@ -24,7 +24,7 @@ const struct command commands[] = {
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does"},
     {"serve", cmd_serve, false, "MODEL [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are loaded as they appear"},
-    {"export", cmd_export, false, "MODEL OUT.onnx",
+    {"export", cmd_export, false, "MODEL OUT.onnx [predict.interval=0.9]",
      "writes a model with its normalisation as ONNX, for other programs"},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several side by side"},

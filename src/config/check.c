@@ -6,6 +6,7 @@
 #include "base/internal.h"
 #include "config/option.h"
 #include "config/named_sets.h"
+#include "config/threshold.h"
 
 #define FTRL_AVERAGED(rule)                                                                        \
     "train.local_steps: " rule " computes weights from its own sums, so that those of several "    \
@@ -156,6 +157,14 @@
       "eval.also: expected data.eval or data.eval_fraction as well: these rows choose the best "   \
       "model")                                                                                     \
     X(*c->eval.also_labels && !*c->eval.also, "eval.also_labels: expected eval.also as well")      \
+    X(dt__config_fits(c) && !evaluates && !c->search.folds,                                        \
+      "eval.threshold and eval.calibrate: expected data.eval or data.eval_fraction: held-out rows "\
+      "choose them")                                                                               \
+    X(!classifies && (c->eval.calibrate || *c->eval.positive || strcmp(c->eval.threshold, "0.5")), \
+      "eval.positive, eval.threshold, eval.calibrate: expected model.task=classify: other tasks "  \
+      "choose no class")                                                                           \
+    X(c->predict.interval > 0 && !regresses,                                                       \
+      "predict.interval: expected model.task=regress: classes have probabilities")                 \
     X(c->eval.dedicated && !evaluates,                                                             \
       "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
     X(size > 0 && size < 2 && async,                                                               \
@@ -186,6 +195,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
     struct dt__named_sets sets;
+    struct dt__threshold threshold;
     bool evaluates = *c->data.eval || dt__config_holds_out(c);
     bool regresses = c->model.task == DT_TASK_REGRESS, is_time;
     double gap;
@@ -203,9 +213,16 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
         if (is_broken[i]) return dt_fail(DT_EUSAGE, "%s", dt__rule_messages[i]);
+    DT_TRY(dt__threshold_parse(c->eval.threshold, &threshold));
     DT_TRY(dt__sets_parse(config, &sets));
+    bool fresh = c->search.folds > 0; /* rows for intervals */
+    for (size_t i = 0; i < sets.count; i++)
+        fresh |= !strcmp(sets.items[i].name, DT__TEST_SET);
     dt__sets_free(&sets);
-    return DT_OK;
+    if (fresh || !(c->predict.interval > 0)) return DT_OK;
+    return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction, a set `test` in "
+                              "eval.also, or a search with search.folds: intervals need rows that "
+                              "neither trained nor chose");
 }
 
 /* ---- a resume -------------------------------------------------------------------------------- */

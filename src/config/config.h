@@ -488,6 +488,16 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, weighted, BOOL, "no", 0, 0, NULL, FREE, "train eval",                                  \
       "weigh held-out rows by data.weight, which their files must have then; no: each row "        \
       "counts once")                                                                               \
+    X(eval, positive, TEXT, "", 0, 0, NULL, FREE, "train",                                         \
+      "the class, of two, that counts as positive: its name or number; empty: class 1")            \
+    X(eval, threshold, TEXT, "0.5", 0, 0, NULL, FREE, "train",                                     \
+      "two classes: the probability above which a row is called positive, or what held-out rows "  \
+      "choose it by at the end: f1, balanced_accuracy, cost:FP,FN (the costs of a false positive " \
+      "and a false negative), recall:R (at least R of the positive rows). The model keeps it")     \
+    X(eval, calibrate, WORD, "no", 0, 0, DT_CALIBRATE_WORDS, FREE, "train",                        \
+      "classes: yes: divide the outputs by a temperature, fitted to held-out rows at the end, so " \
+      "that probabilities are frequencies; auto: only if their log loss falls by more than its "   \
+      "standard error. The model keeps it")                                                        \
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
@@ -526,6 +536,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "standard input")                                                                            \
     X(predict, spread, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "predictions of a model of several members have their deviation too, as spread")             \
+    X(predict, interval, REAL, "0", 0, 0.9999, NULL, FREE, "train predict export",                 \
+      "numbers: the part of new targets, e.g. 0.9, that lies between low and high of their "       \
+      "predictions; 0: no intervals. A run keeps residuals of its test rows (data.test_fraction), "\
+      "a search with folds those of held-out rows, and the model then gives intervals of any "     \
+      "coverage")                                                                                  \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "with data.eval or predict.held_out: predictions have the true class or value too, "         \
       "as target (and target_label)")                                                              \
@@ -587,6 +602,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(test, round_secs, REAL, "20", 0, 1e6, NULL, FREE, "train",                                   \
       "how long a stop waits for the end of a round of local steps")
 
+#define DT_CALIBRATE_WORDS "no|auto|yes"
+enum dt_calibrate { DT_CALIBRATE_NO, DT_CALIBRATE_AUTO, DT_CALIBRATE_YES };
 #define DT_METRIC_WORDS                                                                            \
     "auto|loss|log_loss|pinball|accuracy|top5|auc|f1|balanced_accuracy|average_precision|brier|"   \
     "ece|rmse|mae|r2|mape"

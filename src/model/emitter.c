@@ -102,7 +102,8 @@ void dt__emit_two(struct dt__emitter *e, const char *x)
     const char *yes = DT__NODE(e, "Sigmoid", x);
     const char *no = DT__NODE(e, "Sigmoid", DT__NODE(e, "Neg", x));
     const char *logits = dt__emit_reshape(e, x, 1, (const int64_t[]){-1});
-    const char *positive = DT__NODE(e, "Greater", logits, dt__emit_scalar(e, 0));
+    const char *cut = dt__emit_scalar(e, e->model->outputs.cut);
+    const char *positive = DT__NODE(e, "Greater", logits, cut);
     DT__NAMED(e, "class", "Cast", positive);
     e->integer(e, "to", INT64);
     DT__NAMED(e, "probabilities", "Concat", no, yes);

@@ -10,6 +10,7 @@ enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS }; /* sums of a chunk; 
 
 struct dt_metrics {
     const struct dt__task *task;
+    const struct dt_outputs *outputs; /* the model's */
     int nout, classes;
     double *sums; /* (SUMS + added) over all chunks */
     size_t added;
@@ -41,6 +42,7 @@ dt_status dt__metrics_create(const struct dt_model *model, const struct dt_confi
     const size_t classes = (size_t)model->classes;
     DT_GUARD(dt__alloc(1, sizeof *metrics, "metrics", &metrics));
     metrics->task = model->loss->task;
+    metrics->outputs = &model->outputs;
     metrics->nout = model->outputs.count / model->outputs.each;
     metrics->classes = (int)classes;
     metrics->added = added_of(metrics->task, metrics->nout);
@@ -216,6 +218,7 @@ void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out
 {
     const double *sums = metrics->sums;
     const struct dt__summed of = {.nout = metrics->nout,
+                                  .outputs = metrics->outputs,
                                   .weight = sums[WEIGHT],
                                   .sums = sums + SUMS,
                                   .scored = metrics->scored,

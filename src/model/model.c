@@ -190,7 +190,11 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
     if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
     const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, desc->nout);
-    struct dt_outputs outputs = {.count = desc->nout, .each = 1, .delta = (float)desc->huber_delta};
+    struct dt_outputs outputs = {.count = desc->nout,
+                                 .each = 1,
+                                 .delta = (float)desc->huber_delta,
+                                 .cool = 1,
+                                 .positive = 1};
     if (loss && loss->link == DT_LINK_RISING)
         DT_TRY(dt__quantiles_parse(desc->quantiles, outputs.quantile, &outputs.each));
     if (desc->nout % outputs.each)

@@ -124,7 +124,23 @@ struct dt_outputs {
     float delta;                      /* of the loss */
     const struct dt_own_loss *own;    /* NULL: the loss is one of the table */
     float *mean, *std; /* (count / each), or NULL: a value is the output as it stands */
+    /* Classes: a network's last outputs are multiplied by it, 1 over the temperature. Two classes:
+     * the logit above which a row is of class 1; the class that metrics call positive. */
+    float cool, cut;
+    int positive;
     float *least, *greatest; /* (count / each) of values, or NULL: they may be any */
+};
+
+/* What held-out rows say of a model's answers (certainty.h). Zeros: nothing was fitted. */
+struct dt_certainty {
+    int known;          /* 0: the rest is 0 */
+    int positive;       /* of two classes */
+    double temperature; /* 1: none */
+    double cut;         /* of divided logits */
+    uint32_t rows_crc;  /* dt__source_crc of the rows that fitted temperature and cut; 0: none did */
+    double coverage;    /* of intervals, where no other is asked for; 0: none */
+    int residuals;      /* in all: as many of each target, target after target */
+    float *residual;    /* (residuals) ascending within a target */
 };
 
 /* Immutable once made; shared by any number of networks. To be read alone. */
@@ -170,6 +186,9 @@ dt_status dt__model_set_units(struct dt_model *model, const float *mean, const f
 /* Regression: no value is predicted outside least to greatest (one each a target; copied). Gradients
  * are those of the unlimited values. NULL: any value. Right after the model was made. DT_EMEMORY. */
 dt_status dt__model_set_range(struct dt_model *model, const float *least, const float *greatest);
+/* Classes: outputs of networks are divided by the temperature from now on, and the cut decides
+ * between two classes. Not while a network of the model computes. */
+void dt__model_set_certainty(struct dt_model *model, const struct dt_certainty *certainty);
 /* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
  * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress, or row is
  * NULL. */
@@ -202,7 +221,8 @@ dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch
 void dt__model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
 /* What these are called: "probabilities" or "values". */
 const char *dt__model_answer(const struct dt_model *model);
-/* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
+/* The class as accuracy counts it: the first of the largest logits; of one logit, whether it is
+ * above the cut. */
 int dt__model_choose(const struct dt_model *model, const float *logits);
 
 /* The space in which predictions of several networks are averaged: probabilities, or values in

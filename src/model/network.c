@@ -576,8 +576,8 @@ void dt__network_spread(const struct dt_network *network, int rows, float *out)
         memset(out, 0, (size_t)rows * width * sizeof *out);
 }
 
-dt_status dt__network_forward(struct dt_network *network, const float *params,
-                              const struct dt_batch *batch, float *out)
+static dt_status network_outputs(struct dt_network *network, const float *params,
+                                 const struct dt_batch *batch, float *out)
 {
     struct dt_batch encoded, here;
     const struct pass pass = {.params = params, .batch = &here};
@@ -588,4 +588,15 @@ dt_status dt__network_forward(struct dt_network *network, const float *params,
     if (batch->offsets && network->inputs) DT_TRY(network_sort(network, &encoded, &here));
     DT_TRY(pass_begin(network, &pass));
     return network_forward(network, out, &stops);
+}
+
+dt_status dt__network_forward(struct dt_network *network, const float *params,
+                              const struct dt_batch *batch, float *out)
+{
+    const struct dt_model *model = network->model;
+    const size_t count = (size_t)batch->rows * (size_t)model->desc.nout;
+    DT_TRY(network_outputs(network, params, batch, out));
+    for (size_t i = 0; model->outputs.cool != 1 && i < count; i++)
+        out[i] *= model->outputs.cool;
+    return DT_OK;
 }

@@ -236,8 +236,9 @@ static void softmax_predict(int rows, const struct dt_outputs *outputs, const fl
 }
 
 /* The first of the largest. */
-static int softmax_choose(int n, const float *logits)
+static int softmax_choose(const struct dt_outputs *outputs, const float *logits)
 {
+    const int n = outputs->count;
     int best = 0;
     for (int i = 1; i < n; i++)
         if (logits[i] > logits[best]) best = i;
@@ -276,7 +277,7 @@ static void classes_sum(const struct dt__summed *of, int classes)
     memset(of->of_class, 0, ((size_t)classes + 1) * CLASS_SUMS * sizeof *of->of_class);
     for (size_t i = 0; i < of->n; i++) {
         const struct dt__scored *row = &of->scored[i];
-        const int chosen = of->nout == 1 ? row->score > 0 : (int)row->score;
+        const int chosen = of->nout == 1 ? row->score > of->outputs->cut : (int)row->score;
         const int label = row->label < 0 ? classes : row->label;
         of->of_class[label * CLASS_SUMS + OF_CLASS] += (double)row->weight;
         of->of_class[chosen * CLASS_SUMS + AS_CLASS] += (double)row->weight;
@@ -340,7 +341,7 @@ static void softmax_measure(const struct dt_outputs *outputs, const float *logit
 {
     const int n = outputs->count;
     for (int r = 0; r < batch->rows; r++, logits += n) {
-        const int label = batch->label[r], chosen = softmax_choose(n, logits);
+        const int label = batch->label[r], chosen = softmax_choose(outputs, logits);
         const float own = label < 0 ? NAN : logits[label];
         int rank = 0;
         for (int i = 0; i < n; i++)
@@ -407,10 +408,9 @@ static void two_predict(int rows, const struct dt_outputs *outputs, const float 
     }
 }
 
-static int two_choose(int nout, const float *logits)
+static int two_choose(const struct dt_outputs *outputs, const float *logits)
 {
-    (void)nout;
-    return logits[0] > 0.0f;
+    return logits[0] > outputs->cut;
 }
 
 /* sums: right, sums of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each). The
@@ -419,9 +419,8 @@ static int two_choose(int nout, const float *logits)
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
                         const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
-    (void)outputs;
     for (int r = 0; r < batch->rows; r++) {
-        const int label = batch->label[r], predicted = logits[r] > 0.0f;
+        const int label = batch->label[r], predicted = logits[r] > outputs->cut;
         const double weight = (double)weight_of(batch, r), p = (double)dt__sigmoidf(logits[r]);
         const double off = p - label, either = (p * p + (1 - p) * (1 - p) + 1) / 2;
         sums[0] += weight * (predicted == label && !isnan(logits[r]));
@@ -442,9 +441,11 @@ static int by_score(const void *a, const void *b)
  * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic).
  * average_precision: the mean over the positives of the precision among rows of at least the same
  * score. The loop runs from the lowest score up, so the rows above are the remaining ones.
- * A row of a class that training never saw is negative. */
+ * A row of a class that training never saw is negative. positive: the weight of the rows of the
+ * positive class, whose scores are high. */
 static void order_values(const struct dt__summed *of, double positive, struct dt_metric_values *out)
 {
+    const int yes = of->outputs->positive;
     struct dt__scored *scored = of->scored;
     const size_t n = of->n;
     double positives = 0.0, negatives = 0.0, ordered = 0.0, all = 0.0, precision = 0.0;
@@ -458,7 +459,7 @@ static void order_values(const struct dt__summed *of, double positive, struct dt
         const float score = scored[i].score;
         const double above = positive - positives, down_to = all - positives - negatives;
         for (; i < n && scored[i].score == score; i++)
-            tied[scored[i].label == 1] += (double)scored[i].weight;
+            tied[scored[i].label == yes] += (double)scored[i].weight;
         if (tied[1] > 0) precision += tied[1] * (above / down_to);
         ordered += tied[1] * (negatives + 0.5 * tied[0]);
         negatives += tied[0];
@@ -468,17 +469,25 @@ static void order_values(const struct dt__summed *of, double positive, struct dt
     out->average_precision = precision / positives;
 }
 
-/* Precision, recall and f1 of class 1, predicted where the score is above 0. */
+static void scores_turn(const struct dt__summed *of)
+{
+    for (size_t i = 0; i < of->n; i++)
+        of->scored[i].score = -of->scored[i].score;
+}
+
+/* Precision, recall and f1 of the positive class; class 1 is predicted above the cut. */
 static void two_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
-    const double *sums = of->of_class + CLASS_SUMS; /* of class 1 */
+    const double *sums = of->of_class + of->outputs->positive * CLASS_SUMS;
     probability_values(of, of->sums + 1, out);
     class_values(of, 2, out);
     out->accuracy = of->sums[0] / of->weight;
     out->precision = sums[BOTH] / sums[AS_CLASS];
     out->recall = sums[BOTH] / sums[OF_CLASS];
     out->f1 = f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
+    if (!of->outputs->positive) scores_turn(of);
     order_values(of, sums[OF_CLASS], out);
+    if (!of->outputs->positive) scores_turn(of);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -1047,6 +1056,14 @@ void dt__model_predict(const struct dt_model *model, const float *logits, int ro
     model->loss->task->predict(rows, &model->outputs, logits, out);
 }
 
+void dt__model_set_certainty(struct dt_model *model, const struct dt_certainty *certainty)
+{
+    if (!model->classes || !certainty->known) return;
+    model->outputs.cool = (float)(1 / certainty->temperature);
+    model->outputs.cut = (float)certainty->cut;
+    model->outputs.positive = certainty->positive;
+}
+
 dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch *batch, float *out)
 {
     const struct dt_tensor *bias = dt__model_output_bias(model);
@@ -1093,5 +1110,5 @@ const char *dt__model_answer(const struct dt_model *model)
 
 int dt__model_choose(const struct dt_model *model, const float *logits)
 {
-    return model->loss->task->choose(model->desc.nout, logits);
+    return model->loss->task->choose(&model->outputs, logits);
 }

@@ -15,6 +15,7 @@ struct dt__scored {
 /* Input of `values`: the totals over all chunks. */
 struct dt__summed {
     int nout;      /* targets, or outputs */
+    const struct dt_outputs *outputs;
     double weight; /* of the rows */
     const double *sums;
     struct dt__scored *scored; /* (n) which may be sorted */
@@ -31,7 +32,7 @@ struct dt__task {
     const char *answer; /* what is predicted: "values" */
     int classes;        /* 0: predicts values; DT__OUTPUTS: as many as outputs */
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
-    int (*choose)(int nout, const float *logits);       /* the class */
+    int (*choose)(const struct dt_outputs *outputs, const float *logits); /* the class */
     void (*emit)(struct dt__emitter *e, const char *x); /* emits the answers of outputs x */
     /* dt__model_to_mean, dt__model_from_mean; and as nodes. */
     void (*to_mean)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);

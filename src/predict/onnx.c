@@ -404,8 +404,22 @@ static const char *add_members(struct graph *graph, const struct dt_model *model
     return model->loss->task->emit_from_mean(e, sum);
 }
 
+/* Adds the ends of intervals, from the answer: its lowest value of each target less the margin, its
+ * highest one and the margin. */
+static void add_interval(struct dt__emitter *e, const struct dt_predictor *predictor)
+{
+    const int64_t each = predictor->model->outputs.each;
+    const int64_t by_target[] = {-1, each}, by_row[] = {-1, (int64_t)predictor->targets};
+    const char *values = dt__emit_reshape(e, predictor->answer, 2, by_target);
+    const char *low = dt__emit_reshape(e, dt__emit_slice(e, values, 0, 1), 2, by_row);
+    const char *high = dt__emit_reshape(e, dt__emit_slice(e, values, each - 1, each), 2, by_row);
+    const char *margin = dt__emit_vector(e, "margin", predictor->targets, predictor->margin);
+    DT__NAMED(e, "low", "Sub", low, margin);
+    DT__NAMED(e, "high", "Add", high, margin);
+}
+
 /* Adds all nodes, from the input to the answers. */
-static void fill_graph(struct graph *graph)
+static void fill_graph(struct graph *graph, const struct dt_predictor *predictor)
 {
     struct dt__emitter *e = &graph->emitter;
     const struct dt_model *model = e->model;
@@ -413,7 +427,10 @@ static void fill_graph(struct graph *graph)
     const char *z = graph->schema->encoded ? add_ranks(e, graph->schema, raw) : NULL;
     x = model->members ? add_members(graph, model, x, z) : add_network(graph, model, x, z);
     e->model = model;
+    const float cool = model->outputs.cool;
+    if (cool != 1) x = DT__NODE(e, "Mul", x, dt__emit_scalar(e, (double)cool));
     model->loss->task->emit(e, x);
+    if (predictor->margin) add_interval(e, predictor);
     end_node(graph);
 }
 
@@ -437,11 +454,13 @@ dt_status dt__onnx_write(const struct dt_predictor *predictor, const char *path)
         return dt_fail(DT_EUSAGE, "hashed categories (data.hash_bits) have no translation to ONNX, "
                                   "which has no such hash");
     dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
-    fill_graph(&graph);
+    fill_graph(&graph, predictor);
     add_value(&graph, GRAPH_INPUT, "input", FLOAT,
               file->schema.features - flags_of(&file->schema).count);
     add_value(&graph, GRAPH_OUTPUT, predictor->answer, FLOAT, (int)predictor->width);
     if (predictor->classes) add_value(&graph, GRAPH_OUTPUT, "class", INT64, 0);
+    if (predictor->margin) add_value(&graph, GRAPH_OUTPUT, "low", FLOAT, (int)predictor->targets);
+    if (predictor->margin) add_value(&graph, GRAPH_OUTPUT, "high", FLOAT, (int)predictor->targets);
     dt_status status = write_model(&graph, predictor, path);
     dt__names_free(graph.names.items, graph.names.count);
     dt__text_free(&graph.node.text);

@@ -32,6 +32,9 @@ struct dt_predictor {
     size_t numbers; /* of a row before those entries, or all features; and z of encoded ones */
     size_t chunk;   /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what 64 MiB hold */
 
+    size_t targets; /* numbers: of a row; else 0 */
+    float *margin;  /* (targets) of intervals: dt__predictor_bound; NULL: answers have none */
+
     /* The room's own: memory of the chunk of rows under way. */
     struct dt_network *network; /* NULL: nothing was answered so far */
     float *x;                   /* (chunk, features and z) normalised rows */
@@ -68,6 +71,13 @@ dt_status dt__predictor_inputs(struct dt_predictor *predictor, const struct dt_i
  * normalised, with a sparse part or without. */
 dt_status dt__predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                               float *out, int32_t *out_class);
+
+/* Gives answers intervals of this coverage; 0: none. Opening a model has given it those that its
+ * run asked for. DT_EUSAGE: it predicts classes, or keeps too few residuals. DT_EMEMORY. */
+dt_status dt__predictor_interval(struct dt_predictor *predictor, double coverage);
+/* The lower or upper end of a target's interval, from the row's answer (width). */
+float dt__predictor_bound(const struct dt_predictor *predictor, const float *answer, size_t target,
+                          bool upper);
 
 /* DT_EFORMAT: an answer (width) is no finite number: the row, or a weight, is too large. */
 dt_status dt__predictor_check(const struct dt_predictor *predictor, const float *answer);

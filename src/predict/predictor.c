@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/internal.h"
+#include "model/certainty.h"
 #include "table/normalize.h"
 
 /* Rows that 64 MiB hold, at most a chunk. */
@@ -39,6 +40,7 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
     const struct dt_schema *schema = &p->file.schema;
     DT_GUARD(dt__model_set_units(p->model, schema->target_mean, schema->target_std));
     DT_GUARD(dt__model_set_range(p->model, schema->target_least, schema->target_greatest));
+    dt__model_set_certainty(p->model, &p->file.certainty);
     if (opens) DT_GUARD(network_need(p));
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
@@ -50,6 +52,8 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
         (p->entries ? (size_t)schema->dense : p->features) + (size_t)schema->encoded;
     p->chunk = rows_that_fit(p->numbers + 2 * p->entries);
     DT_GUARD(dt__alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
+    p->targets = p->classes ? 0 : nout / (size_t)p->model->outputs.each;
+    DT_GUARD(dt__predictor_interval(p, p->file.certainty.coverage));
     *out = p;
 done:
     dt__floats_end(&before);
@@ -74,6 +78,7 @@ void dt_predictor_close(struct dt_predictor *predictor)
     dt__model_destroy(predictor->model);
     dt__checkpoint_free(&predictor->file);
     dt_free(predictor->path);
+    dt_free(predictor->margin);
     dt_free(predictor->x);
     dt_free(predictor->dense);
     dt_free(predictor->value);
@@ -112,6 +117,34 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
     char *const *names = predictor->file.schema.label_names;
     const bool is_one = class_number >= 0 && class_number < predictor->classes;
     return names && is_one ? names[class_number] : NULL;
+}
+
+/* ---- intervals ------------------------------------------------------------------------------ */
+
+dt_status dt__predictor_interval(struct dt_predictor *predictor, double coverage)
+{
+    float *margin = NULL;
+    if (coverage > 0 && predictor->file.schema.task != DT_TASK_REGRESS)
+        return dt_fail(DT_EUSAGE, "predict.interval: the model predicts classes, which have "
+                                  "probabilities; expected 0");
+    if (coverage > 0) {
+        DT_TRY(dt__alloc(predictor->targets, sizeof *margin, "intervals", &margin));
+        const dt_status status = dt__certainty_margin(&predictor->file.certainty,
+                                                      (int)predictor->targets, coverage, margin);
+        if (status) dt_free(margin);
+        if (status) return status;
+    }
+    dt_free(predictor->margin);
+    predictor->margin = margin;
+    return DT_OK;
+}
+
+float dt__predictor_bound(const struct dt_predictor *predictor, const float *answer, size_t target,
+                          bool upper)
+{
+    const size_t each = (size_t)predictor->model->outputs.each;
+    const float *of = answer + target * each, margin = predictor->margin[target];
+    return upper ? of[each - 1] + margin : *of - margin;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

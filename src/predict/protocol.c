@@ -14,17 +14,19 @@
 #include "table/values.h"
 
 /* Parts of a row's answer; in v2 each is an output. */
-enum part { NUMBERS, CLASS, LABEL, PARTS };
+enum part { NUMBERS, CLASS, LABEL, LOW, HIGH, PARTS };
 
 static bool has_part(const struct dt_predictor *predictor, enum part part)
 {
+    if (part == LOW || part == HIGH) return predictor->margin != NULL;
     return part == NUMBERS ||
            (predictor->classes && (part == CLASS || dt_predictor_class_name(predictor, 0)));
 }
 
 static const char *part_name(const struct dt_predictor *predictor, enum part part)
 {
-    return part == NUMBERS ? predictor->answer : part == CLASS ? "class" : "label";
+    static const char *const names[] = {NULL, "class", "label", "low", "high"};
+    return part == NUMBERS ? predictor->answer : names[part];
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
@@ -407,18 +409,35 @@ done:
 static void output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
                          struct dt_text *text)
 {
-    static const char *const types[] = {"FP32", "INT64", "BYTES"};
+    static const char *const types[] = {"FP32", "INT64", "BYTES", "FP32", "FP32"};
     const bool first = text->data[text->length - 1] == '[';
     dt__text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld", first ? "" : ",",
                  part_name(predictor, part), types[part], rows);
     if (part == NUMBERS) dt__text_add(text, ",%d", (int)predictor->width);
+    if (part == LOW || part == HIGH) dt__text_add(text, ",%d", (int)predictor->targets);
     dt__text_append(text, "]", 1);
+}
+
+/* Adds the ends of a row's intervals: a list, or with one target the number itself; flat: numbers
+ * with commas between them. */
+static void bounds_add(const struct dt_predictor *predictor, bool upper, const float *values,
+                       bool flat, struct dt_text *text)
+{
+    const size_t targets = predictor->targets;
+    const bool list = targets > 1 && !flat;
+    if (list) dt__text_append(text, "[", 1);
+    for (size_t t = 0; t < targets; t++) {
+        if (t) dt__text_append(text, ",", 1);
+        dt__json_add_float(text, dt__predictor_bound(predictor, values, t, upper));
+    }
+    if (list) dt__text_append(text, "]", 1);
 }
 
 /* Adds a part of the answers to `rows` rows: for a row with several numbers a list, else the number
  * itself. */
 static void part_add(const struct dt_predictor *predictor, enum part part, const float *values,
-                     const int32_t *classes, size_t rows, bool list, struct dt_text *text)
+                     const int32_t *classes, size_t rows, bool list, bool flat,
+                     struct dt_text *text)
 {
     const size_t width = predictor->width;
     for (size_t r = 0; r < rows; r++, values += width) {
@@ -427,6 +446,8 @@ static void part_add(const struct dt_predictor *predictor, enum part part, const
             dt__text_add(text, "%d", (int)classes[r]);
         else if (part == LABEL)
             dt__json_add_string(text, dt_predictor_class_name(predictor, classes[r]));
+        else if (part == LOW || part == HIGH)
+            bounds_add(predictor, part == HIGH, values, flat, text);
         else if (width == 1)
             dt__json_add_float(text, *values);
         else
@@ -441,9 +462,10 @@ static const struct form {
     const char *begin, *end;
     bool each;
     enum part order[PARTS];
-} FORMS[] = {[DT__INSTANCES] = {"{\"predictions\":[", "]}\n", true, {CLASS, LABEL, NUMBERS}},
-             [DT__INPUTS] = {"{\"outputs\":", "}\n", false, {CLASS, LABEL, NUMBERS}},
-             [DT__INFER] = {",\"outputs\":[", "]}\n", false, {NUMBERS, CLASS, LABEL}}};
+} FORMS[] = {
+    [DT__INSTANCES] = {"{\"predictions\":[", "]}\n", true, {CLASS, LABEL, NUMBERS, LOW, HIGH}},
+    [DT__INPUTS] = {"{\"outputs\":", "}\n", false, {CLASS, LABEL, NUMBERS, LOW, HIGH}},
+    [DT__INFER] = {",\"outputs\":[", "]}\n", false, {NUMBERS, CLASS, LABEL, LOW, HIGH}}};
 
 dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
                             const char *name, const float *answers, const int32_t *classes,
@@ -451,7 +473,8 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
 {
     const struct dt_predictor *predictor = version->predictor;
     const struct form *form = &FORMS[request->protocol];
-    const bool v2 = request->protocol == DT__INFER, object = !v2 && has_part(predictor, CLASS);
+    const bool v2 = request->protocol == DT__INFER;
+    const bool object = !v2 && (has_part(predictor, CLASS) || has_part(predictor, LOW));
     const size_t step = form->each ? 1 : request->rows, width = predictor->width;
     if (v2)
         dt__text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
@@ -479,7 +502,7 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
             if (v2 && part == NUMBERS) /* a flat list */
                 dt__json_add_floats(text, values, step * width);
             else
-                part_add(predictor, part, values, classes + r, step, !form->each, text);
+                part_add(predictor, part, values, classes + r, step, !form->each, v2, text);
             if (v2) dt__text_append(text, "}", 1);
         }
         if (object) dt__text_append(text, "}", 1);

@@ -11,6 +11,7 @@
 #include "predict/predict.h"
 #include "search/search.h"
 #include "state/directory.h"
+#include "train/certify.h"
 
 /* ---- scores --------------------------------------------------------------------------------- */
 
@@ -72,6 +73,19 @@ void dt__scorer_free(struct dt__scorer *scorer, int folds)
     *scorer = (struct dt__scorer){0};
 }
 
+/* The labels or targets of a chunk of a fold's rows. */
+static struct dt_batch truth_part(const struct dt__search *search, const struct dt__scorer *scorer,
+                                  int fold, size_t at)
+{
+    const size_t targets = (size_t)dt__source_schema(search->fold[fold].held_out)->targets;
+    const size_t left = fold_rows(search, fold) - at;
+    struct dt_batch batch = scorer->truth[fold];
+    batch.rows = left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK;
+    if (batch.target) batch.target += at * targets;
+    if (batch.label) batch.label += at;
+    return batch;
+}
+
 dt_status dt__scorer_score(const struct dt__search *search, const struct dt__scorer *scorer,
                            float *const *mean, double *out)
 {
@@ -81,12 +95,8 @@ dt_status dt__scorer_score(const struct dt__search *search, const struct dt__sco
     float *logits;
     DT_TRY(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
     for (int f = 0; f < search->folds; f++) {
-        const size_t targets = (size_t)dt__source_schema(search->fold[f].held_out)->targets;
         for (size_t at = 0, rows = fold_rows(search, f); at < rows; at += DT_EVAL_CHUNK) {
-            struct dt_batch batch = scorer->truth[f];
-            batch.rows = rows - at < DT_EVAL_CHUNK ? (int)(rows - at) : DT_EVAL_CHUNK;
-            if (batch.target) batch.target += at * targets;
-            if (batch.label) batch.label += at;
+            const struct dt_batch batch = truth_part(search, scorer, f, at);
             dt__model_from_mean(model, mean[f] + at * nout, batch.rows, logits);
             sum += dt__model_loss(model, &batch, logits);
         }
@@ -370,6 +380,83 @@ static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
     return join_params(join, out);
 }
 
+/* ---- its certainty -------------------------------------------------------------------------- */
+
+/* The mean of the members' outputs for all rows that folds hold out. */
+static dt_status judged_make(const struct dt__search *search, const struct dt__scorer *scorer,
+                             const struct dt__members *members, struct dt_judged *out)
+{
+    struct choice choice = {.search = search, .scorer = scorer};
+    const size_t nout = (size_t)scorer->model->desc.nout;
+    float *logits = NULL;
+    size_t row = 0;
+    dt_status status;
+    DT_GUARD(dt__judged_alloc(scorer->model, (size_t)scorer->rows, false, out));
+    DT_GUARD(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
+    DT_GUARD(choice_alloc(&choice));
+    for (; choice.members < members->count; choice.members++)
+        DT_GUARD(mean_with(&choice, members->trial[choice.members], choice.mean));
+    for (int f = 0; f < search->folds; f++)
+        for (size_t at = 0, rows = fold_rows(search, f); at < rows; at += DT_EVAL_CHUNK) {
+            const struct dt_batch batch = truth_part(search, scorer, f, at);
+            dt__model_from_mean(scorer->model, choice.mean[f] + at * nout, batch.rows, logits);
+            dt__judged_set(scorer->model, out, row, &batch, logits);
+            row += (size_t)batch.rows;
+        }
+done:
+    choice_free(&choice);
+    dt_free(logits);
+    return status;
+}
+
+/* Outputs of the model for the test rows. */
+static dt_status judged_test(const struct dt__search *search, const struct dt_checkpoint *file,
+                             const struct dt_source *rows, struct dt_judged *out)
+{
+    struct dt_model *model = NULL;
+    struct dt_source *own = NULL;
+    dt_status status;
+    DT_GUARD(dt__model_create(&file->desc, &model));
+    DT_GUARD(dt__source_copy(rows, &own));
+    if (!file->schema.encoded) dt__source_forget_quantiles(own);
+    status = dt__judged_read(search->config, search->world, own, model, file->params, out);
+done:
+    dt__source_destroy(own);
+    dt__model_destroy(model);
+    return status;
+}
+
+/* Held-out rows, with folds all of them, fit temperature and threshold. Test rows give the
+ * residuals; without any, held-out rows of folds do. */
+static dt_status members_certify(const struct dt__search *search, const struct dt__scorer *scorer,
+                                 const struct dt__members *members,
+                                 const struct dt_checkpoint *file, struct dt_certainty *out)
+{
+    const struct dt_config *config = search->config;
+    struct dt_source *test = NULL;
+    struct dt_judged rows = {0}, fresh = {0};
+    dt_status status;
+    DT_GUARD(dt__certainty_begin(config, &file->schema, out));
+    if (!out->known) goto done;
+    DT_GUARD(judged_make(search, scorer, members, &rows));
+    if (dt__config_fits(config)) {
+        DT_GUARD(dt__certainty_fit(config, scorer->model, &rows, out));
+        out->rows_crc = dt__source_crc(search->fold[0].held_out);
+    }
+    if (out->coverage > 0) DT_GUARD(dt__source_side(search->fold[0].rows, DT__TEST, &test));
+    if (test) DT_GUARD(judged_test(search, file, test, &fresh));
+    if (out->coverage > 0)
+        DT_GUARD(dt__certainty_keep(scorer->model, test ? &fresh : &rows, out));
+    dt__certainty_print(config, &file->schema, out,
+                        test ? "residuals of the test rows, so that none are left for the score"
+                             : "residuals of rows that folds held out");
+done:
+    dt__source_destroy(test);
+    dt__judged_free(&fresh);
+    dt__judged_free(&rows);
+    return status;
+}
+
 /* Of one model that itself, of several their mean. */
 static dt_status join_write(const struct dt__search *search, const struct dt__scorer *scorer,
                             const struct dt__members *members, const struct join *join)
@@ -387,7 +474,9 @@ static dt_status join_write(const struct dt__search *search, const struct dt__sc
                    scorer->root ? "rmse" : "loss");
     if (several) model.desc.layers = NULL, model.desc.encode_table = model.params = NULL;
     if (!status && several) status = join_make(join, &model);
+    if (!status) status = members_certify(search, scorer, members, &model, &model.certainty);
     if (!status) status = dt__export_write(base.text, &model, 1);
+    dt_free(model.certainty.residual);
     if (several) {
         dt_free(model.desc.layers);
         dt_free(model.desc.encode_table);

@@ -1,5 +1,6 @@
 /* A search from its start to its end: what all ranks do together. */
 #include "search/search.h"
+#include "train/certify.h"
 
 #include <string.h>
 
@@ -191,6 +192,17 @@ static dt_status trials_check(const struct dt__search *search)
     return DT_OK;
 }
 
+/* What the end needs is there: classes, and rows for intervals. */
+static dt_status certainty_check(const struct dt__search *search)
+{
+    const struct dt_config *config = search->config;
+    struct dt_certainty certainty;
+    DT_TRY(dt__certainty_begin(config, dt__source_schema(search->fold[0].rows), &certainty));
+    if (!(config->predict.interval > 0) || config->search.folds || config->data.test_fraction > 0)
+        return DT_OK;
+    return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
+}
+
 /* The space, which rank 0 writes into the configuration where it is the usual one. */
 static dt_status space_make(struct dt__search *search, struct dt_config *config)
 {
@@ -206,6 +218,7 @@ static dt_status space_make(struct dt__search *search, struct dt_config *config)
     DT_TRY(config_send(search->world, config, status));
     status = dt__space_parse(config->search.space, &search->space);
     if (!status && leads) status = trials_check(search);
+    if (!status && leads) status = certainty_check(search);
     return dt__ranks_agree(search->world->all, status);
 }
 

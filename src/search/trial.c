@@ -104,7 +104,8 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
 static const char *const SETTINGS[][2] = {
     {"run.resume", "auto"},       {"export.latest", "no"}, {"export.best", "yes"},
     {"export.keep", "1"},         {"run.keep", "1"},       {"report.prometheus", ""},
-    {"report.tensorboard", "no"}, {"eval.also", ""},       {"eval.also_labels", ""}};
+    {"report.tensorboard", "no"}, {"eval.also", ""},       {"eval.also_labels", ""},
+    {"eval.threshold", "0.5"},    {"eval.calibrate", "no"}, {"predict.interval", "0"}};
 
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
                            struct dt_config *out)

@@ -14,6 +14,10 @@
 #define POINTER .pointer = true
 #define OF(number) .pointer = true, .count = AT(number)
 
+/* Nothing of it is in a file unless something was fitted. */
+#define FITTED(name, stored, of)                                                                   \
+    ROW("/certainty" name, stored, certainty.of, OPTIONAL, .when = AT(certainty.known))
+
 static const struct dt__record SCHEMA[] = {
     ROW("/schema@task", TEXT, schema.task, .words = DT_TASK_WORDS),
     ROW("/schema@features", I32, schema.features),
@@ -73,6 +77,14 @@ static const struct dt__record MODEL[] = {
     ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
     ROW("/model@quantiles", TEXT, desc.quantiles, POINTER, OPTIONAL, .when = AT(desc.loss)),
     ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
+    FITTED("@known", I32, known),
+    FITTED("@positive", I32, positive),
+    FITTED("@temperature", F64, temperature),
+    FITTED("@cut", F64, cut),
+    FITTED("@rows_crc", U32, rows_crc),
+    FITTED("@coverage", F64, coverage),
+    FITTED("@residuals", I32, residuals),
+    ROW("/certainty/residuals", F32, certainty.residual, OPTIONAL, OF(certainty.residuals)),
     {0},
 };
 

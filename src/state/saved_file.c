@@ -465,6 +465,20 @@ static dt_status arrays_check(const struct dt_schema *schema)
     return DT_OK;
 }
 
+/* Whether what was fitted can be used. Residuals ascend within a target. */
+static bool certainty_fits(const struct dt_certainty *c, const struct dt_schema *schema)
+{
+    const int targets = schema->targets > 1 ? schema->targets : 1, n = c->residuals / targets;
+    bool good = !c->known || (c->known == 1 && c->temperature > 0 && isfinite(c->temperature) &&
+                              isfinite(c->cut) && (c->positive == 0 || c->positive == 1) &&
+                              c->coverage >= 0 && c->coverage < 1);
+    good = good && c->residuals >= 0 && n * targets == c->residuals &&
+           !c->residuals == !c->residual;
+    for (int i = 0; good && i < c->residuals; i++)
+        good = isfinite(c->residual[i]) && (i % n == 0 || c->residual[i] >= c->residual[i - 1]);
+    return good;
+}
+
 dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
                        struct dt_checkpoint *out)
 {
@@ -490,6 +504,8 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
     DT_GUARD(dt__encoding_check(&to.desc, true));
     if (!quantiles_fit(&to.schema) || to.desc.encode_columns != to.schema.encoded)
         DT_GUARD(dt_fail(DT_EFORMAT, "/schema/quantiles are not as expected"));
+    if (!certainty_fits(&to.certainty, &to.schema))
+        DT_GUARD(dt_fail(DT_EFORMAT, "/certainty is not as expected"));
     if (to.desc.encode && to.desc.dense != to.schema.dense)
         DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its numbers are others"));
     if (to.desc.categories && (to.desc.dense != to.schema.dense ||

@@ -37,6 +37,7 @@ struct dt_checkpoint {
     struct dt_best best; /* of an export best.known: the metric by which it was chosen */
     struct dt_model_desc desc;
     struct dt_schema schema;
+    struct dt_certainty certainty; /* of an export; a checkpoint has none */
     uint64_t params_count; /* P */
     float *params;         /* (P) */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/certify.h"
 #include "train/sets.h"
 #include "train/split_layers.h"
 
@@ -160,16 +161,17 @@ dt_status dt__sets_finish(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     struct dt_checkpoint kept = {0}, model = bank->state; /* lent */
     bool any = false;
-    dt_status status = DT_OK;
+    dt_status status;
     for (int i = 1; i < job->sets.count; i++)
         any |= job->sets.at[i].last;
-    if (!any) return DT_OK;
+    if (!any && !dt__config_certifies(job->config)) return DT_OK;
     if (job->best.known && job->best.step != job->step) dt__best_load(job, &job->best, &kept);
     if (kept.params)
         model = kept;
     else if (job->best.known && job->best.step != job->step)
         dt__warn("the best model, of step %llu, is in no file: the last one is tested",
                  (unsigned long long)job->best.step);
+    status = dt__certify(bank, &model);
     for (int i = 1; i < job->sets.count && !status; i++)
         if (job->sets.at[i].last) status = last_measure(bank, i, &model);
     dt__checkpoint_free(&kept);

@@ -394,10 +394,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     dt__json_metrics(record, values);
     if (job->model->classes == 2) {
         char *const *names = dt__source_schema(job->train)->label_names;
-        dt__json_text(record, "positive", names ? names[1] : "1");
+        const int positive = job->model->outputs.positive;
+        dt__json_text(record, "positive", names ? names[positive] : positive ? "1" : "0");
     }
     if (dt__confusion_cells(job))
         dt__json_confusion(record, evaluation->confusion, job->model->classes);
+    if (set->last && job->config->predict.interval > 0) dt__json_text(record, "fitted", "interval");
     dt__json_real(record, "secs", evaluation->secs);
     dt__json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt__record_end(report));

@@ -93,7 +93,10 @@ void dt__sets_print_best(const struct dt_bank *bank)
         const double value = dt_history_real(history, DT_RECORD_SET, (size_t)at, metric);
         char beside[64] = "";
         if (strcmp(metric, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", metric, value);
-        dt__info("this model on the set '%s': loss %.5g%s", name, loss, beside);
+        dt__info("this model on the set '%s': loss %.5g%s%s", name, loss, beside,
+                 job->sets.at[i].last && job->config->predict.interval > 0
+                     ? " (these rows also gave its intervals)"
+                     : "");
     }
     dt_history_free(history);
 }

@@ -1,6 +1,7 @@
 /* The start of a run, up to the first step. Every phase ends in an agreement, so that no rank
  * continues alone. */
 #include "train/setup.h"
+#include "train/certify.h"
 
 #include <string.h>
 #include <strings.h>
@@ -392,6 +393,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         .parts = (int)config->run.parts,
         .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
     struct dt_metric_score metric;
+    struct dt_certainty certainty;
     int each;
     DT_TRY(dt__model_desc_each(&desc, &each));
     desc.nout *= each;
@@ -409,6 +411,8 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     if (loss) DT_TRY(dt__model_set_loss(job->model, loss));
     DT_TRY(dt__model_set_units(job->model, schema->target_mean, schema->target_std));
     DT_TRY(dt__model_set_range(job->model, schema->target_least, schema->target_greatest));
+    DT_TRY(dt__certainty_begin(config, schema, &certainty));
+    dt__model_set_certainty(job->model, &certainty);
     /* Check that the model has the metric before anything is written. */
     DT_TRY(dt__metric_pick(job->model, config->eval.metric, NULL, &metric));
     DT_TRY(dt__plan_create(job->train, (uint64_t)config->run.seed, job->replicas,

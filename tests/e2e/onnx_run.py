@@ -139,6 +139,11 @@ def main(path, predictions):
         wrong = sum(r.get("class") != c for r, c in zip(said, values.get("class", [None] * len(said))))
         if "class_names" in names:
             wrong += sum(r["label"] != names["class_names"][r["class"]] for r in said)
+    for end in ("low", "high"):
+        assert (end in values) == (end in said[0]), f"{end} is missing"
+        if end in values:
+            answers = np.concatenate([answers, values[end]], 1)
+            told = np.concatenate([told, np.array([r[end] for r in said]).reshape(len(said), -1)], 1)
     assert answers.shape == told.shape, f"{answers.shape}, not {told.shape}"
     print(f"difference={np.abs(answers - told).max()} wrong={wrong}")
 

@@ -62,6 +62,8 @@ LIKELY = {
     "eval.batches": "0 1 2",
     "eval.patience": "0 1 2",
     "eval.also": "train:20 train:999,train2:none train:0",
+    "eval.positive": "0 1 no",
+    "eval.threshold": "0.5 0.5 0.3 f1 balanced_accuracy cost:1,5 recall:0.9",
     "eval.throttle_secs": "0 0.01",
     "eval.start_delay_secs": "0 0.01",
     "export.keep": "0 1 5",
