@@ -17,7 +17,7 @@ static dt_status weights_check(const struct dt__file *file)
     return DT_OK;
 }
 
-/* CRC-32C of all values, in the place of that of text. */
+/* Adds all values to a CRC-32C, which takes the place of that of text. */
 static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
 {
     const size_t rows = (size_t)arrays->rows, targets = (size_t)arrays->targets;

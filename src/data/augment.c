@@ -6,7 +6,7 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* One item, "shift 2"; false: not one. */
+/* Parses one item, such as "shift 2". Returns false if it is no item. */
 static bool augment_item(struct dt__augment *augment, const char *item)
 {
     char name[16] = "", value[32] = "", end = '\0', *rest = value;
@@ -48,7 +48,7 @@ dt_status dt__augment_parse(const char *text, struct dt__augment *out)
 
 /* ---- one picture ---------------------------------------------------------------------------- */
 
-/* Moved down by dy and to the right by dx, and mirrored or not. */
+/* Moves a picture down by dy and to the right by dx, and mirrors it if `flip`. */
 static void picture_move(const struct dt__augment *augment, int dy, int dx, bool flip, float *x)
 {
     const int h = augment->shape[0], w = augment->shape[1];
@@ -67,7 +67,7 @@ static void picture_move(const struct dt__augment *augment, int dy, int dx, bool
         }
 }
 
-/* The square's middle is anywhere in the picture. Source: DeVries and Taylor 2017. */
+/* Clears a square whose middle is anywhere in the picture. Source: DeVries and Taylor 2017. */
 static void picture_cut(const int shape[3], int side, int middle_y, int middle_x, float *x)
 {
     const size_t c = (size_t)shape[2];
@@ -77,7 +77,8 @@ static void picture_cut(const int shape[3], int side, int middle_y, int middle_x
             memset(x + ((size_t)row * (size_t)shape[1] + (size_t)column) * c, 0, c * sizeof *x);
 }
 
-/* Numbers of the key that a sample may use: the moves, and two for each value's noise. */
+/* Numbers of the key that a sample may use: one for each move, and two for the noise of each
+ * value. */
 enum { MOVE_Y, MOVE_X, MIRROR, CUT_Y, CUT_X, MOVES = 8 };
 
 static int choose(const struct dt_rng *rng, uint64_t number, int choices)

@@ -1,5 +1,5 @@
-/* CSV: rows and files. Records and cells: csv_record.c; the first row: csv_header.c; what a cell
- * says: values.c. */
+/* CSV: rows and files. csv_record.c reads records and cells, csv_header.c the first row, values.c
+ * the values of cells. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     return dt__parser_take(parser, role, cell);
 }
 
-/* Why a row may have another number of cells than the first one. */
+/* Returns the likely reason why a row has another number of cells than the first row. */
 static const char *cells_hint(const struct dt__parser *parser)
 {
     if (parser->header->separator == '\t')
@@ -49,7 +49,8 @@ static const char *cells_hint(const struct dt__parser *parser)
     return first ? ": is line 1 a title, or without the name of R's row names?" : "";
 }
 
-/* A row that lacks a cell often fails first at a cell that has slid to another column. */
+/* Reports a row that cannot be read. A row that lacks a cell often fails first at a cell that has
+ * slid to another column. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
     const struct dt__header *header = parser->header;

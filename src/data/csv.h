@@ -1,5 +1,5 @@
-/* Rows of CSV (RFC 4180), for files and for rows to predict; those of JSON are made of such cells,
- * too. */
+/* Rows of CSV (RFC 4180), for files and for rows to predict. Rows of JSON are made of the same
+ * cells. */
 #ifndef DATA_CSV_H
 #define DATA_CSV_H
 

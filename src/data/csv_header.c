@@ -11,7 +11,8 @@
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-/* An object, a list of rows, or a row as a list; its bracket may be alone on the line. */
+/* Returns true if a record is JSON: an object, a list of rows, or a row as a list. Its bracket may
+ * be alone on the line. */
 static bool record_is_json(const char *record, size_t length)
 {
     const char open = length ? *record : 0;
@@ -54,8 +55,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                              blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
-        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* it was not known */
-    /* one cell has none */
+        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* the separator was
+                                                                            * unknown until here */
+    /* a single cell has no separator */
     if (cells->count > 1) lines->separator = header->separator;
     if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
         return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
@@ -65,9 +67,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
 
 /* ---- the second row -------------------------------------------------------------------------- */
 
-/* What column i's cell of the first row stands over, where that is strange: in a row of names over
- * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
- * The row may be either. Else NULL. */
+/* Returns the kind of value below column i's cell of the first row if that is strange, else NULL.
+ * In a row of names it is strange if the value below is of the same kind as the name; in a row that
+ * has numbers, and so is no row of names, if a text is above a number. The row may be either. */
 static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
 {
     const char *text = first->cells.items[i];
@@ -93,7 +95,8 @@ dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lin
     while (record && !length);
     dt_status status = DT_OK;
     const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
-                       second.count == first->cells.count; /* else it is told of later */
+                       second.count == first->cells.count; /* otherwise the error is reported
+                                                            * later */
     for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
         const char *below = second.items[i], *over = strange_over(first, i, below);
         if (first->roles[i] != DT__ROLE_IGNORE && over)

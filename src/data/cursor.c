@@ -9,7 +9,7 @@
 #include "data/formats.h"
 
 struct open_file {
-    const struct dt__file *file; /* NULL: the place is free */
+    const struct dt__file *file; /* NULL: the slot is free */
     void *reader;
     uint64_t used; /* when it was last used */
 };
@@ -19,7 +19,7 @@ struct dt__cursor {
     bool stops; /* on request */
     uint64_t now;
     struct open_file open[DT__OPEN_FILES];
-    struct dt__block scratch; /* raw rows, where some rows are not of the part */
+    struct dt__block scratch; /* raw rows, if some rows belong to other parts */
 };
 
 dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out)
@@ -53,8 +53,8 @@ void dt__cursor_close(struct dt__cursor *cursor)
     dt_free(cursor);
 }
 
-/* Closes readers that were used longest ago until what all keep of unpacked chunks fits in the
- * memory, or `last` is alone. */
+/* Closes the least recently used readers until the unpacked chunks that all of them keep fit in the
+ * memory, or until only `last` is open. */
 static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last)
 {
     uint64_t held = UINT64_MAX;
@@ -73,7 +73,7 @@ static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last
     }
 }
 
-/* The open reader of a file; the one used longest ago makes place. */
+/* Finds or opens the reader of a file, in place of the least recently used one. */
 static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__file *file,
                                     void **out)
 {
@@ -113,8 +113,8 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
                    row, what, column - 1);
 }
 
-/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Files may
- * have changed since the survey; typed rows of text have not. */
+/* Checks rows [row, row + count) of a file, which a reader has just added at the end of a block.
+ * Files may have changed since the survey; typed rows of text cannot. */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, struct dt__block *block)
 {

@@ -1,11 +1,11 @@
-/* How the columns of several files of a table go together, whichever format names them. */
+/* How the columns of several files of a table fit together, in any format that names them. */
 #include "data/file_columns.h"
 
 #include <string.h>
 
 #include "data/learned.h"
 
-/* The first file of the training data says what columns there are. */
+/* Makes the columns from the header of the first file of the training data. */
 static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
@@ -28,8 +28,8 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     return DT_OK;
 }
 
-/* The first header says what weight and labels are called, those in their order. Several of which
- * one has no name stay where they are: a list has no place for it. */
+/* Notes the names that the first header gives to weight and labels, the labels in their order. If
+ * one of several labels has no name, all are found by position: a list cannot express that. */
 static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
 {
     char **label = &survey->source->schema.label_column;
@@ -40,7 +40,7 @@ static dt_status names_note(struct dt__survey *survey, const struct dt__header *
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
         char **const key = dt__survey_key_column(survey, want->role);
-        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* in front of the labels */
+        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* before the labels */
         if (want->role > DT__ROLE_LABEL || !first) continue;
         if (header->labels > 1)
             dt__list_add(&labels, name);
@@ -53,7 +53,7 @@ static dt_status names_note(struct dt__survey *survey, const struct dt__header *
     return DT_OK;
 }
 
-/* Names the columns, once, that the data before has not and that no key lists. */
+/* Reports once the columns that the earlier data lacks and that no key lists. */
 static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
@@ -107,7 +107,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
     if (!survey->known && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    if (!columns->count && schema->feature_names) { /* by a file of another format */
+    if (!columns->count && schema->feature_names) { /* given by a file of another format */
         DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
         for (size_t c = 0; c < columns->count; c++)
             DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));

@@ -7,9 +7,9 @@
 struct dt__lines;
 struct dt__survey;
 
-/* Gives roles in a file of a survey: by the names of the files before, or of the model, if this one
- * has them; else by the configuration. The first file of the training data makes the columns.
- * DT_EMISMATCH: unlike the files before. */
+/* Assigns roles in a file of a survey: by the names of the earlier files, or of the model, if this
+ * file has those names; else by the configuration. The first file of the training data makes the
+ * columns. DT_EMISMATCH: differs from the earlier files. */
 dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey,
                             const struct dt__lines *lines);
 

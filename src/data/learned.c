@@ -40,7 +40,8 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
     return DT_OK;
 }
 
-/* Whether rows of both shapes have their values in the same places: but for dimensions of 1. */
+/* Returns true if rows of both shapes have their values in the same places: the shapes differ at
+ * most by dimensions of 1. */
 static bool shapes_agree(const int *a, const int *b)
 {
     int sizes[2][3] = {{0}}, count[2] = {0};

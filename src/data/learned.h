@@ -12,41 +12,41 @@ struct dt__survey {
     bool training;            /* also if `known`, on a resume: rows are weighted */
     bool weighs;              /* rows may have weights: in training, and with eval.weighted */
     bool predicting;          /* labels may be missing */
-    bool splits;              /* the rows are those of data.train, of which some are held out */
-    bool keyed;               /* groups and times of the rows are asked for, if there are any */
-    struct dt_source *source; /* in the making */
-    struct dt__lines lines;   /* of the file at hand, if its format is text */
+    bool splits;              /* the rows are data.train's, and some of them are held out */
+    bool keyed;               /* collect groups and times of the rows, if there are any */
+    struct dt_source *source; /* being made */
+    struct dt__lines lines;   /* the current file's, if its format is text */
     struct dt__labels labels;
-    const struct dt_targets *of;  /* what the rows' targets are */
+    const struct dt_targets *of;  /* the targets of the rows */
     uint64_t bytes;               /* of all files */
     bool floats;                  /* a value was seen that is not an integer in 0..255 */
     bool weights;                 /* rows have weights */
     bool values;                  /* an entry was seen that is not 1 */
-    struct dt__row_keys keys;     /* of the rows, where they are to be split by them */
+    struct dt__row_keys keys;     /* of the rows, if they are split by them */
     char *key_columns[3];         /* dt__survey_key_column */
-    bool said_beyond, said_extra; /* what is said once */
+    bool said_beyond, said_extra; /* warnings that are printed once */
 };
 
-/* The name of the column that has a role, once a header has shown it: of time, group and weight;
- * NULL: of another role none is kept. */
+/* Returns where the name of the column with a role is kept once a header has shown it: time, group
+ * or weight. NULL: names of other roles are not kept. */
 char **dt__survey_key_column(struct dt__survey *survey, int32_t role);
 
-/* A file has `now` of something, the files before it (or the model) `before`, 0 where it is the
- * first. DT_EMISMATCH. The message lacks the path. */
+/* Checks that a file has as many of something (`now`) as the files before it, or the model
+ * (`before`; 0 if it is the first file). DT_EMISMATCH; the message lacks the path. */
 dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
                           uint64_t before);
-/* A file with rows of `features` values, or so many columns of y (regress): all must have the
- * same. */
+/* Adds a file with rows of `features` values, or with this many columns of y (regress). All files
+ * must have the same number. */
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features);
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
-/* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3
- * those and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before, or unlike
- * those of the model. */
+/* Adds a file whose rows have rank - 1 dimensions, dims[1..rank): two are height and width, three
+ * are height, width and channels; other ranks have no shape. DT_EMISMATCH: differs from the earlier
+ * files or from the model. */
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims);
-/* Takes over the names of the features (count of them), or compares with those that are there. */
+/* Takes over the names of the features (count of them), or compares them with the known names. */
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
-/* Takes over the columns of a table that a file of `read->features` features had them from, or
- * compares with those that are there. */
+/* Takes over the columns of the table that a file of `read->features` features was made from, or
+ * compares them with the known columns. */
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
 
 #endif

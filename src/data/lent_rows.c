@@ -1,5 +1,5 @@
 /* All rows of a source in memory that several processes read: x, y, weights and ranks of all raw
- * rows, one array after the other. A process fills the memory, all attach to it. Not collective. */
+ * rows, in contiguous arrays. One process fills the memory, all attach to it. Not collective. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -9,7 +9,7 @@
 
 enum { ROWS_AT_ONCE = 4096, LINE = 64 };
 
-/* Places of the arrays; memory NULL: their bytes alone. */
+/* Sets the places of the arrays; with memory NULL, only computes their bytes. */
 static size_t block_place(const struct dt_source *source, unsigned char *memory,
                           struct dt__block *out)
 {

@@ -1,4 +1,4 @@
-/* LIBSVM files: "label index:value ...", indices from 1, rising; what is left out is 0.
+/* LIBSVM files: "label index:value ...", indices from 1, rising; features that are left out are 0.
  * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
 #include "data/libsvm.h"
 
@@ -11,12 +11,14 @@
 #include "text/input.h"
 #include "text/libsvm_record.h"
 
-/* Features that are believed of data of any size; bytes that a packed one may stand for. */
+/* PLAUSIBLE: features that data of any size may have. UNPACKED: bytes that one packed byte may
+ * hold. */
 enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Without data.features or a model a few bytes must not make a model of gigabytes. */
+/* Rejects an index that would make a model of gigabytes out of a few bytes, unless data.features or
+ * a model gives the number of features. */
 static dt_status index_check(const struct dt__parser *parser, uint64_t index)
 {
     if (parser->features || index <= PLAUSIBLE) return DT_OK;
@@ -81,7 +83,7 @@ static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *w
     return DT_OK;
 }
 
-/* A line of blanks, or a comment alone. */
+/* Returns true for a line of blanks or a lone comment. */
 static bool libsvm_is_empty(char *record, size_t length)
 {
     struct dt__cell word;
@@ -93,8 +95,8 @@ const struct dt__grammar dt__libsvm_grammar = {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The widest row of all these files says how many features there are, unless the model,
- * data.features or a file of another format does. */
+/* Surveys a file. The widest row of all LIBSVM files decides the number of features, unless the
+ * model, data.features or a file of another format does. */
 static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines *const lines = &survey->lines;
@@ -124,7 +126,7 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     return DT_OK;
 }
 
-/* By the name, or a line that is like no other. */
+/* Returns true if the name says so, or if a line can be nothing else. */
 static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const size_t mark = length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;

@@ -2,9 +2,10 @@
  *
  *     sample of an epoch --order--> window, slot --> row of a block --assembly--> row of a batch
  *
- * A replica has two windows: one in use, one that a thread fills with what comes next in the
- * replica's order. Where all rows of the rank fit in memory, one window has the whole shard as it
- * lies, for all epochs, and there is no thread. The order of samples is the same either way. */
+ * A replica has two windows: one in use, and one that a thread fills with the rows that come next
+ * in the replica's order. Where all rows of the rank fit in memory, one window holds the whole
+ * shard in file order, for all epochs, and there is no thread. The order of samples is the same
+ * either way. */
 #include <pthread.h>
 #include <string.h>
 
@@ -19,19 +20,20 @@ enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
 struct window {
     enum { FREE, FILLING, READY } state;
-    uint64_t number; /* through all epochs; of a whole shard 0 */
+    uint64_t number; /* counted through all epochs; 0 for a whole shard */
     struct dt__block rows;
 };
 
 struct replica {
     const struct dt__shard *shard;
-    struct dt__order order;      /* of samples */
-    struct dt__order fill_order; /* the order in which windows have rows; the thread's own */
+    struct dt__order order;      /* order of the samples */
+    struct dt__order fill_order; /* order of the rows in windows; only the thread uses it */
     struct window windows[2];
-    struct window *held; /* what is read from; READY */
-    uint64_t next;       /* what the thread fills next */
-    bool cancelled;      /* what the thread fills now is not wanted any more */
-    uint64_t *raw;       /* (rows) of lent rows: where each of the shard is; else NULL */
+    struct window *held; /* the window being read; READY */
+    uint64_t next;       /* the window that the thread fills next */
+    bool cancelled;      /* the window that the thread is filling is no longer wanted */
+    uint64_t *raw;       /* (rows) raw row of each row of the shard, if rows are borrowed; else
+                          * NULL */
 };
 
 struct dt_loader {
@@ -48,7 +50,7 @@ struct dt_loader {
     pthread_t thread;
     bool started, quit;
     pthread_mutex_t
-        lock; /* of what the thread and the caller share: windows' states, next, cancelled */
+        lock; /* guards what the thread and the caller share: windows' states, next, cancelled */
     pthread_cond_t changed;
     dt_status status; /* of the thread; sticky */
     char error[DT_ERROR_MAX];
@@ -56,7 +58,7 @@ struct dt_loader {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* The window to fill: of the replica with the fewest ready ones. */
+/* Chooses the window to fill: one of the replica with the fewest ready windows. */
 static struct window *window_choose(struct dt_loader *loader, struct replica **out_replica)
 {
     struct window *chosen = NULL;
@@ -72,7 +74,7 @@ static struct window *window_choose(struct dt_loader *loader, struct replica **o
     return chosen;
 }
 
-/* Reads chunk after chunk of the window, each in runs of consecutive rows, as long as it is
+/* Reads the window chunk by chunk, in runs of consecutive rows, until it is complete or no longer
  * wanted. */
 static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
                              struct window *window)
@@ -94,7 +96,7 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
     return dt__block_encode(&loader->source->schema, &loader->source->layout, &window->rows);
 }
 
-/* Holds the lock but while it reads or waits. */
+/* Fills windows. Holds the lock except while it reads or waits. */
 static void *loader_thread(void *arg)
 {
     struct dt_loader *loader = arg;
@@ -133,14 +135,14 @@ static struct window *window_find(struct replica *replica, uint64_t number, int 
     return NULL;
 }
 
-/* Has the replica hold a window, when the thread has read it. What the thread could not read fails
+/* Makes the replica hold a window, once the thread has read it. Errors of the thread are reported
  * here. */
 static dt_status window_await(struct dt_loader *loader, struct replica *replica, uint64_t number)
 {
     if (replica->held && replica->held->number == number) return DT_OK;
     pthread_mutex_lock(&loader->lock);
     replica->held = NULL;
-    /* Lets go of windows that come neither here nor right behind; turns the thread here if it is
+    /* Free windows that are neither this one nor the next, and redirect the thread if it is
      * elsewhere. */
     bool coming = window_find(replica, number, READY) || window_find(replica, number, FILLING);
     for (int i = 0; i < 2; i++) {
@@ -205,9 +207,9 @@ static uint64_t at_least_1(uint64_t n)
     return n ? n : 1;
 }
 
-/* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
- * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit, of which each of
- * its `loaders` has a part. */
+/* Sets the rows of a window: all rows if the whole source fits in memory; else as many as let two
+ * windows of each of the R replicas fit, whichever rank has them. Returns true if the rank's rows
+ * fit in the part of the memory that one of its `loaders` may use. */
 static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
                                int loaders)
 {
@@ -231,7 +233,7 @@ static bool loader_make_orders(struct dt_loader *loader, const struct dt_config 
     return rows <= fit / (uint64_t)loaders;
 }
 
-/* Has a replica hold its shard where others hold all rows. */
+/* Makes a replica read its shard from rows that another process holds. */
 static dt_status replica_borrow(struct dt_loader *loader, struct replica *replica)
 {
     const uint64_t rows = replica->order.rows;
@@ -247,7 +249,7 @@ static dt_status replica_borrow(struct dt_loader *loader, struct replica *replic
     return DT_OK;
 }
 
-/* Has a replica begin where it stands at `step`, or hold its shard. */
+/* Positions a replica at `step`, or makes it hold its shard. */
 static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t step)
 {
     struct replica *replica = &loader->replicas[index];
@@ -343,13 +345,13 @@ void dt__loader_destroy(struct dt_loader *loader)
 
 /* ==== rows in file order ====================================================================== */
 
-enum { MEMORY_SHARE = 4 }; /* of data.memory_mb: the loader may hold all of it beside this */
+enum { MEMORY_SHARE = 4 }; /* fraction of data.memory_mb: the loader may hold all of it besides */
 
 struct dt_table {
     struct dt__assembly assembly;
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
-    struct dt__block rows;     /* all of them, or those of one call; lent: all raw rows */
+    struct dt__block rows;     /* all rows, or those of one call; borrowed: all raw rows */
     bool lent;
     uint64_t slots[DT_EVAL_CHUNK];
     float *weight; /* (DT_EVAL_CHUNK) with eval.weighted; NULL: each row counts once */

@@ -1,4 +1,4 @@
-/* Who draws which sample when. */
+/* The assignment of samples to replicas and steps. */
 #include "data/order.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 
-/* A key of its own for each permutation of a replica and epoch. */
+/* Returns the key of one permutation of a replica and epoch. */
 static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
 {
     return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
@@ -92,11 +92,11 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
     return DT_OK;
 }
 
-/* Equal ranges of the files' concatenation. */
-static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__row_segment *files,
+/* Assigns equal ranges of the files' concatenation. */
+static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_segment *files,
                                   size_t nfiles)
 {
-    uint64_t at = 0, used = 0; /* rows dealt; rows dealt of file i */
+    uint64_t at = 0, used = 0; /* rows assigned; rows of file i assigned */
     size_t i = 0;
     for (unsigned r = 0; r < (unsigned)plan->replicas; r++) {
         struct dt__shard *shard = &plan->shards[r];
@@ -113,9 +113,9 @@ static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__row_seg
     return DT_OK;
 }
 
-/* Each file in turn goes to the replica with the fewest rows; equal ranges of rows, if the largest
- * share is more than 1.1 of the mean then. */
-static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
+/* Assigns each file in turn to the replica with the fewest rows. If the largest share would exceed
+ * 1.1 of the mean, assigns equal ranges of rows instead. */
+static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__row_segment *files;
     struct dt_perm perm;
@@ -132,7 +132,7 @@ static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
         if (least->rows > most) most = least->rows;
     }
     if (!status && (wide)most * (unsigned)plan->replicas * 10 > (wide)plan->samples * 11)
-        status = plan_deal_ranges(plan, files, source->nfiles);
+        status = plan_assign_ranges(plan, files, source->nfiles);
     dt_free(files);
     return status;
 }
@@ -183,7 +183,7 @@ dt_status dt__plan_create(const struct dt_source *source, uint64_t seed, int rep
     plan->batch = !rows || rows > samples ? samples : rows;
     plan->steps = (samples - 1) / plan->batch + 1;
     dt_status status = dt__alloc((size_t)replicas, sizeof *plan->shards, "shards", &plan->shards);
-    if (!status) status = plan_deal(plan, source);
+    if (!status) status = plan_assign(plan, source);
     if (!status) status = plan_list_kinds(plan);
     if (status)
         dt__plan_destroy(plan);
@@ -225,8 +225,8 @@ uint64_t dt__plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* How many replicas of a kind have higher numbers than r. */
-static uint64_t kind_behind(const struct dt_plan *plan, const struct dt__kind *kind, int r)
+/* Counts the replicas of a kind with higher numbers than r. */
+static uint64_t kind_after(const struct dt_plan *plan, const struct dt__kind *kind, int r)
 {
     int from = kind->begin, to = kind->end;
     while (from < to) {
@@ -239,9 +239,10 @@ static uint64_t kind_behind(const struct dt_plan *plan, const struct dt__kind *k
     return (uint64_t)(kind->end - from);
 }
 
-/* The position of sample j of replica r: the number of samples that have a key (2k+1)/(2*rows)
- * before its own, (2k+1) * own < (2j+1) * rows, or equal where ties go to the other replica. Those
- * of a kind have as many each, but for ties. */
+/* Returns the position of sample j of replica r: the number of samples that have a key
+ * (2k+1)/(2*rows) before its own, (2k+1) * own < (2j+1) * rows, or an equal key where the tie goes
+ * to the other replica. Replicas of a kind have the same number of such samples, except for
+ * ties. */
 static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
 {
     const uint64_t own = plan->shards[r].rows;
@@ -251,14 +252,14 @@ static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
         const wide product = (wide)(2 * j + 1) * kind->rows;
         const uint64_t odd = (uint64_t)(product / own); /* the greatest 2k+1, or one more */
         const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == own);
-        const uint64_t lost = product % own == 0 ? kind_behind(plan, kind, r) : 0; /* ties */
+        const uint64_t lost = product % own == 0 ? kind_after(plan, kind, r) : 0; /* ties */
         position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
     }
     return position;
 }
 
-/* Samples of replica r among the first n positions of an epoch. Every replica has its quota n * s_r
- * / S to within 1 + R * s_r / S: the search is short. */
+/* Counts the samples of replica r among the first n positions of an epoch. Every replica has its
+ * quota n * s_r / S to within 1 + R * s_r / S, so the search is short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
     uint64_t own = plan->shards[r].rows;

@@ -1,9 +1,9 @@
-/* Who draws which sample when: the shards of a plan, and the order of a replica's samples in an
- * epoch, which is computed and not stored.
+/* The assignment of samples to replicas and steps: the shards of a plan, and the order of a
+ * replica's samples in an epoch, which is computed and not stored.
  *
- * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in
- * permuted order (the short one at the end of the rotated shard comes last); each window of rows
- * is permuted within. Where all data fits in memory, one window holds the whole shard. */
+ * The shard is rotated by a number that differs in each epoch, and cut into chunks. The chunks come
+ * in permuted order (the short one at the end of the rotated shard comes last), and each window of
+ * rows is permuted within. Where all data fits in memory, one window holds the whole shard. */
 #ifndef DATA_ORDER_H
 #define DATA_ORDER_H
 
@@ -22,18 +22,20 @@ struct dt__order {
 void dt__order_init(struct dt__order *order, uint64_t seed, int replica, uint64_t rows,
                     uint64_t window, uint64_t chunk);
 
-/* Rows of window `at` (the last may be short), and how many windows an epoch has. */
+/* Returns the rows of window `at` (the last may be short), and the number of windows in an
+ * epoch. */
 uint64_t dt__order_window_rows(const struct dt__order *order, uint64_t at);
 uint64_t dt__order_windows(const struct dt__order *order);
 
-/* Where in its window a sample stands: index is in the epoch, the result in 0..window_rows-1. */
+/* Returns the slot of a sample in its window: index is in the epoch, the result in
+ * 0..window_rows-1. */
 uint64_t dt__order_slot(struct dt__order *order, uint64_t epoch, uint64_t index);
-/* The shard's row that slot `slot` of window `at` holds; *run: how many consecutive slots hold
+/* Returns the shard's row in slot `slot` of window `at`; *run: how many consecutive slots hold
  * consecutive rows of the shard from there on. */
 uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uint64_t slot,
                        uint64_t *run);
 
-/* Consecutive rows of the source. A replica's shard is a list of them, one behind the other. */
+/* Consecutive rows of the source. A replica's shard is a list of these, in sequence. */
 struct dt__row_segment {
     uint64_t row, count;
 };
@@ -48,8 +50,8 @@ struct dt_plan {
     uint64_t samples, batch, steps, seed;
     int replicas;
     struct dt__shard *shards; /* (replicas) */
-    /* Replicas with as many rows as each other, [begin, end) of by_rows: two kinds, but where whole
-     * files are dealt. */
+    /* Replicas with the same number of rows, [begin, end) of by_rows: two kinds, unless whole files
+     * are assigned. */
     struct dt__kind {
         uint64_t rows;
         int begin, end;
@@ -61,7 +63,8 @@ struct dt_plan {
     } * by_rows; /* (replicas) rising */
 };
 
-/* The run of source rows that begins at row `local` of the shard: its first row, and its length. */
+/* Returns the run of source rows that begins at row `local` of the shard: its first row, and its
+ * length. */
 struct dt__row_segment dt__shard_run(const struct dt__shard *shard, uint64_t local);
 
 #endif

@@ -51,6 +51,6 @@ void dt__parser_end(struct dt__parser *parser)
     for (size_t c = 0; c < columns->count && !parser->floats; c++)
         parser->floats = columns->items[c].kind == DT_COLUMN_DATE ||
                          (columns->items[c].kind != DT_COLUMN_CATEGORY &&
-                          columns->items[c].kind != DT__COLUMN_OPEN && /* gaps alone so far */
+                          columns->items[c].kind != DT__COLUMN_OPEN && /* only gaps so far */
                           !dt__floats_are_bytes((const float *)&parser->words[c], 1));
 }

@@ -1,4 +1,4 @@
-/* Groups and times of rows. A group is a number by its first row; a time is a double. */
+/* Groups and times of rows. A group is numbered by its first row; a time is a double. */
 #include "data/row_keys.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static dt_status time_add(struct dt__row_keys *keys, double value)
     return DT_OK;
 }
 
-/* A number, or a date as its word. */
+/* Reads a time: a number, or the word of a date. */
 static dt_status time_read(struct dt__row_keys *keys, const char *text, size_t length)
 {
     double value;

@@ -264,8 +264,8 @@ static void unit_take(struct units *units, enum dt__side side)
     units->taken += units->items[units->at++].rows;
 }
 
-/* Takes at least one unit, then units up to row `end` of the order: one that crosses it with more
- * than half of its rows in front. */
+/* Takes at least one unit, then units up to row `end` of the order. A unit that crosses it is taken
+ * if more than half of its rows lie before it. */
 static void units_take(struct units *units, uint64_t end, enum dt__side side)
 {
     if (units->at < units->count) unit_take(units, side);
@@ -273,7 +273,7 @@ static void units_take(struct units *units, uint64_t end, enum dt__side side)
         unit_take(units, side);
 }
 
-/* Leaves the gap out, which begins after the unit that was taken last. */
+/* Leaves out the gap, which begins after the unit that was taken last. */
 static void units_leave_gap(struct units *units, const struct dt__gap *gap)
 {
     const uint64_t from = units->taken;

@@ -22,7 +22,7 @@
 /* LEFT_OUT: a row of the gap, or, with folds in time, later than the fold. */
 enum dt__side { DT__TRAINS, DT__HELD_OUT, DT__TEST, DT__LEFT_OUT, DT__SIDES };
 
-/* Keys of each row, in file order; lent. With groups or times there are no strata. */
+/* Keys of each row, in file order; borrowed. With groups or times there are no strata. */
 struct dt__split_keys {
     uint64_t rows;
     const uint32_t *stratum; /* (rows) classes from 0; NULL: not stratified */
@@ -42,11 +42,11 @@ struct dt__split_rule {
     struct dt__gap gap;    /* in time: left out between sides */
 };
 
-/* Bits of the rows' sides, and the count of each side in front of each block of rows. */
+/* Bits of the rows' sides, and the count of each side before each block of rows. */
 struct dt__split {
     uint64_t rows, count[DT__SIDES];
     bool plain; /* held-out rows are drawn at random, and no row is of another side */
-    /* What is in memory of its own comes last. */
+    /* The arrays that the split owns come last. */
     uint64_t *bits[2];             /* bit 0 and bit 1 of the side; NULL: all rows train */
     uint64_t (*before)[DT__SIDES]; /* (blocks + 1) */
 };

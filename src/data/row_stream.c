@@ -23,21 +23,21 @@ struct dt_rows {
     const struct dt__grammar *grammar; /* NULL: JSON */
     struct dt__columns columns;        /* of the schema */
     struct dt__header header;          /* CSV */
-    struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
+    struct dt__parser parser;          /* parser.header NULL: the first row has not been seen yet */
     struct dt__row_layout layout;
-    struct dt__block row; /* the last one */
+    struct dt__block row; /* the last row */
     struct dt__json_rows json;
     uint32_t *words; /* (columns) of a row of JSON */
-    /* what is left of the last line, from `instance` on; at NULL: nothing */
+    /* the rest of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
     size_t instance;
-    /* dt__rows_keep: names; where they stand in a row of CSV; and their texts in the last row */
+    /* dt__rows_keep: names; their places in a row of CSV; and their texts in the last row */
     struct dt__names keep, kept;
     size_t *keep_at;
     uint64_t read; /* lines of rows */
     bool ended;
-    bool said_beyond; /* LIBSVM: a row has features that the model has not */
-    bool guessed;     /* CSV: a number alone is all that tells */
+    bool said_beyond; /* LIBSVM: a row has features that the model lacks */
+    bool guessed;     /* CSV: only a lone number suggests that format */
 };
 
 /* ---- what rows keep ------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static dt_status csv_find_kept(struct dt_rows *rows)
     return DT_OK;
 }
 
-/* Of the last record as it stood: its decimal commas are points by now. */
+/* Keeps texts of the last record as written: its decimal commas are points by now. */
 static dt_status csv_keep(struct dt_rows *rows, size_t length)
 {
     struct dt__names cells = {0};
@@ -107,7 +107,7 @@ static void member_find_blank(struct dt__json object, const char *name, struct d
     }
 }
 
-/* A text without its quotes, any other value as it stands. */
+/* Keeps a text without its quotes, any other value as written. */
 static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 {
     for (size_t k = 0; k < rows->keep.count; k++) {
@@ -130,7 +130,7 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
-/* A row, and what it keeps: of a bad one as well. */
+/* Reads a row and the texts that it keeps, even those of a bad row. */
 static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
 {
     const dt_status kept = json_keep(rows, json);
@@ -151,8 +151,8 @@ static dt_status json_next_instance(struct dt_rows *rows)
     return status;
 }
 
-/* A row; a list of rows; or {"instances": [rows]}. All of the line is checked before any of it is
- * answered. */
+/* Reads a row; a list of rows; or {"instances": [rows]}. All of the line is checked before any of
+ * its rows is returned. */
 static dt_status json_parse(struct dt_rows *rows, const char *record, size_t length)
 {
     static const char *const names[] = {"instances"};
@@ -178,8 +178,8 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
 
-/* The first good row says what the columns are: by their names, or by their places: the features
- * alone, or as the training data had them. data.header tells of these rows where it is given. */
+/* Finds the columns from the first good row: by their names, or by their positions, which are those
+ * of the features alone or of the training data. data.header, if set, applies to these rows. */
 static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length)
 {
     struct dt__header *header = &rows->header;
@@ -193,7 +193,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
         dt__header_parse(header, rows->config, &rows->lines, record, length, !one_text);
     if (!status && named)
         status = dt__header_match(header, columns, "the training data", told == DT_HEADER_YES);
-    /* The rows behind a header that is spoilt would be read by their places. */
+    /* The rows after a spoilt header would be read by position. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);
     if (!header->names) {
@@ -202,7 +202,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
             header->roles[i] = (int32_t)i;
         if (header->features != columns->count && rows->config) {
             header->features = 0;
-            header->names = true; /* keys may have some, even if these are none */
+            header->names = true; /* keys may name columns even if these cells are no names */
             status = dt__header_roles(header, rows->config);
         }
         if (status || header->features != columns->count)
@@ -227,10 +227,11 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* By the first line that tells: no blank one or comment, as LIBSVM has them, and no number alone.
- * Above rows of CSV a comment may be the header. Where the model takes one column, a number alone
- * may be a row of CSV: whoever sent it may wait for its answer, and is not asked for more. */
-static dt_status grammar_tell(struct dt_rows *rows)
+/* Chooses the grammar by the first line that shows it: not a blank line or a comment (of LIBSVM),
+ * and not a lone number. Above rows of CSV a comment may be the header. Where the model takes one
+ * column, a lone number may be a row of CSV: a sender that waits for its answer is not asked for
+ * more. */
+static dt_status grammar_choose(struct dt_rows *rows)
 {
     enum { MOST_NUMBERS = 1000 };
     const bool alone =
@@ -275,7 +276,7 @@ dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *sche
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__stream_refuse(name, (const unsigned char *)lines->data, lines->end));
     if (format == DT_FORMAT_AUTO)
-        DT_GUARD(grammar_tell(rows));
+        DT_GUARD(grammar_choose(rows));
     else
         rows->grammar = format == DT_FORMAT_JSON ? NULL : dt__formats[format]->grammar;
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
@@ -315,7 +316,8 @@ void dt__rows_close(struct dt_rows *rows)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* A record of CSV that has a separator is a row, if only of gaps. */
+/* Returns true if a record is blank. A record of CSV that has a separator is a row, even if all its
+ * cells are gaps. */
 static bool record_is_blank(const struct dt_rows *rows, char *record, size_t length)
 {
     const char separator = rows->parser.header ? rows->header.separator : '\t';
@@ -324,8 +326,8 @@ static bool record_is_blank(const struct dt_rows *rows, char *record, size_t len
     return rows->grammar && rows->grammar->is_empty && rows->grammar->is_empty(record, length);
 }
 
-/* The next record that is neither blank nor a header. What cannot be cut into records ends the
- * stream. */
+/* Reads the next record that is neither blank nor a header. Input that cannot be cut into records
+ * ends the stream. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     const bool quotes = rows->grammar && rows->grammar->quotes;

@@ -1,17 +1,17 @@
-/* Shuffling the training data into shards, HDF5 files whose rows are written by us.
+/* Shuffling the training data into shards, HDF5 files whose rows this file writes itself.
  *
  *     rows of the source --> buckets of a temporary file --> rows of shard after shard
  *
  * A shuffle of more rows than memory holds: rows go to buckets, and each bucket, which fits in
- * memory, is shuffled when it is taken out again. A bucket's size is known beforehand, since a
- * row's bucket follows from a keyed permutation of all rows: so all buckets lie in one file, side
- * by side. Every row is written and read once, in blocks; writing each row straight to its place
- * would touch the disk once a row.
+ * memory, is shuffled when it is read back. The size of a bucket is known beforehand, since a keyed
+ * permutation of all rows decides the bucket of a row: so all buckets lie side by side in one file.
+ * Every row is written and read once, in blocks; writing each row straight to its place would touch
+ * the disk once per row.
  *
- * The HDF5 writer lays a shard out, with room for /x and /y; the rows then go to their place by
- * plain writes, so that errors of the disk are ours and no byte is copied twice. Rows of a table
- * with texts, dates or gaps are written as words (DT__SHARD_ROWS), the sparse rows of LIBSVM in
- * full. */
+ * The HDF5 writer lays out a shard, with space for /x and /y; the rows are then written to their
+ * places by plain writes, so that disk errors are reported here and no byte is copied twice. Rows
+ * of a table with texts, dates or gaps are written as words (DT__SHARD_ROWS), the sparse rows of
+ * LIBSVM in full. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,15 +35,16 @@ struct bucket {
     size_t waiting;   /* rows in its buffer */
 };
 
-/* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come
- * in. */
+/* Half of the memory holds the bucket that was read back, or the buckets' buffers while rows are
+ * added. */
 struct shuffle {
-    int fd; /* of the temporary file, which has no name */
+    int fd; /* the temporary file, which has no name */
     uint64_t seed, rows, put, taken;
-    size_t row_bytes;                /* x, y and, if rows have them, weight, group and time */
+    size_t row_bytes;                /* bytes of x, y and, if rows have them, weight, group and
+                                      * time */
     const struct dt__row_keys *keys; /* groups and times of the rows */
-    struct dt_perm spread;           /* of all rows: which bucket */
-    struct dt_perm within;           /* of the rows of the bucket that is in memory */
+    struct dt_perm spread;           /* of all rows: assigns them to buckets */
+    struct dt_perm within;           /* of the rows of the bucket in memory */
     struct bucket *buckets;
     size_t nbuckets, buffer_rows, current; /* current: bucket in memory, + 1; 0: none */
     unsigned char *buffers, *memory;
@@ -75,7 +76,7 @@ static void shuffle_free(struct shuffle *shuffle)
     dt_free(shuffle->memory);
 }
 
-/* A bucket's place in the file, in rows. */
+/* Returns where a bucket starts in the file, in rows. */
 static uint64_t bucket_begin(const struct shuffle *shuffle, size_t bucket)
 {
     return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
@@ -112,7 +113,7 @@ static size_t time_bytes(const struct dt__row_keys *keys)
     return keys->timed ? sizeof *keys->time : 0;
 }
 
-/* All rows must be in before the first is taken. */
+/* Adds a row. All rows must be added before the first is taken. */
 static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layout *layout,
                              const struct dt__block *block, size_t row)
 {
@@ -133,10 +134,10 @@ static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layou
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
-/* The next row of the shuffled order, valid until the next call. */
+/* Takes the next row of the shuffled order, valid until the next call. */
 static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out_row)
 {
-    if (!shuffle->memory) { /* all rows are in: the buffers make room for the largest bucket */
+    if (!shuffle->memory) { /* all rows were added: free the buffers for the largest bucket */
         for (size_t i = 0; i < shuffle->nbuckets; i++)
             DT_TRY(bucket_flush(shuffle, i));
         dt_free(shuffle->buffers);
@@ -163,7 +164,7 @@ static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out
 struct job {
     const struct dt_source *source;
     struct dt__columns columns; /* of rows that are words; without items: rows are numbers */
-    int32_t bytes;              /* whether all numbers of such rows are bytes */
+    int32_t bytes;              /* 1 if all numbers of such rows are bytes */
     struct shuffle shuffle;
     struct dt__block pending; /* rows of the shard that are not yet written */
 
@@ -171,14 +172,14 @@ struct job {
     uint64_t rows;
     int fd;
     const char *path;
-    uint64_t laid_out;              /* bytes of the file, while it is laid out */
+    uint64_t laid_out;              /* bytes of the file so far, while it is laid out */
     uint32_t *group;                /* of the pending rows */
-    double *time;                   /* likewise */
-    uint64_t x_at, y_at, weight_at; /* bytes: where the next rows go */
-    uint64_t group_at, time_at;     /* likewise */
+    double *time;                   /* of the pending rows */
+    uint64_t x_at, y_at, weight_at; /* bytes: where the next rows are written */
+    uint64_t group_at, time_at;     /* bytes: where the next rows are written */
 };
 
-/* All but the rows, which come later. */
+/* Writes the layout of a shard: everything except the rows. */
 static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
 {
     struct job *job = arg;
@@ -187,7 +188,7 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
     return bytes ? dt__fd_write_at(job->fd, job->path, bytes, length, at) : DT_OK;
 }
 
-/* Room for the rows, and the names. */
+/* Lays out a shard: reserves space for the rows, and writes the names. */
 static dt_status shard_lay_out(struct job *job)
 {
     const struct dt_schema *schema = &job->source->schema;
@@ -221,7 +222,7 @@ static dt_status shard_lay_out(struct job *job)
     if (job->group) dt__h5_put(file, &group, &job->group_at);
     if (job->time) dt__h5_put(file, &time, &job->time_at);
     if (words) dt__h5_put(file, &bytes, NULL);
-    if (schema->feature_names && !words) /* the columns say them */
+    if (schema->feature_names && !words) /* otherwise the columns have the names */
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
@@ -267,7 +268,7 @@ static dt_status shard_flush(struct job *job)
     return DT_OK;
 }
 
-/* The next rows of the shuffle. */
+/* Fills a shard with the next rows of the shuffle. */
 static dt_status shard_fill(int fd, const char *path, void *arg)
 {
     struct job *job = arg;
@@ -304,8 +305,8 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Has the source give rows as they go into shards: the words of a table, which without columns are
- * taken as numbers; or all numbers. */
+/* Sets how the source gives rows: in the form that shards keep, which is the words of a table, or
+ * all numbers. Without columns, words are taken as numbers. */
 static void job_layout(struct job *job, struct dt_source *source)
 {
     struct dt__row_layout *layout = &source->layout;
@@ -318,14 +319,14 @@ static void job_layout(struct job *job, struct dt_source *source)
     job->columns = source->columns;
     job->bytes = layout->bytes;
     source->columns = (struct dt__columns){.count = job->columns.count};
-    source->gaps = true; /* words need be no numbers */
+    source->gaps = true; /* words need not be numbers */
     layout->features = layout->dense = (int)job->columns.count;
     layout->bytes = false;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* What a run leaves behind that fails, or was killed. */
+/* Removes the files that a failed or killed run has left. */
 static void parts_remove(const char *dir)
 {
     DIR *names = opendir(dir);
@@ -335,7 +336,8 @@ static void parts_remove(const char *dir)
     if (names) closedir(names);
 }
 
-/* A directory without shards, whose disk has room for them and the temporary file together. */
+/* Checks that a directory has no shards, and that its disk has space for them and the temporary
+ * file together. */
 static dt_status dir_check(const char *dir, uint64_t bytes)
 {
     struct statvfs disk;
@@ -358,7 +360,8 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
-/* Renames between names with DT__SHARD_PART and without: of the first `shards` of `all`. */
+/* Renames the first `shards` of `all` shards: removes DT__SHARD_PART from their names if
+ * `complete`, else adds it. */
 static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
@@ -376,12 +379,14 @@ static dt_status shards_name(const char *out_dir, int shards, int all, bool comp
     return status || !complete ? status : dt__path_sync(out_dir);
 }
 
-/* The one job that may write here holds the directory. */
+/* Locks the directory, so that only one job writes here. */
 static dt_status dir_hold(const char *dir, int *out_fd)
 {
     *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out_fd < 0) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
-    if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK; /* or no locks */
+    if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK; /* or the file
+                                                                                   * system has no
+                                                                                   * locks */
     close(*out_fd);
     return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
 }

@@ -1,16 +1,16 @@
-/* Sets of shards, and whether they are complete. */
+/* Sets of shards, and checks that they are complete. */
 #include "data/shard_set.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Shards that were written together, DIRECTORY/shard-00001-of-00004.h5 for one. */
+/* Shards that were written together, such as DIRECTORY/shard-00001-of-00004.h5. */
 struct set {
     const char *directory; /* (length) with the slash, if there is one */
     int length, all, read;
 };
 
-/* The set of a file, counted on; or a new one behind the others. */
+/* Counts a file in its set; a new set is added at the end. */
 static dt_status set_count(const char *path, struct set **sets, size_t *count, size_t *room)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -6,19 +6,19 @@
  *   learned.c            what readers report of files
  *   parser.c, text_rows.c
  *                        the pass over a file of text, and the rows that it leaves
- *   file_columns.c       how the columns of several files go together
+ *   file_columns.c       how the columns of several files fit together
  *   csv.c (csv_header.c: its first rows), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
  *                        the formats; formats.c: their table
  *   cursor.c, batch.c    reading rows of all formats, and batches
  *   statistics.c, targets.c, shard_set.c, survey.c
  *                        what the files hold, once, at the bank
- *   order.c              who draws which sample when
- *   loader.c             a worker's rows, step by step; augment.c: pictures changed on the way
- *   row_stream.c         rows to predict; json_rows.c: those of JSON
+ *   order.c              the assignment of samples to replicas and steps
+ *   loader.c             a worker's rows, step by step; augment.c: changes to pictures
+ *   row_stream.c         rows to predict; json_rows.c: rows of JSON
  *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
- * A surveyed source: its rows, and the source as bytes. Only ranks of the same job exchange those,
- * so that numbers travel as they lie in memory; lengths are checked all the same. */
+ * This file: a surveyed source, its rows, and the source as bytes. Only ranks of the same job
+ * exchange these bytes, so numbers keep their form in memory; lengths are checked all the same. */
 #include "data/source.h"
 
 #include <errno.h>
@@ -201,7 +201,7 @@ uint32_t dt__source_crc(const struct dt_source *source)
     return crc;
 }
 
-/* Blocks of 64 KiB, from the first to the last. */
+/* Adds blocks of 64 KiB of a file, spread from the first to the last, to a CRC-32C. */
 static dt_status file_content(const char *path, uint32_t *crc)
 {
     enum { BLOCKS = 16, BYTES = 64 << 10 };
@@ -235,7 +235,7 @@ dt_status dt__source_content(const struct dt_source *source, uint32_t *out)
 
 /* ==== the source as bytes ===================================================================== */
 
-/* One list of members serves both ways: an archive writes what is there, or reads it back. */
+/* One list of members serves both directions: an archive writes the members, or reads them back. */
 struct archive {
     bool reading;
     struct dt_text out;
@@ -255,7 +255,7 @@ static dt_status archive_bytes(struct archive *archive, void *bytes, size_t leng
 
 #define ARCHIVE(member) archive_bytes(archive, &(member), sizeof(member))
 
-/* An array of `count` items, or NULL. */
+/* Archives an array of `count` items, or NULL. */
 static dt_status archive_array(struct archive *archive, void *pointer, size_t count, size_t size)
 {
     void *array;
@@ -302,7 +302,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     return DT_OK;
 }
 
-/* The members of a struct in front of `member`, which are numbers. */
+/* Archives the members of a struct before `member`, which are numbers. */
 #define ARCHIVE_UNTIL(object, type, member)                                                        \
     archive_bytes(archive, object, offsetof(struct type, member))
 
@@ -365,15 +365,16 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     const size_t classes = (size_t)source->schema.classes;
     if (archive->reading) {
         DT_TRY(dt__classes_init(&source->classes, &source->schema, source->numbered));
-        const bool whole = source->schema.dense == source->schema.features; /* may be CSV */
+        /* The data may have CSV. */
+        const bool whole = source->schema.dense == source->schema.features;
         DT_TRY(whole ? dt__columns_of_schema(&source->columns, &source->schema)
                      : dt__columns_of_json(&source->columns, &source->schema));
     }
     DT_TRY(archive_array(archive, &source->class_weight, classes, sizeof *source->class_weight));
     DT_TRY(archive_array(archive, &source->label_class, source->label_codes,
                          sizeof *source->label_class));
-    size_t mapped =
-        source->schema.columns ? source->columns.count : 0; /* shards have no columns here */
+    /* Shards have no columns here. */
+    size_t mapped = source->schema.columns ? source->columns.count : 0;
     DT_TRY(ARCHIVE(mapped));
     for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
         struct dt__column *column = &source->columns.items[c];
@@ -387,7 +388,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     size_t nfiles = source->nfiles;
     DT_TRY(ARCHIVE(nfiles));
     if (archive->reading) DT_TRY(dt__alloc(nfiles, sizeof *source->files, "files", &source->files));
-    source->nfiles = nfiles; /* not before there are as many */
+    source->nfiles = nfiles; /* only once it has this many */
     for (size_t i = 0; i < nfiles; i++)
         DT_TRY(archive_file(archive, &source->files[i]));
     return DT_OK;

@@ -1,7 +1,7 @@
 /* A surveyed source: what its files hold, and which of their rows belong to this part.
  *
- * Rows have two numbers. The raw row counts all rows of all files; the row counts those of the
- * part, which is one side of the split. They are the same unless the data is split. */
+ * Rows have two numbers. The raw row counts all rows of all files; the row counts the rows of the
+ * part, which is one side of the split. They are equal unless the data is split. */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
@@ -15,36 +15,36 @@
 #include "table/labels.h"
 #include "text/text.h"
 
-/* Besides enum dt_format; a shard of a table is HDF5 until its survey. */
+/* In addition to enum dt_format; a shard of a table is HDF5 until its survey. */
 enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1, DT__FORMAT_SHARD };
 enum { DT__MAX_TARGETS = 1 << 20 };
 
-/* Where typed rows can be entered: the offset of a row. */
+/* A row where a reader of typed rows can start, and its offset. */
 struct dt__row_mark {
     uint64_t row, offset;
 };
 
 /* IDX: numbers of a file, or of its labels. */
 struct dt__idx_array {
-    bool unpacked;   /* they lie in the file of typed rows, else in their own */
-    uint64_t offset; /* of the first one there */
-    int type;        /* as IDX has it */
-    size_t items;    /* of a row */
+    bool unpacked;   /* they are in the file of typed rows, else in their own file */
+    uint64_t offset; /* of the first number there */
+    int type;        /* the IDX type code */
+    size_t items;    /* items in a row */
 };
 
 struct dt__file {
     int format;                /* enum dt_format */
-    uint64_t rows;             /* all its rows */
+    uint64_t rows;             /* all rows of the file */
     uint64_t raw;              /* raw row of its first */
-    uint64_t bytes;            /* size of both files: has one changed since? */
+    uint64_t bytes;            /* size of both files, to detect a change since the survey */
     struct dt__idx_array x, y; /* IDX: of the file and of its labels */
-    struct dt_arrays arrays;   /* DT__FORMAT_MEMORY: lent, for this process alone */
+    struct dt_arrays arrays;   /* DT__FORMAT_MEMORY: borrowed, valid in this process alone */
     size_t nmarks;
-    /* What is in memory of its own comes last. */
-    struct dt__row_mark *marks; /* text: row 0, then one every so many bytes, and the end */
+    /* The members in memory that the file owns come last. */
+    struct dt__row_mark *marks; /* text: row 0, one per DT__MARK_BYTES or more, and the end */
     size_t marks_capacity;
-    char *path, *labels;   /* labels: NULL, or the file that holds them apart */
-    char *x_name, *y_name; /* HDF5: of its data sets */
+    char *path, *labels;   /* labels: NULL, or the separate file that holds them */
+    char *x_name, *y_name; /* HDF5: names of its data sets */
 };
 
 struct dt_source {
@@ -53,48 +53,49 @@ struct dt_source {
     uint64_t entries;      /* sparse: of all raw rows */
     uint64_t most_entries; /* of one row */
     uint64_t memory;       /* bytes: data.memory_mb */
-    float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
+    float weight_scale;    /* factor of the rows' weights that makes their mean over training rows
+                            * 1 */
     uint32_t text_crc;  /* CRC-32C of the records of text, or of the arrays, that were surveyed */
-    enum dt__side side; /* of the split that is this part */
+    enum dt__side side; /* the side of the split that is this part */
     bool numbered;      /* data.class_names: a text may be a class's number */
-    bool gaps;          /* missing values are NaN: what stands for them is being learned */
-    bool takes_unknown; /* rows may have classes that the schema does not have; label -1 */
+    bool gaps;          /* missing values are NaN: their replacements are not learned yet */
+    bool takes_unknown; /* rows may have classes that the schema lacks; their label is -1 */
     uint64_t unknown;   /* number of such rows */
     size_t label_codes; /* of typed rows */
-    /* What is in memory of its own comes last. */
+    /* The members in memory that the source owns come last. */
     struct dt__split split;
-    struct dt__split *fold; /* (folds) of search.folds: each holds out one of them */
+    struct dt__split *fold; /* (folds) of search.folds: each holds out one fold */
     size_t folds;
     struct dt_schema schema;
     float *class_weight;        /* (classes) factor by the row's class; NULL: none */
     struct dt__classes classes; /* the schema's */
     struct dt__columns columns; /* CSV */
-    int32_t *label_class;       /* (label_codes) the class of each; NULL: the same */
+    int32_t *label_class;       /* (label_codes) the class of each; NULL: codes are classes */
     struct dt__typed typed;     /* text, packed files */
     struct dt__row_keys keys;   /* of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
     struct dt__block
-        lent; /* all raw rows, in memory of others (dt__lent_rows_attach); else empty */
+        lent; /* all raw rows, in memory that is borrowed (dt__lent_rows_attach); else empty */
 };
 
-/* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at
- * most `value`; the first is. */
+/* Returns the index of the last of `count` rising numbers, `stride` bytes apart from `first` on,
+ * that is at most `value`. The first number is. */
 size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_t value);
 
-/* Bytes of a row in memory, on the average. */
+/* Returns the mean number of bytes of a row in memory. */
 uint64_t dt__source_row_bytes(const struct dt_source *source);
-/* Entries of so many rows, on the average and a little more. */
+/* Returns the mean number of entries of `rows` rows, and a little more. */
 uint64_t dt__source_entries(const struct dt_source *source, uint64_t rows);
-/* Raw row of a row of the part. */
+/* Returns the raw row of a row of the part. */
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row);
-/* Rows of the part among the first `raw` raw rows. */
+/* Returns the number of rows of the part among the first `raw` raw rows. */
 uint64_t dt__source_before(const struct dt_source *source, uint64_t raw);
-/* Rows of the part in a file: they are consecutive. */
+/* Returns the range of the part's rows in a file: they are consecutive. */
 void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t *begin,
                           uint64_t *count);
 
-/* Size of a file (and of its label file). DT_EIO: missing, no plain file. */
+/* Measures the size of a file (and of its label file). DT_EIO: missing, not a regular file. */
 dt_status dt__file_measure(const struct dt__file *file, uint64_t *out);
 
 #endif

@@ -1,7 +1,7 @@
-/* Statistics of the training data: mean and deviation of each feature and target, what stands for
- * missing values, the scale of weights and the weights of classes. One pass over the rows in order,
- * in double, so that they never depend on anything else; for robust ones a look at a sample before
- * it. */
+/* Statistics of the training data: mean and deviation of each feature and target, the replacements
+ * of missing values, the scale of weights and the weights of classes. One pass over the rows in
+ * order, in double, so that the results never depend on anything else; robust statistics read a
+ * sample first. */
 #include "data/statistics.h"
 
 #include <math.h>
@@ -13,13 +13,13 @@
 
 enum { BLOCK_ROWS = 256 };
 
-/* Of a feature or a target: values so far, their mean and sum of squared deviations, least and
- * greatest; values beyond the fences count as these. */
+/* Moments of a feature or a target: values so far, their mean and sum of squared deviations, least
+ * and greatest. Values beyond the fences count as values at the fences. */
 struct moments {
     double count, mean, squares, least, greatest, low, high;
 };
 
-/* One of those that fences are set by. */
+/* A value of the sample that fences and quantiles are learned from. */
 struct sample {
     uint32_t feature;
     float value;
@@ -28,8 +28,8 @@ struct sample {
 struct statistics {
     const struct dt_source *source;
     uint64_t rows;
-    size_t numbers;        /* features that are numbers; flags and categories stand behind them */
-    struct moments *x, *y; /* (numbers), (targets) weighted; NULL: nobody asks */
+    size_t numbers;        /* features that are numbers; flags and categories follow them */
+    struct moments *x, *y; /* (numbers), (targets) weighted; NULL: not needed */
     double weight;         /* sum over the rows */
     uint64_t *class_count; /* (classes), or NULL */
     double scale; /* of the sample */
@@ -117,7 +117,7 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
     if (!statistics->x) return DT_OK;
     for (size_t f = 0; f < statistics->numbers && f < (size_t)layout->dense; f++)
         moments_merge(&statistics->x[f], layout, scale, block, f);
-    /* The sparse part: sums of the values and of their squares, what is not there being 0. */
+    /* The sparse part: sums of the values and of their squares; absent entries are 0. */
     for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++) {
         if (block->index[e] >= statistics->numbers) continue;
         struct moments *moments = &statistics->x[block->index[e]];
@@ -131,14 +131,14 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Robust statistics are those of values that stay within fences: the 1st and the 99th percentile of
- * a sample, and once more the span between them to either side. Values of a normal distribution
- * never reach that far (7 deviations), so that without outliers these are the plain statistics; one
- * beyond counts as one at the fence.
- * Source: Winsor's way, Tukey 1962, The Future of Data Analysis, section 14. */
+/* Robust statistics use values clamped to fences: the 1st and the 99th percentile of a sample,
+ * moved outward by the distance between them. Values of a normal distribution never reach that far
+ * (7 deviations), so that without outliers these are the plain statistics; a value beyond a fence
+ * counts as one at the fence. Source: Winsor's method, Tukey 1962, The Future of Data Analysis,
+ * section 14. */
 
-/* Rows in the sample, from blocks all over the data, and values at most: enough for the outermost
- * hundredth to set a percentile by. */
+/* The largest sample, in rows from blocks all over the data and in values: large enough for the
+ * outermost hundredth to give a percentile. */
 enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
 
 static int sample_compare(const void *left, const void *right)
@@ -148,7 +148,7 @@ static int sample_compare(const void *left, const void *right)
     return (a->value > b->value) - (a->value < b->value);
 }
 
-/* A missing value, NaN, is none. */
+/* Adds a value to the sample, unless it is missing (NaN). */
 static dt_status sample_add(struct statistics *statistics, size_t feature, double value)
 {
     if (isnan(value) || feature >= statistics->numbers) return DT_OK;
@@ -171,9 +171,9 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Of sorted values of one feature. Where the percentiles are one value, as in a column that is
- * nearly always 0, those of the rarer values. The zeros that sparse rows leave out belong to
- * them. */
+/* Sets the fences from the sorted values of one feature. Where both percentiles are the same value,
+ * as in a column that is nearly always 0, uses rarer percentiles. The zeros that sparse rows leave
+ * out count as values. */
 static void fence_set(const struct sample *values, size_t count, bool sparse,
                       struct moments *moments)
 {
@@ -205,7 +205,7 @@ static dt_status sample_take(struct statistics *statistics, double scale)
     return DT_OK;
 }
 
-/* Where the values of the feature of samples[at] end. */
+/* Returns the end of the values of the feature of samples[at]. */
 static size_t sample_end(const struct statistics *statistics, size_t at)
 {
     const struct sample *samples = statistics->samples;
@@ -230,10 +230,10 @@ static dt_status fences_learn(struct statistics *statistics)
 
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* One quantile for this many rows, within these limits. */
+/* Rows per quantile, and the limits of the number of quantiles. */
 enum { QUANTILE_ROWS = 30, LEAST_QUANTILES = 10, MOST_QUANTILES = 1000 };
 
-/* Whether sorted values are more than two different ones. */
+/* Returns true if sorted values are more than two different ones. */
 static bool has_many_values(const struct sample *values, size_t count)
 {
     const float least = count ? values[0].value : 0, most = count ? values[count - 1].value : 0;
@@ -242,7 +242,7 @@ static bool has_many_values(const struct sample *values, size_t count)
     return false;
 }
 
-/* At equal steps of the rank, between values linearly. */
+/* Computes n quantiles at equal steps of the rank, interpolating linearly between values. */
 static void quantiles_put(const struct sample *values, size_t count, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -253,7 +253,7 @@ static void quantiles_put(const struct sample *values, size_t count, size_t n, f
     }
 }
 
-/* Learns the quantiles of dense numbers of more than two values, as they stand in the data. */
+/* Learns the quantiles of dense numbers with more than two values, before scaling. */
 static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema *schema)
 {
     const size_t wanted = (size_t)(statistics->source->rows / QUANTILE_ROWS);
@@ -280,7 +280,7 @@ static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-/* The column that a feature is of, or one number of a date of. */
+/* Returns the column of a feature, which may be one number of a date. */
 static const struct dt_column *feature_column(const struct dt_schema *schema, size_t feature)
 {
     const struct dt_column *of = NULL;
@@ -291,8 +291,8 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
     return of;
 }
 
-/* Whether values lie so close together beside their size that an f32 tells few of them apart:
- * Unix times of one day, say. It has 24 bits. */
+/* Returns true if values are so close together relative to their size that an f32, which has 24
+ * bits, distinguishes few of them: Unix times of one day, for example. */
 static bool is_coarse(const struct moments *values, double mean, double deviation)
 {
     static const double WHOLE = 1 << 24, FEW = 1000; /* steps from one float to the next */
@@ -300,8 +300,8 @@ static bool is_coarse(const struct moments *values, double mean, double deviatio
            deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
 
-/* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
- * and categories stay as they are. */
+/* Gives numbers mean 0 and deviation 1. Sparse numbers keep their zeros and are only scaled; flags
+ * and categories are not changed. */
 static dt_status normalisation_keep(const struct statistics *statistics, struct dt_schema *schema)
 {
     const double rows = (double)statistics->rows;
@@ -338,7 +338,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
         if (apart > farthest) farthest = apart, far = f;
     }
-    /* Weights of such a column stay as they began. */
+    /* Weights of a constant column keep their initial values. */
     if (constants && schema->feature_names && statistics->rows > 1) {
         const struct dt_column *column = feature_column(schema, first);
         dt__warn("'%s'%s has one value in all training rows%s: any other value later would change "
@@ -353,6 +353,18 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
                  "data.normalize=robust, or data.clip=5, bounds its effect",
                  schema->feature_names[far], farthest);
     return DT_OK;
+}
+
+/* Sets the replacements of missing numbers: the means of the columns. */
+static void fills_keep(const struct statistics *statistics, struct dt_source *source)
+{
+    const double scale = source->schema.scale != 0 ? source->schema.scale : 1;
+    for (int c = 0; c < source->schema.ncolumns; c++) {
+        struct dt_column *column = &source->schema.columns[c];
+        if (column->kind == DT_COLUMN_CATEGORY) continue;
+        column->fill = (float)(statistics->x[column->first].mean / scale);
+        source->columns.items[c].fill = column->fill;
+    }
 }
 
 static dt_status weights_keep(const struct statistics *statistics, struct dt_source *source)
@@ -373,9 +385,9 @@ static dt_status weights_keep(const struct statistics *statistics, struct dt_sou
     return DT_OK;
 }
 
-/* The targets' units, if they are asked for, or far from what a new network gives:
- * data.normalize_target. An output layer that the configuration names is one for fields, whose
- * points are alike: all have one mean and deviation. */
+/* Sets the targets' units (data.normalize_target), if they are asked for, or if the targets are far
+ * from what a new network gives. If the configuration names the output layer, targets are the
+ * points of a field, which are all alike: they share one mean and deviation. */
 static dt_status units_keep(const struct statistics *statistics, const struct dt_config *config,
                             struct dt_schema *schema)
 {
@@ -410,7 +422,8 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
-/* The range of the training targets: data.clamp_target. The points of a field are alike, as above. */
+/* Sets the range of the training targets: data.clamp_target. The points of a field share one range,
+ * as in units_keep. */
 static dt_status range_keep(const struct statistics *statistics, const struct dt_config *config,
                             struct dt_schema *schema)
 {
@@ -432,7 +445,8 @@ static dt_status range_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
-/* Whether targets are still to be held to what the loss takes: of text each has been. */
+/* Returns true if targets must still be checked against the loss: those of text were checked in the
+ * survey. */
 static bool targets_are_unchecked(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
@@ -454,8 +468,7 @@ static dt_status targets_check(const struct dt__survey *survey, const struct mom
     return DT_OK;
 }
 
-/* Units alone are learned from some million rows, here and there in the data: enough for 3
- * digits. */
+/* Units alone are learned from some million rows, spread over the data: enough for 3 digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
 dt_status dt__statistics_learn(const struct dt__survey *survey)
@@ -504,13 +517,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
         DT_GUARD(fences_learn(&statistics));
     if (encode) DT_GUARD(quantiles_learn(&statistics, schema));
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));
-    for (int c = 0; gaps && c < schema->ncolumns; c++) {
-        struct dt_column *column = &schema->columns[c];
-        if (column->kind == DT_COLUMN_CATEGORY) continue;
-        column->fill =
-            (float)(moments[column->first].mean / (schema->scale != 0 ? schema->scale : 1));
-        source->columns.items[c].fill = column->fill;
-    }
+    if (gaps) fills_keep(&statistics, source);
     DT_GUARD(weights_keep(&statistics, source));
     if (bounds) DT_GUARD(targets_check(survey, statistics.y, targets));
     if (clamps) DT_GUARD(range_keep(&statistics, config, schema));
