@@ -56,7 +56,8 @@ enum dt__side dt__split_side(const struct dt__split *split, uint64_t row)
 {
     const uint64_t word = row / WORD_BITS, bit = row % WORD_BITS;
     if (!split->before) return DT__TRAINS;
-    return (split->bits[0][word] >> bit & 1) | (split->bits[1][word] >> bit & 1) << 1;
+    const uint64_t low = split->bits[0][word] >> bit & 1, high = split->bits[1][word] >> bit & 1;
+    return (enum dt__side)(low | high << 1);
 }
 
 /* Counts the rows of a side among the first `count` rows of a word, which may be all. */
