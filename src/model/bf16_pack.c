@@ -1,13 +1,13 @@
-/* Weights in bf16, laid out for products: written once a step by who updates them, read by every
- * worker.
+/* Weights in bf16, laid out for products: written once per step by the updater of the weights, read
+ * by every worker.
  *
- * As B of a product A B, (k, n), oneDNN reads blocks of 32 by 64, in which each value stands beside
- * that below it: value (i, j) of a block is its number (i / 2) 128 + 2 j + i % 2. Blocks are
- * ordered down, then across. Given otherwise, each product lays them out again: forward, 128 rows
- * to 4096-4096 ran at 320 instead of 440 GFLOP/s, 64 rows to 784-512 at 413 instead of 475
+ * As B of a product A B, (k, n), oneDNN reads blocks of 32 by 64, in which each value is next to
+ * the value below it: value (i, j) of a block has index (i / 2) 128 + 2 j + i % 2. Blocks are
+ * ordered down, then across. With any other layout each product reorders the weights: forward, 128
+ * rows to 4096-4096 ran at 320 instead of 440 GFLOP/s, 64 rows to 784-512 at 413 instead of 475
  * (measured, Zen 5).
- * A matrix has two copies: of itself for the forward product, and of its transpose for the gradient
- * by the inputs. */
+ * A matrix has two copies: one of itself for the forward product, and one of its transpose for the
+ * gradient by the inputs. */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -33,7 +33,8 @@ size_t dt__bf16_packed_bytes(size_t k, size_t n)
     return blocks(k, DEPTH) * blocks(n, WIDTH) * sizeof(struct block);
 }
 
-/* Whole cache lines: what other cores read, a step later, past the cache. */
+/* Writes whole cache lines; past: with stores that bypass the cache, since other cores read the
+ * lines only a step later. */
 static inline void lines_write(const uint32_t *from, size_t words, bool past, uint32_t *to)
 {
 #ifdef __SSE2__
@@ -46,7 +47,7 @@ static inline void lines_write(const uint32_t *from, size_t words, bool past, ui
     memcpy(to, from, words * sizeof *from);
 }
 
-/* What was written past the cache is seen before whatever is written from now on. */
+/* Orders the stores that bypassed the cache before all later stores. */
 static inline void lines_end(void)
 {
 #ifdef __SSE2__
@@ -54,7 +55,8 @@ static inline void lines_end(void)
 #endif
 }
 
-/* A block of weights, `stride` from row to row; 0 where it reaches beyond the matrix. */
+/* Packs a block of weights, `stride` floats from row to row; 0 where it extends beyond the
+ * matrix. */
 DT__CLONES
 static void block_round(const float *restrict weights, size_t stride, size_t rows, size_t columns,
                         struct block *restrict block)
@@ -65,7 +67,7 @@ static void block_round(const float *restrict weights, size_t stride, size_t row
             block->value[r][c] = dt__bf16_of(weights[r * stride + c]);
 }
 
-/* Of the matrix itself: a whole block. */
+/* Packs a whole block of the matrix itself. */
 DT__CLONES
 static void block_write(const struct block *restrict block, bool past, uint32_t *restrict to)
 {
@@ -77,7 +79,7 @@ static void block_write(const struct block *restrict block, bool past, uint32_t 
     }
 }
 
-/* Of the transpose, 32 of the columns: half the width of a block. */
+/* Packs 32 columns of the transpose: half the width of a block. */
 DT__CLONES
 static void block_write_turned(const struct block *restrict block, size_t column, bool past,
                                uint32_t *restrict to)

@@ -1,10 +1,11 @@
-/* Products with bf16 operands and f32 sums, by oneDNN, or where the CPU has none by rounding the
+/* Products with bf16 operands and f32 sums, by oneDNN; on CPUs without bf16, by rounding the
  * operands and multiplying in f32.
  *
- * Weights come as copies in the layout that the library reads fastest (bf16_pack.c), so that no
- * product lays them out again. Who updates them keeps the copies; else a layer makes its own, for
- * the same bits. The weight gradient is made tile by tile, here or, from its factors, by who
- * updates the weights. The primitives of a number of rows are made when it first comes. */
+ * Weights are copies in the layout that the library reads fastest (bf16_pack.c), so that no product
+ * reorders them. The updater of the weights maintains the copies; without them a layer makes a copy
+ * itself, with the same bits. The weight gradient is computed tile by tile, here or, from its
+ * factors, by the updater of the weights. The primitives for a number of rows are created at its
+ * first use. */
 #include "model/bf16_products.h"
 
 #include <string.h>
@@ -18,22 +19,22 @@
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* The instruction set of the library is chosen once in a process, before its first kernel. */
+/* Kernels. The library's instruction set is chosen once per process, before its first kernel. */
 static const struct kernel {
-    const char *name;   /* behind the f32 kernel's and "-bf16-" */
-    dnnl_cpu_isa_t isa; /* of the reference none: it multiplies in f32 */
-    bool (*pays)(void); /* whether the CPU has it, and is faster with it than in f32 */
+    const char *name;   /* follows the f32 kernel's name and "-bf16-" */
+    dnnl_cpu_isa_t isa; /* none for the reference, which multiplies in f32 */
+    bool (*pays)(void); /* returns true if the CPU has it and it is faster than f32 */
 } KERNELS[] = {
     {"amx", dnnl_cpu_isa_avx512_core_amx, dt__cpu_has_amx},
     /* 221 to 233 GFLOP/s a core against 112 in f32 on Zen 4; but 86 against 137 to 176 on Emerald
-     * Rapids (measured): not on Intel's. */
+     * Rapids (measured): not used on Intel's. */
     {"avx512", dnnl_cpu_isa_avx512_core_bf16, dt__cpu_has_fast_avx512_bf16},
     {"reference", 0, NULL},
 };
 enum { REFERENCE = 2, KERNEL_COUNT };
 
-static const struct kernel *chosen; /* NULL: this process has computed in f32 alone */
-static bool is_named;               /* by dt__blas_kernel */
+static const struct kernel *chosen; /* NULL: this process has only computed in f32 */
+static bool is_named;               /* dt__blas_kernel includes its name */
 
 const char *dt__bf16_kernel(void)
 {
@@ -52,7 +53,7 @@ static bool is_reference(void)
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-/* Of a product they are in bf16; of the reference in f32 that is rounded to it. */
+/* Operands are bf16 in memory; those of the reference are f32, rounded to bf16. */
 static size_t operand_size(void)
 {
     return is_reference() ? sizeof(float) : sizeof(uint16_t);
@@ -75,24 +76,24 @@ static void operand_round(size_t n, const float *values, void *out)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The weight gradient is made in tiles, each in one run of memory: as a whole the library would
- * write it in columns of blocks, whose rows are far apart. Its factors are laid out for that once:
- * the inputs transposed, the deltas as the library itself would pack them for every tile. In strips
- * of whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with
- * 128 rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
- * AVX512-BF16 alone 1.0 to 1.1 times as fast). And a tile can be made by whoever has the factors,
- * just when it is needed: then it, the weights there and the deltas of its columns stay in the
+/* The weight gradient is computed in tiles, each contiguous: for the whole matrix the library would
+ * write columns of blocks, whose rows are far apart. Its factors are laid out for that once: the
+ * inputs transposed, the deltas packed as the library would pack them for every tile. With tiles of
+ * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128
+ * rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
+ * AVX512-BF16 alone 1.0 to 1.1 times as fast). Any holder of the factors can compute a tile just
+ * when it is needed: the tile, its weights and the deltas of its columns then stay in the
  * second-level cache. */
 enum { TILE_GRAIN = DT__PACK_DEPTH };
 _Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
 _Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");
 
-/* Of so many rows. */
+/* Factors of the gradient of a batch. */
 struct factors {
     int *rows;            /* 0: the gradient is 0 */
     void *x;              /* (nin, rows) */
-    unsigned char *delta; /* of each column of tiles (rows, its columns), packed */
-    size_t delta_bytes;   /* of each */
+    unsigned char *delta; /* for each column of tiles: (rows, its columns), packed */
+    size_t delta_bytes;   /* of each column of tiles */
 };
 
 static size_t whole_lines(size_t bytes)
@@ -126,14 +127,14 @@ struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows, bool first
 /* A product, or a reorder from src to dst. */
 struct operation {
     dnnl_primitive_t primitive;
-    dnnl_memory_t src, weights, dst; /* weights: of a product */
+    dnnl_memory_t src, weights, dst; /* weights: only for a product */
 };
 
-/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. PACK: the deltas of
- * a column of tiles; PACK + 1: of the last one. */
+/* Indices of operations. TILE + 1: for the last rows; TILE + 2: for the last columns; TILE + 3: for
+ * both. PACK: the deltas of a column of tiles; PACK + 1: of the last column. */
 enum { FORWARD, INPUT_GRAD, TRANSPOSE, PACK, TILE = PACK + 2, OPERATIONS = TILE + 4 };
 
-/* The products of batches of `rows` rows. */
+/* Operations for batches of `rows` rows. */
 struct plan {
     int rows;
     struct operation operation[OPERATIONS];
@@ -146,16 +147,19 @@ struct dt__bf16 {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct plan *plans;
-    /* Who has rounded its inputs, and the gradient by its outputs: itself, or one before it. */
+    /* Layers that have rounded its inputs, and the gradient by its outputs: itself, or an earlier
+     * one. */
     const struct dt__bf16 *x_of, *delta_of;
-    void *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded; NULL before the first one */
-    void *factors;      /* of a gradient that is whole ... */
-    float *tile;        /* ... and a tile of it; NULL before the first one */
-    void *own;          /* the copy of the weights where nobody keeps one; NULL before */
-    const void *weight; /* the copy of this step; of the reference (nin, nout) rounded */
+    void *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded; NULL before the first
+                         * product */
+    void *factors;      /* factors of a gradient that is not given away ... */
+    float *tile;        /* ... and a tile of it; NULL before the first gradient */
+    void *own;          /* its copy of the weights if the caller keeps none; NULL before the
+                         * first */
+    const void *weight; /* the weights' copy in this step; for the reference (nin, nout) rounded */
 };
 
-/* (rows, columns), row-major, or column-major if `transposed`. */
+/* Describes a matrix (rows, columns), row-major, or column-major if `transposed`. */
 static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool transposed,
                              dnnl_memory_desc_t *out)
 {
@@ -177,8 +181,8 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
     return dt__dnnl_check(dnnl.memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
-/* A matrix (k, n) as dt__bf16_pack writes it, or as the library would have it: for a product's
- * weights it is what that chooses. */
+/* Layouts of a matrix (k, n): as dt__bf16_pack writes it, or any: for the weights of a product, the
+ * layout that the library chooses. */
 static const dnnl_format_tag_t PACKED = dnnl_BA16a64b2a, ANY = dnnl_format_tag_any;
 static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_desc_t *out)
 {
@@ -186,8 +190,8 @@ static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_de
     return dt__dnnl_check(dnnl.memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, tag), "a layout");
 }
 
-/* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
- * what that chose. */
+/* Creates the product C (m, n) in f32 = A (m, k) B (k, n). If *b leaves its layout to the library,
+ * *b becomes the chosen one. */
 static dt_status product_init(const struct dt__bf16 *bf16, struct operation *product,
                               const dnnl_memory_desc_t *a, dnnl_memory_desc_t *b)
 {
@@ -231,7 +235,7 @@ static void plan_destroy(struct plan *plan)
     dt_free(plan);
 }
 
-/* The tiles of one column of them, the last one or not. */
+/* Creates the operations for one column of tiles, the last one or another. */
 static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int columns, bool last)
 {
     const int rows = plan->rows, nin = bf16->nin, height = (int)bf16->shape.tile_rows;
@@ -255,7 +259,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
                    dnnl.memory_desc_get_size(&packed));
 }
 
-/* The plan for batches of `rows` rows, made when the first one comes. */
+/* Finds the plan for batches of `rows` rows, or creates it at its first use. */
 static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
 {
     const int nin = bf16->nin, nout = bf16->nout;
@@ -287,7 +291,8 @@ done:
     return status;
 }
 
-/* weights: of a product, else NULL. The library promises not to write to operands. */
+/* Runs an operation; weights: of a product, else NULL. The library promises not to write to
+ * operands. */
 static dt_status operation_run(const struct dt__bf16 *bf16, const struct operation *o,
                                const void *src, const void *weights, void *dst)
 {
@@ -304,7 +309,7 @@ static dt_status operation_run(const struct dt__bf16 *bf16, const struct operati
     return dt__dnnl_check(dnnl.stream_wait(bf16->stream), "a product or layout");
 }
 
-/* FORWARD or INPUT_GRAD. */
+/* Runs FORWARD or INPUT_GRAD. */
 static dt_status product_run(struct dt__bf16 *bf16, int rows, int which, const void *operand,
                              const void *weight, float *out)
 {
@@ -328,7 +333,7 @@ static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory
     return factors;
 }
 
-/* The reference's from x and deltas that are f32 again. */
+/* Writes the transposed inputs to x. The reference's products read x and deltas as f32. */
 static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
 {
     const size_t nin = bf16->shape.rows, count = (size_t)rows;
@@ -371,7 +376,8 @@ static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
     return write_delta(bf16, rows, factors);
 }
 
-/* Each where it is rounded; who shares both has no memory for them. */
+/* Writes each factor in the layer that rounded it; a layer that shares both has no memory for
+ * them. */
 static dt_status factors_share(struct dt__bf16 *bf16, int rows, struct factors *out)
 {
     const bool own = bf16->x_of == bf16 || bf16->delta_of == bf16;
@@ -401,13 +407,14 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
     return operation_run(bf16, &plan->operation[which], x, delta, out);
 }
 
-/* The whole of it, by the tiles that anybody would make, so that the bits are the same. */
+/* Computes the whole gradient from the tiles that an updater would compute, so that the bits are
+ * the same. */
 static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, float *weight_grad)
 {
     const struct dt_factored *shape = &bf16->shape;
     const size_t most = shape->tile_rows * shape->tile_columns;
     struct factors factors;
-    /* tiles as wide as the gradient are parts of it */
+    /* tiles as wide as the gradient are contiguous in it */
     const bool direct = !add && shape->tile_columns == shape->columns;
     if (!bf16->tile && !direct)
         DT_TRY(dt__alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
@@ -426,10 +433,10 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
     return DT_OK;
 }
 
-/* ---- settling ------------------------------------------------------------------------------- */
+/* ---- choice of the kernel ------------------------------------------------------------------- */
 
-/* Whether the library's own kernels read weights as dt__bf16_pack writes them: a release might
- * not. */
+/* Sets *out to true if the library's fast kernels read weights as dt__bf16_pack writes them: a
+ * release might not. */
 static dt_status reads_copies(bool *out)
 {
     enum { SIDE = 2 * DT__PACK_WIDTH };
@@ -454,7 +461,7 @@ done:
     return status;
 }
 
-/* The kernel that is named, or else the first that pays. */
+/* Chooses the named kernel, or else the first that pays. */
 dt_status dt__bf16_settle(const char *option, bool *out_native)
 {
     is_named = false;
@@ -484,7 +491,7 @@ dt_status dt__bf16_settle(const char *option, bool *out_native)
 
 /* ---- a layer -------------------------------------------------------------------------------- */
 
-/* Room is made at the first product: a layer whose inputs are sparse has none. */
+/* Allocates at the first product: a layer with sparse inputs never needs the memory. */
 static dt_status bf16_make_room(struct dt__bf16 *bf16)
 {
     const size_t rows = (size_t)bf16->max_rows;
@@ -543,7 +550,7 @@ void dt__bf16_destroy(void *state)
     dt_free(bf16);
 }
 
-/* The copy that the layer makes itself. */
+/* Makes the layer's copy of the weights. */
 static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
     const size_t weights = bf16->shape.rows * bf16->shape.columns;

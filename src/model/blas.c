@@ -1,8 +1,8 @@
 /* Matrix products by oneDNN, by OpenBLAS, or by the library's own code (portable.h).
  *
- * OpenBLAS reads OPENBLAS_CORETYPE, its kernel, and starts threads as it loads: so the kernel is
- * chosen and signals are blocked before. Where oneDNN multiplies, OpenBLAS is loaded only for what
- * it transposes. */
+ * OpenBLAS reads its kernel from OPENBLAS_CORETYPE and starts threads while it loads: the kernel
+ * must be chosen and signals blocked before that. If oneDNN multiplies, OpenBLAS is loaded only for
+ * transposing. */
 #include "model/blas.h"
 
 #include "base/elementary.h"
@@ -19,18 +19,18 @@
 #include <string.h>
 #include <strings.h>
 
-/* The OpenMP runtime's that oneDNN runs on; its header comes with one compiler only. */
+/* From the OpenMP runtime that oneDNN uses; its header comes with one compiler only. */
 void omp_set_num_threads(int threads);
 void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigned flags);
 
 /* ---- the library and its kernel ------------------------------------------------------------- */
 
-/* One a process, as the libraries are, whose own state it mirrors. */
+/* State of the libraries in this process: one copy, since the libraries have only one. */
 static struct {
-    pthread_mutex_t lock;          /* while it is chosen */
-    bool chosen, onednn, portable; /* neither: OpenBLAS */
-    char loaded[32];               /* OPENBLAS_CORETYPE at the last loading of OpenBLAS */
-    char name[64];                 /* of the kernel, with bf16's */
+    pthread_mutex_t lock;          /* held while the kernel is chosen */
+    bool chosen, onednn, portable; /* neither onednn nor portable: OpenBLAS */
+    char loaded[32];               /* OPENBLAS_CORETYPE when OpenBLAS was last loaded */
+    char name[64];                 /* name of the kernel, including bf16's */
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 #define SYMBOLS(X)                                                                                 \
@@ -43,8 +43,8 @@ static struct {
     SYMBOLS(DT__POINTER)
 } openblas;
 
-/* Alone: to look for its symbols in the program's other libraries first took a quarter of a short
- * job's time. */
+/* Loaded in isolation: searching the program's other libraries for its symbols first took a quarter
+ * of a short job's time. */
 static const char *const symbols[] = {SYMBOLS(DT__NAME)};
 static struct dt__library library = DT__LIBRARY("openblas", symbols, &openblas, .alone = true);
 
@@ -54,7 +54,7 @@ static dt_status openblas_reload(void)
     return dt__library_load(&library);
 }
 
-/* value NULL: no such variable. */
+/* Sets an environment variable; value NULL: removes it. */
 static void variable_set(const char *name, const char *value)
 {
     if (value)
@@ -63,9 +63,9 @@ static void variable_set(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* OpenBLAS's kernel is by the environment as it loads: for another one it is loaded again. On a CPU
- * that is newer than itself it takes the slowest of all, Prescott: then it is told what the CPU can
- * do, unless the environment asked. */
+/* Loads OpenBLAS with a kernel. It reads the kernel from the environment when it loads, so another
+ * kernel needs a reload. On a CPU newer than itself it chooses the slowest kernel, Prescott; then
+ * it is reloaded with one for the CPU's features, unless the environment names a kernel. */
 static dt_status openblas_load(const char *kernel)
 {
     const char *now = getenv("OPENBLAS_CORETYPE"), *suited = dt__blas_kernel_by_features();
@@ -82,13 +82,13 @@ static dt_status openblas_load(const char *kernel)
         variable_set("OPENBLAS_CORETYPE", suited);
         status = openblas_reload();
     }
-    /* What the program starts is to find them as it has set them. */
+    /* Restore the variables for the programs that this program starts. */
     variable_set("OPENBLAS_CORETYPE", *users ? users : NULL);
     if (!threads) variable_set("OPENBLAS_NUM_THREADS", NULL);
     return status;
 }
 
-/* Loads OpenBLAS with the kernel for this CPU, if it is not loaded with one yet. */
+/* Loads OpenBLAS with the kernel for this CPU, unless it is already loaded. */
 static dt_status openblas_need(void)
 {
     pthread_mutex_lock(&blas.lock);
@@ -97,10 +97,10 @@ static dt_status openblas_need(void)
     return status;
 }
 
-/* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16
- * has chosen more, the kernels of f32 are the same. But a forward convolution of much weight in f32
- * (brgconv of oneDNN 2.6.3) sums in blocks by the size of the second-level cache: its bits may
- * differ between CPU models. */
+/* Chooses one instruction set of oneDNN, and so one name for its bits, on every CPU that supports
+ * it; if bf16 has chosen a higher one, the f32 kernels are the same. But a forward convolution with
+ * large weights in f32 (brgconv of oneDNN 2.6.3) sums in blocks whose size depends on the
+ * second-level cache: its bits may differ between CPU models. */
 static void onednn_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
@@ -124,7 +124,8 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* What stands behind "-bf16-" is dt__bf16_settle's. again: also if one is chosen already. */
+/* Chooses the kernel; the part after "-bf16-" is left to dt__bf16_settle. again: even if one is
+ * already chosen. */
 static dt_status blas_settle(const char *whole, bool again)
 {
     char option[32];
@@ -162,8 +163,7 @@ dt_status dt__blas_need(void)
     return blas.chosen ? DT_OK : blas_settle("auto", false);
 }
 
-/* Nothing changes where it was set before, by bf16 or by another kernel: the library lets it be set
- * once. */
+/* The library lets the limit be set once: if bf16 or another kernel has set it, nothing changes. */
 dt_status dt__convolutions_limit(void)
 {
     static const struct {
@@ -214,7 +214,8 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
     return dt__dnnl_check(status, product);
 }
 
-/* 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to 256). */
+/* Products are 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to
+ * 256). */
 enum { WORTH_TRANSPOSING = 256 };
 
 static bool is_transposed(int n, int k)
@@ -271,7 +272,7 @@ bool dt__blas_is_portable(void)
     return blas.portable;
 }
 
-/* ---- what it is ----------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 const char *dt__blas_kernel(void)
 {
@@ -293,7 +294,7 @@ static void thread_flush_denormals(void *arg)
     dt__denormals_flush();
 }
 
-/* A program that uses OpenMP itself has threads that inherited nothing. */
+/* Also flushes denormals in threads that a program's own use of OpenMP has already started. */
 void dt__blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;

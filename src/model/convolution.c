@@ -6,21 +6,21 @@
 #include "model/onednn.h"
 #include "model/patches.h"
 
-/* Rows that a primitive takes at once: their pictures stay in the second-level cache between the
- * product and the pass over its result. Rows that are left over go one by one. */
+/* Rows per call of a primitive: their pictures stay in the second-level cache between the product
+ * and the pass over its result. Remaining rows are computed one by one. */
 enum { MANY_ROWS = 8, PIECES = 2 };
 static const int PIECE_ROWS[PIECES] = {MANY_ROWS, 1};
 
-/* Memory as the caller has it, and as the library wants it: the same, or brought there by
+/* An operand in the caller's layout and in the library's: the same memory, or copied by
  * `reorder`. */
 struct operand {
     dnnl_memory_t caller, own;
     dnnl_primitive_t
-        reorder; /* from caller to own, of a result from own to caller; NULL: own is caller */
+        reorder; /* from caller to own; for a result from own to caller; NULL: own is caller */
     bool result;
 };
 
-/* The three products have the same operands; each computes one of them from the other two. */
+/* Operands that the three products share; each product computes one of them from the other two. */
 enum { X, Y, WEIGHT, OPERANDS };
 enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PRODUCTS };
 static const struct {
@@ -34,36 +34,37 @@ static const struct {
 
 struct product {
     dnnl_primitive_t primitive[PIECES];
-    struct operand pictures[PIECES][2]; /* x and y of a piece */
-    struct operand weight;              /* or its gradient: of both sizes of piece */
-    dnnl_memory_desc_t layout;          /* of the weight in the library */
+    struct operand pictures[PIECES][2]; /* x and y of a batch of 8 rows or of 1 */
+    struct operand weight;              /* the weight or its gradient, for both batch sizes */
+    dnnl_memory_desc_t layout;          /* the library's layout of the weight */
 };
 
 struct dt__convolution {
-    struct dt__patches *patches; /* of run.kernel=portable, and nothing of the rest; NULL: oneDNN */
-    const float *weight;         /* of dt__convolution_pack, for patches */
+    struct dt__patches *patches; /* for run.kernel=portable, without the members below; NULL:
+                                  * oneDNN */
+    const float *weight;         /* from dt__convolution_pack, for patches */
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    size_t floats[OPERANDS]; /* of a row of x, of one of y, of all weights */
+    size_t floats[OPERANDS]; /* floats in a row of x, in a row of y, in all weights */
     struct dt__convolution_shape shape;
-    float *points; /* (MANY_ROWS, OH, OW, C) of x; NULL: the library reads x itself */
+    float *points; /* (MANY_ROWS, OH, OW, C) points of x; NULL: the library reads x itself */
     struct product product[PRODUCTS];
     float *total; /* (gradient_floats) gradient in the library's layout, padding included */
-    dnnl_memory_t gradient; /* of one piece, like it */
+    dnnl_memory_t gradient; /* the gradient of one batch, in the same layout */
     size_t gradient_floats;
-    float *scratch; /* (weights) a gradient that is added */
+    float *scratch; /* (weights) a gradient before it is added */
 };
 
 #define TRY_DNNL(call) DT_TRY(dt__dnnl_check((call), #call))
 
 /* ---- layouts -------------------------------------------------------------------------------- */
 
-/* What the primitives of one size of piece are made from. f32 pictures stay as they are, channels
- * last: as fast as the library's layouts (measured: 177 GFLOP/s of 180 a core on Emerald Rapids,
- * against 134 in its own); bf16 ones go into its own, three times as fast there. */
+/* Description of the primitives for one batch size. f32 pictures stay channels last: as fast as the
+ * library's layouts (measured: 177 GFLOP/s of 180 a core on Emerald Rapids, against 134 in its
+ * own); bf16 pictures are reordered to the library's layout, three times as fast there. */
 struct description {
-    dnnl_memory_desc_t caller[OPERANDS]; /* f32, as callers have them */
-    dnnl_memory_desc_t wanted[OPERANDS]; /* as primitives are to have them */
+    dnnl_memory_desc_t caller[OPERANDS]; /* f32, in the callers' layout */
+    dnnl_memory_desc_t wanted[OPERANDS]; /* in the primitives' layout */
     dnnl_dims_t strides, before, behind;
 };
 
@@ -71,16 +72,16 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
                           struct description *d)
 {
     const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    /* By name dimensions are rows, channels, height, width; callers' memory has the channels
-     * last. */
+    /* The dimensions are named rows, channels, height, width; in the callers' memory the channels
+     * are last. */
     const dnnl_dims_t x = {rows, s->in.c, s->in.h, s->in.w};
     const dnnl_dims_t y = {rows, s->out.c, s->out.h, s->out.w};
-    /* (groups, F / groups, C / groups, KH, KW) by name; (KH, KW, C / groups, F) in memory. */
+    /* Named (groups, F / groups, C / groups, KH, KW); (KH, KW, C / groups, F) in memory. */
     const dnnl_dim_t filters = s->out.c / s->groups, channels = s->in.c / s->groups;
     const dnnl_dims_t dims = {s->groups, filters, channels, s->kernel[0], s->kernel[1]};
     const dnnl_dims_t strides = {filters, 1, s->out.c, s->kernel[1] * channels * s->out.c,
                                  channels * s->out.c};
-    const int skip = s->groups == 1; /* the library wants no dimension for one group */
+    const int skip = s->groups == 1; /* the library expects no dimension for one group */
     TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[X], 4, x, dnnl_f32, dnnl_nhwc));
     TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[Y], 4, y, dnnl_f32, dnnl_nhwc));
     TRY_DNNL(dnnl.memory_desc_init_by_strides(&d->caller[WEIGHT], 5 - skip, dims + skip, dnnl_f32,
@@ -122,7 +123,7 @@ static void operand_free(struct operand *operand)
     dnnl.primitive_destroy(operand->reorder);
 }
 
-/* Points it at the caller's floats and reorders: what is read comes over, a result goes there. */
+/* Points the operand at the caller's floats and reorders: copies an input in, or a result out. */
 static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, const float *floats)
 {
     TRY_DNNL(dnnl.memory_set_data_handle(operand->caller, (void *)(uintptr_t)floats));
@@ -136,22 +137,23 @@ static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, con
 
 /* ---- points --------------------------------------------------------------------------------- */
 
-/* A kernel of one point reads every `stride`th point alone. With less than 16 channels the library
- * (oneDNN 2.6.3, weight gradient) then writes beyond its own memory, or is wrong. So it gets those
- * points as pictures, without a stride. */
+/* Returns true if the kernel is one point that reads only every `stride`th point. With fewer than
+ * 16 channels the library (oneDNN 2.6.3, weight gradient) then writes outside its own memory, or is
+ * wrong. It gets these points as smaller pictures instead, without a stride. */
 static bool reads_points(const struct dt__convolution_shape *s)
 {
     return s->kernel[0] == 1 && s->kernel[1] == 1 && (s->stride[0] > 1 || s->stride[1] > 1);
 }
 
-/* Where windows leave points out, or a row is shorter than a stride, the library (oneDNN 2.6.3)
- * reads and writes beyond its operands in bf16. */
+/* Returns true if the library handles the shape in bf16. If windows skip points, or a row is
+ * shorter than a stride, oneDNN 2.6.3 reads and writes outside its operands in bf16. */
 static bool is_safe_in_bf16(const struct dt__convolution_shape *s)
 {
     return s->kernel[0] >= s->stride[0] && s->kernel[1] >= s->stride[1] && s->in.w >= s->stride[1];
 }
 
-/* Moves these points from x (rows, H, W, C) to (rows, OH, OW, C), or, `back`, into x. */
+/* Copies the points that the kernel reads from x (rows, H, W, C) to (rows, OH, OW, C), or, if
+ * `back`, the other way. */
 static void points_move(const struct dt__convolution *c, int rows, const float *from, float *into,
                         bool back)
 {
@@ -167,7 +169,7 @@ static void points_move(const struct dt__convolution *c, int rows, const float *
     }
 }
 
-/* x (rows, H, W, C) as the library reads it. */
+/* Returns x (rows, H, W, C) as the library reads it. */
 static const float *points_take(const struct dt__convolution *c, int rows, const float *x)
 {
     if (!c->points) return x;
@@ -175,7 +177,7 @@ static const float *points_take(const struct dt__convolution *c, int rows, const
     return c->points;
 }
 
-/* The gradient by these points becomes that by x. */
+/* Turns the gradient by the points into the gradient by x. */
 static void points_give(const struct dt__convolution *c, int rows, float *dx)
 {
     memset(dx, 0, (size_t)rows * c->floats[X] * sizeof *dx);
@@ -184,9 +186,9 @@ static void points_give(const struct dt__convolution *c, int rows, float *dx)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The primitive of a product for one size of piece, and its operands; *out describes it. Weights
- * have one layout for both sizes: the one that suits the larger, which comes first. `forward`: the
- * forward product's description, which those of the gradients are derived from. */
+/* Creates the primitive of a product for one batch size, and its operands; *out describes it.
+ * Weights have one layout for both sizes, which suits the larger size, created first. `forward`:
+ * the forward product's description, from which those of the gradients are derived. */
 static dt_status product_create(struct dt__convolution *c, int which, int piece,
                                 const struct description *d, const_dnnl_primitive_desc_t forward,
                                 dnnl_primitive_desc_t *out)
@@ -227,7 +229,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     dt_status status;
     struct dt__convolution *c = NULL;
     struct description description;
-    struct dt__convolution_shape seen = *shape; /* by the library */
+    struct dt__convolution_shape seen = *shape; /* the shape that the library sees */
     DT_TRY(dt__blas_need());
     DT_GUARD(dt__alloc(1, sizeof *c, "convolution", &c));
     if (dt__blas_is_portable()) {
@@ -267,7 +269,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
         dnnl.memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
     DT_GUARD(dt__alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
-    /* the first piece is written to the total, the others are added */
+    /* the first batch is written to the total, later ones are added */
     DT_GUARD(dt__dnnl_check(dnnl.memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
     DT_GUARD(dt__alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
@@ -315,7 +317,7 @@ dt_status dt__convolution_pack(struct dt__convolution *c, const float *weight)
     return operand_move(&c->product[INPUT_GRADIENT].weight, c->stream, weight);
 }
 
-/* Pictures in, pictures out, piece after piece. */
+/* Computes pictures from pictures, batch after batch. */
 static dt_status pictures_run(struct dt__convolution *c, int which, int rows, const float *in,
                               float *out)
 {
@@ -354,7 +356,7 @@ dt_status dt__convolution_input_gradient(struct dt__convolution *c, int rows, co
     return pictures_run(c, INPUT_GRADIENT, rows, dy, dx);
 }
 
-/* Pieces are added up in the library's layout; the total goes to the caller's. */
+/* Sums batches in the library's layout; then reorders the total to the caller's layout. */
 dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, const float *x,
                                           const float *dy, bool add, float *dweight)
 {
@@ -363,7 +365,7 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, c
     for (int done = 0, piece; done < rows; done += PIECE_ROWS[piece]) {
         piece = rows - done >= MANY_ROWS ? 0 : 1;
         struct operand *pictures = product->pictures[piece];
-        dnnl_memory_t into = done ? c->gradient : product->weight.own; /* which is c->total */
+        dnnl_memory_t into = done ? c->gradient : product->weight.own; /* its memory is c->total */
         const float *own = points_take(c, PIECE_ROWS[piece], x + (size_t)done * c->floats[X]);
         DT_TRY(operand_move(&pictures[X], c->stream, own));
         DT_TRY(operand_move(&pictures[Y], c->stream, dy + (size_t)done * c->floats[Y]));

@@ -1,9 +1,9 @@
-/* The text of a network, model.layers: cut at commas into items and items into words, each item
- * parsed by its kind; a word at an item's end may be an activation. Activations and dropout move
- * into the layer before, if that takes them. The output layer is not in the text, unless it says
- * "output KIND ...": the task implies it. "wide" at the end stands for a layer behind the output
- * layer. The keys model.kind, hidden, activation and dropout come to such a text, to which
- * model.embedding and model.wide add its first and its last item. */
+/* Parses the text of a network, model.layers: commas separate items, blanks separate words, and
+ * each item is parsed by its kind; the last word of an item may be an activation. Activations and
+ * dropout move into the layer before, if it accepts them. The task implies the output layer; the
+ * text contains it only in the form "output KIND ...". "wide" at the end is a layer after the
+ * output layer. The keys model.kind, hidden, activation and dropout are expanded to such a text, to
+ * which model.embedding and model.wide add the first and the last item. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum {
     MAX_ITEMS = 4096,
     MAX_DEPTH = 16
 };
-#define LINEAR "linear" /* the text of a model that has only its output layer */
+#define LINEAR "linear" /* the text of a model with only its output layer */
 #define OUTPUT "output"
 #define SPLIT "split"
 
@@ -67,7 +67,7 @@ bool dt__parse_width(struct dt__layer *layer, struct dt__words words)
     return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
 }
 
-/* Cuts `item` at its blanks, in place. -1: too many words. */
+/* Cuts `item` at its blanks, in place. Returns the number of words; -1: too many. */
 static int cut_words(char *item, char *word[MAX_WORDS])
 {
     static const char blanks[] = " \t\n\v\f\r";
@@ -97,7 +97,7 @@ static dt_status fail_unknown(const char *item)
     return status;
 }
 
-/* The word stands behind the layer's own words, and before dropout that moved into it. */
+/* Inserts the word after the layer's other words, and before dropout that moved into it. */
 dt_status dt__layer_split(struct dt__layer *layer)
 {
     char *text;
@@ -113,7 +113,7 @@ dt_status dt__layer_split(struct dt__layer *layer)
     return DT_OK;
 }
 
-/* Takes over layer->text. */
+/* Appends a layer; takes ownership of layer.text. */
 static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
 {
     dt_status status = dt__grow(&model->layer, &model->layer_room, model->layers + 1,
@@ -127,8 +127,8 @@ static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
     return status;
 }
 
-/* An activation, or dropout: as part of the layer before, or as a layer. text: of an item of its
- * own, or NULL; taken over. */
+/* Adds an activation or dropout to the layer before, or appends it as a layer. Takes ownership of
+ * layer.text: the text of a separate item, or NULL. */
 static dt_status push_epilogue(struct dt_model *model, struct dt__layer layer)
 {
     struct dt__layer *taker = model->layers ? &model->layer[model->layers - 1] : NULL;
@@ -159,7 +159,7 @@ static bool has_wide(const struct dt_model *model)
     return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
 }
 
-/* Behind the output layer stands the linear path alone, and behind that nothing. */
+/* Only the linear path may follow the output layer, and nothing may follow the linear path. */
 static dt_status expect_open(const struct dt_model *model, bool is_wide)
 {
     if (!has_wide(model) && (!has_output(model) || is_wide)) return DT_OK;
@@ -167,8 +167,8 @@ static dt_status expect_open(const struct dt_model *model, bool is_wide)
                    has_wide(model) ? "'wide'" : "the output layer");
 }
 
-/* "dense 64 relu": a layer of its kind's words, with an activation at their end or not. "output
- * conv 1 3x3 pad same" stands in the stead of the task's own output layer. */
+/* Parses "dense 64 relu": a kind, its words, and optionally an activation. "output conv 1 3x3 pad
+ * same" replaces the task's default output layer. */
 static dt_status parse_item(struct dt_model *model, char *item)
 {
     char *words[MAX_WORDS], **word = words;
@@ -177,7 +177,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
     DT_TRY(expect_open(model, !strcmp(word[0], dt__wide_layer.name)));
     struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
-    if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
+    if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer after it");
     for (size_t i = 0; i < KIND_COUNT && !layer.kind; i++)
         if (!strcmp(KINDS[i]->name, word[layer.last])) layer.kind = KINDS[i];
     if (!layer.kind && dt__activation_find(word[layer.last])) layer.kind = &dt__activation_layer;
@@ -195,7 +195,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     const struct dt__words rest = {word + 1, count - 1 - (activation && !plain)};
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
     const bool beside = plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
-    /* behind these an activation is an item of its own */
+    /* after these an activation is a separate item */
     if (activation && !plain && (beside || layer.kind == &dt__embedding_layer)) good = false;
     if (!good || (layer.last && (activation || beside))) {
         const dt_status status =
@@ -213,7 +213,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
 
 static dt_status parse_items(struct dt_model *model, char *text, int depth);
 
-/* "residual(ITEM, ...)" with its brackets at `open`; *out_end: behind them. */
+/* Parses "residual(ITEM, ...)", whose bracket opens at `open`; *out_end: after the closing one. */
 static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
                                 char **out_end)
 {
@@ -241,7 +241,7 @@ static dt_status parse_residual(struct dt_model *model, char *item, char *open, 
     return DT_OK;
 }
 
-/* All items of `text`, which is spoiled. */
+/* Parses all items of `text`, which it overwrites. */
 static dt_status parse_items(struct dt_model *model, char *text, int depth)
 {
     int items = 0;
@@ -254,20 +254,20 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth)
         if (brackets && !status) stop = item + strcspn(item, ",");
         next = *stop ? stop + 1 : NULL;
         *stop = '\0';
-        /* Behind brackets an activation may stand. */
+        /* An activation may follow the brackets. */
         const char *rest = item + strspn(item, " \t\n");
         char word[16];
         (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, " \t\n"), rest);
         if (!status && brackets && *rest && !dt__activation_find(word))
             status =
-                dt_fail(DT_EUSAGE, "'%.100s': expected a comma or an activation behind ')'", rest);
+                dt_fail(DT_EUSAGE, "'%.100s': expected a comma or an activation after ')'", rest);
         if (!status && (!brackets || *rest)) status = parse_item(model, item);
         if (status) return dt_fail_prefix(status, "item %d: ", items);
     }
     return DT_OK;
 }
 
-/* The layers of `layers`, without the implied one. */
+/* Parses the layers of `layers`, without the implied output layer. */
 static dt_status parse_layers(struct dt_model *model, const char *layers)
 {
     char *text;
@@ -298,13 +298,13 @@ dt_status dt__layers_parse(struct dt_model *model)
 
 /* ---- the text again, and its short forms ---------------------------------------------------- */
 
-/* The first and the last item, which have keys of their own. */
+/* The first and the last item, which have separate keys. */
 struct ends {
     int embedding; /* width; 0: none */
     bool wide;
 };
 
-/* The layers' items; ends NULL: all of them. */
+/* Writes the layers' items; with `ends`, the first and last go there instead. */
 static dt_status layers_text(const struct dt_model *model, struct ends *ends, char **out)
 {
     struct dt_text text = {0};
@@ -316,7 +316,7 @@ static dt_status layers_text(const struct dt_model *model, struct ends *ends, ch
             ends->embedding = layer->size[0];
         else if (ends && layer->kind == &dt__wide_layer)
             ends->wide = true;
-        else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* that is implied */
+        else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* the implied layer */
             dt__text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
     }
     if (!text.length) dt__text_add(&text, LINEAR);
@@ -328,7 +328,7 @@ dt_status dt__layers_text(const struct dt_model *model, char **out)
     return layers_text(model, NULL, out);
 }
 
-/* The items between the ends again, as they were understood. */
+/* Writes the items between the ends in canonical form. */
 static dt_status canonical_text(const char *layers, struct ends *ends, char **out)
 {
     struct dt_model model = {0};
@@ -338,7 +338,7 @@ static dt_status canonical_text(const char *layers, struct ends *ends, char **ou
     return status ? dt_fail_prefix(status, "model.layers = %.200s: ", layers) : DT_OK;
 }
 
-/* What the short forms come to: each width of model.hidden as an item. */
+/* Expands the short forms: each width of model.hidden becomes an item. */
 static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
     char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
@@ -364,7 +364,7 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
     return dt__text_end(&text, out);
 }
 
-/* The ends of the text, or as the keys have them, which then say the same. */
+/* Copies the ends of the text to their keys. DT_EUSAGE: the keys say otherwise. */
 static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
 {
     const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
@@ -382,7 +382,7 @@ static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
     return DT_OK;
 }
 
-/* The text with its ends, in the place of `middle`, which is freed. */
+/* Writes the text with its ends around `middle`, which is freed. */
 static dt_status join_ends(const struct dt_config *config, char *middle, char **out)
 {
     const bool linear = !strcmp(middle, LINEAR);
@@ -401,7 +401,7 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
     return status;
 }
 
-/* The losses of a task, but for auto, in words. */
+/* Checks that the task has the loss. DT_EUSAGE: lists the losses of the task. */
 static dt_status settle_loss(const struct dt_config *config)
 {
     const int task = config->model.task;
@@ -430,7 +430,7 @@ dt_status dt__model_settle(struct dt_config *config)
     static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
                                         "model.dropout"};
     char *text = NULL, *expanded = NULL;
-    const char *form = NULL; /* a short form that is given */
+    const char *form = NULL; /* a short form that was given */
     dt_status status = DT_OK;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
         if (dt__config_is_given(config, forms[i])) form = forms[i];

@@ -1,4 +1,4 @@
-/* Nodes of a graph that several layers use, and those of a task's answers. */
+/* Graph nodes that several layers use, and the nodes of the tasks' answers. */
 #include "model/emitter.h"
 
 #include <string.h>
@@ -110,8 +110,8 @@ void dt__emit_two(struct dt__emitter *e, const char *x)
     e->integer(e, "axis", 1);
 }
 
-/* (rows, targets, each): the first output of a target, and what each of the others adds to the one
- * before it. A matrix adds them up. */
+/* Computes (rows, targets, each) from the first output of a target and the increments of the
+ * others. Multiplies by a triangular matrix to add them up. */
 static const char *emit_rising(struct dt__emitter *e, const char *x, int64_t targets, int64_t each)
 {
     float first[DT_MAX_QUANTILES] = {1}, others[DT_MAX_QUANTILES] = {0};
@@ -129,7 +129,7 @@ static const char *emit_rising(struct dt__emitter *e, const char *x, int64_t tar
     return DT__NODE(e, "MatMul", DT__NODE(e, "Add", x, steps), e->floats(e, NULL, 2, square, sums));
 }
 
-/* value = link(output * std + mean), within the range of the targets. */
+/* Emits value = link(output * std + mean), within the range of the targets. */
 void dt__emit_numbers(struct dt__emitter *e, const char *x)
 {
     static const char *const links[] = {[DT_LINK_IDENTITY] = "Identity",
@@ -163,7 +163,7 @@ const char *dt__emit_two_to_mean(struct dt__emitter *e, const char *x)
     return DT__NODE(e, "Sigmoid", x);
 }
 
-/* log p - log(1 - p). */
+/* Emits log p - log(1 - p). */
 const char *dt__emit_two_from_mean(struct dt__emitter *e, const char *x)
 {
     x = DT__NODE(e, "Clip", x, dt__emit_scalar(e, 1e-37), dt__emit_scalar(e, 1 - 6e-8));
@@ -194,7 +194,8 @@ const char *dt__emit_numbers_to_mean(struct dt__emitter *e, const char *x)
         e, emit_rising(e, x, outputs->count / outputs->each, outputs->each), 2, flat);
 }
 
-/* Of quantiles that rise: the first one, and what softplus turns into the steps. */
+/* Emits the inverse for rising quantiles: the first one, and the values that softplus turns into
+ * the steps. */
 static const char *emit_steps(struct dt__emitter *e, const char *x)
 {
     const struct dt_outputs *outputs = &e->model->outputs;
@@ -213,7 +214,8 @@ static const char *emit_steps(struct dt__emitter *e, const char *x)
     const char *d = DT__NODE(e, "Max", x, dt__emit_scalar(e, 1e-37));
     const char *rest = DT__NODE(e, "Exp", DT__NODE(e, "Neg", d));
     rest = DT__NODE(e, "Sub", dt__emit_scalar(e, 1), rest);
-    d = DT__NODE(e, "Add", d, DT__NODE(e, "Log", DT__NODE(e, "Max", rest, dt__emit_scalar(e, 1e-37))));
+    rest = DT__NODE(e, "Max", rest, dt__emit_scalar(e, 1e-37));
+    d = DT__NODE(e, "Add", d, DT__NODE(e, "Log", rest));
     d = DT__NODE(e, "Mul", d, dt__emit_vector(e, NULL, (size_t)each, others));
     x = DT__NODE(e, "Mul", x, dt__emit_vector(e, NULL, (size_t)each, first));
     return dt__emit_reshape(e, DT__NODE(e, "Add", x, d), 2, flat);

@@ -1,4 +1,4 @@
-/* Encodings of numbers: a row a kind. */
+/* Encodings of numbers: one row per kind. */
 #include "model/encoding.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@
 #include "model/mean.h"
 #include "model/vmath.h"
 
-/* Edges that no z reaches stand in for those that a column of few values lacks. */
+/* Columns with few values lack edges; this value, which no z reaches, replaces those. */
 #define BEYOND 1e30f
 enum { MOST_WIDTH = 1024 };
 
 struct encoding {
-    size_t edges; /* of the table a column, besides width */
+    size_t edges; /* floats per column of the table, besides width */
     void (*make)(const struct dt_config *config, const struct dt_quantiles *quantiles, size_t c,
                  int64_t feature, size_t width, float *table);
     bool (*fits)(const float *table, size_t width);
@@ -24,10 +24,10 @@ struct encoding {
 
 /* ---- z -------------------------------------------------------------------------------------- */
 
-enum { BLOCK = 256 }; /* rows that are done at once */
+enum { BLOCK = 256 }; /* rows computed at once */
 
-/* For each x (rows) how many of ascending q (n) are below it, or with `equal` at most it: a binary
- * search without branches, of many at once. */
+/* Counts for each x (rows) the ascending q (n) below it, or with `equal` those at most it: a binary
+ * search without branches, for many rows at once. */
 static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
                                 const float *restrict x, bool equal, int32_t *restrict out)
 {
@@ -43,14 +43,14 @@ static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
         out[r] += equal ? q[out[r]] <= x[r] : q[out[r]] < x[r];
 }
 
-/* From one quantile to the next: slope of the rank. */
+/* Returns the slope of the rank from one quantile to the next. */
 static inline float rank_slope(float low, float high)
 {
     const float slope = 1.0f / (high - low);
     return slope < 3e38f ? slope : 3e38f;
 }
 
-/* x (rows) become the shares of numbers on their far sides, negative (-0 too) for the lower one.
+/* Replaces x (rows) by the share of numbers on its far side, negative (-0 too) for the lower one.
  * from, to: quantiles below x, and at most x. */
 static inline void signed_tails(const float *restrict q, int32_t last, size_t rows,
                                 const int32_t *restrict from, const int32_t *restrict to,
@@ -71,7 +71,7 @@ static inline void signed_tails(const float *restrict q, int32_t last, size_t ro
     }
 }
 
-/* Numbers (rows <= BLOCK) of one column become z. */
+/* Replaces numbers (rows <= BLOCK) of one column by their z. */
 DT__CLONES
 static void numbers_to_normal(const float *restrict q, size_t n, size_t rows, float *restrict x)
 {
@@ -137,7 +137,7 @@ static void cosine_expand(const float *restrict table, size_t columns, size_t wi
 
 /* ---- piecewise linear ----------------------------------------------------------------------- */
 
-/* Edges at equal steps among the z that the column's quantiles have. */
+/* Sets edges at equal steps among the z of the column's quantiles. */
 static void ple_make(const struct dt_config *config, const struct dt_quantiles *quantiles, size_t c,
                      int64_t feature, size_t width, float *table)
 {
@@ -229,7 +229,7 @@ void dt__fractions_forward(const struct dt__fractions *fractions, int rows, cons
     fractions_add(fractions, (size_t)rows, nout, weight, y);
 }
 
-/* sums: of each bin's deltas; grad: of those times the bin's part. */
+/* Sums deltas: sums: of each bin; grad: times the fraction of the bin. */
 DT__CLONES
 static void deltas_add(const struct dt__fractions *fractions, size_t rows, size_t nout,
                        const float *restrict delta, float *restrict grad)
@@ -246,7 +246,7 @@ static void deltas_add(const struct dt__fractions *fractions, size_t rows, size_
         }
 }
 
-/* Inputs below a row's bin are 1: a bin has all deltas of the bins above it. */
+/* Adds to each bin all deltas of the bins above it, since the inputs below a row's bin are 1. */
 DT__CLONES
 static void deltas_pass_down(size_t columns, size_t width, size_t nout, float *restrict sums,
                              float *restrict grad)
@@ -273,7 +273,7 @@ void dt__fractions_backward(const struct dt__fractions *fractions, int rows, con
 
 /* ---- as nodes of ONNX ----------------------------------------------------------------------- */
 
-/* Casts of numbers; ONNX's own names of types. */
+/* ONNX's names of types, for casts of numbers. */
 enum { FLOAT = 1, DOUBLE = 11 };
 static const char *emit_cast(struct dt__emitter *e, const char *x, int64_t type)
 {
@@ -296,7 +296,7 @@ static const char *emit_polynomial(struct dt__emitter *e, const char *x, size_t 
     return y;
 }
 
-/* dt__normal_tail, operation by operation. */
+/* Emits dt__normal_tail, operation by operation. */
 static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
 {
     const char *q = DT__NODE(e, "Sub", emit_scalar(e, 0.5f), p);
@@ -314,8 +314,8 @@ static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
                     emit_scalar(e, DT__NORMAL_MOST));
 }
 
-/* A float of each column and step from one quantile to the next: quantile, slope of the rank, and
- * rank at the quantile, which is a half where two are equal. */
+/* Emits one float for each column and each step from a quantile to the next: the quantile, the
+ * slope of the rank, or the rank at the quantile, which is one half if the two are equal. */
 static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *quantiles, int part)
 {
     const size_t steps = quantiles->count - 1;
@@ -355,7 +355,8 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
     return DT__NODE(e, "Where", DT__NODE(e, "Greater", high, low), DT__NODE(e, "Neg", tail), tail);
 }
 
-/* An array of the table, (columns, width), of values `from` edges on; less those before it. */
+/* Emits the first `width` of each column's width + edges values of the table, (columns, width); or,
+ * with `apart`, their differences to the next value. */
 static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
 {
     const struct dt_model_desc *desc = &e->model->desc;
@@ -368,7 +369,7 @@ static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
     return e->floats(e, NULL, 2, (const int64_t[]){(int64_t)columns, (int64_t)width}, values);
 }
 
-/* dt__cos_turns, operation by operation. */
+/* Emits dt__cos_turns, operation by operation. */
 static const char *cosine_emit(struct dt__emitter *e, const char *z)
 {
     const char *u = DT__NODE(e, "Mul", z, emit_table(e, false, 0));
@@ -440,7 +441,7 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
                 width <= MOST_WIDTH && (width > 0) == !plain &&
                 (columns > 0) == (desc->encode != DT_ENCODE_NONE);
     const size_t each = good ? (size_t)width + encoding->edges : 0;
-    if (mean && table) { /* its members' tables */
+    if (mean && table) { /* the members' tables */
         DT_TRY(dt__model_create(desc, &model));
         dt__model_destroy(model);
     }

@@ -1,7 +1,7 @@
-/* The sparse part of a batch, sorted by input. Each row of the gradient is then made at once, while
- * it is in the cache, and the list of touched rows comes out in order. The sort is stable, so that
- * a row's sum goes over the batch's rows as they come: its bits are those of a sum into a gradient
- * that is whole. */
+/* The sparse part of a batch, sorted by input. Each row of the gradient is then computed at once,
+ * while it is in the cache, and the list of touched rows results in order. The sort is stable, so
+ * that a row's sum follows the order of the batch's rows: its bits equal those of a sum into a
+ * whole gradient. */
 #include "model/entries.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ void dt__entries_free(struct dt__entries *entries)
     *entries = (struct dt__entries){0};
 }
 
-/* One pass of the sort, by `bits` bits of the inputs from `shift` on. */
+/* Runs one pass of the sort, by `bits` bits of the inputs from `shift` on. */
 static void entries_pass(struct dt__entries *entries, int shift, int bits)
 {
     uint32_t place[1 << DT__SORT_BITS] = {0}, at = 0;
@@ -67,7 +67,7 @@ dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *b
 
 /* ---- gradients of rows ---------------------------------------------------------------------- */
 
-/* to += the entries [begin, end), times their deltas. */
+/* Adds the entries [begin, end), times their deltas, to `to`. */
 static inline void row_add(const struct dt__entries *entries, size_t begin, size_t end,
                            const struct dt__input_rows *rows, float *restrict to)
 {
@@ -80,7 +80,7 @@ static inline void row_add(const struct dt__entries *entries, size_t begin, size
     }
 }
 
-/* Where the entries of the input of entry e - 1 begin. */
+/* Returns the first entry with the same input as entry e - 1. */
 static inline size_t group_begin(const struct dt__entries *entries, size_t e)
 {
     const uint32_t input = entries->entry[e - 1].input;
@@ -89,7 +89,7 @@ static inline size_t group_begin(const struct dt__entries *entries, size_t e)
     return e;
 }
 
-/* Rows of inputs that are not yet among the `listed` ones. */
+/* Counts rows of inputs that are not yet listed. */
 static size_t rows_count_new(const struct dt__entries *entries, uint32_t first,
                              const uint32_t *listed, size_t count_listed)
 {
@@ -130,8 +130,8 @@ dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_to
     return DT_OK;
 }
 
-/* New rows come between those that are listed, from the last to the first, so that what moves goes
- * to where nothing is needed any more. grad NULL: they are only listed. */
+/* Inserts new rows between those that are listed, from the last to the first, so that moved rows
+ * only overwrite memory that is no longer needed. grad NULL: the rows are only listed. */
 DT__CLONES
 static void rows_touched(const struct dt__entries *entries, const struct dt__input_rows *rows,
                          const struct dt_touched *touched, float *grad)
@@ -156,7 +156,7 @@ static void rows_touched(const struct dt__entries *entries, const struct dt__inp
     }
 }
 
-/* Dense inputs are the first of any list. */
+/* Lists the dense inputs, which are the first of any list. */
 static void rows_begin(size_t dense, const struct dt_touched *touched)
 {
     for (size_t i = *touched->count; i < dense; i++)

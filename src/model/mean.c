@@ -1,5 +1,5 @@
-/* The mean of several networks. A running mean takes in one member after another, in the space where
- * predictions are averaged (dt__model_to_mean); the outputs are those whose prediction it is.
+/* The mean of several networks. A running mean adds one member after another, in the space where
+ * predictions are averaged (dt__model_to_mean); the outputs are those that yield this prediction.
  * Source: Welford, "Note on a method for calculating corrected sums of squares and products",
  * Technometrics 1962. */
 #include "model/mean.h"
@@ -30,7 +30,7 @@ dt_status dt__mean_text(const struct dt_model_desc *member, bool first, struct d
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-/* Takes the encoding from the front of a member's text. Returns the layers. */
+/* Parses the encoding at the start of a member's text. Returns the layers. */
 static char *encoding_take(char *text, const struct dt_model_desc *all, struct dt_model_desc *out)
 {
     char word[16] = "";
@@ -47,7 +47,7 @@ static char *encoding_take(char *text, const struct dt_model_desc *all, struct d
     return rest + 1;
 }
 
-/* Makes the next member, from its text, which is spoiled. *at: where its table begins. */
+/* Creates the next member from its text, which it overwrites. *at: where its table begins. */
 static dt_status member_make(struct dt_model *model, char *text, int *at)
 {
     const struct dt_model_desc *all = &model->desc;
@@ -73,7 +73,7 @@ static dt_status member_make(struct dt_model *model, char *text, int *at)
     return DT_OK;
 }
 
-/* Lists the member's tensors behind those of the members before it. */
+/* Lists the member's tensors after those of the earlier members. */
 static dt_status member_list(struct dt_model *model, int number)
 {
     const struct dt_model *member = model->member[number];
@@ -131,7 +131,8 @@ struct dt__mean {
     struct dt_network **network; /* (members) */
     float *member;               /* (max_rows, nout) of one member */
     float *mean, *squares;       /* (max_rows, nout) the mean, and squared differences from it */
-    float *plain;                /* (max_rows, dense) rows without ranks; NULL: all read them */
+    float *plain;                /* (max_rows, dense) rows without ranks; NULL: all members read
+                                  * ranks */
 };
 
 dt_status dt__mean_create(const struct dt_model *model, int max_rows, struct dt__mean **out)
@@ -171,7 +172,7 @@ void dt__mean_destroy(struct dt__mean *mean)
     dt_free(mean);
 }
 
-/* The batch without the ranks of its numbers, as a network without an encoding reads it. */
+/* Returns the batch without the ranks of its numbers, for a network without an encoding. */
 static struct dt_batch batch_without_ranks(struct dt__mean *mean, const struct dt_batch *batch)
 {
     const size_t columns = (size_t)mean->model->desc.encode_columns;
@@ -217,7 +218,8 @@ void dt__mean_spread(const struct dt__mean *mean, int rows, float *out)
     const struct dt_outputs *outputs = &mean->model->outputs;
     const size_t nout = (size_t)outputs->count, count = (size_t)rows * nout;
     const int members = mean->model->members;
-    const size_t each = mean->model->classes == 2 && nout == 1 ? 2 : 1; /* both the same */
+    const size_t each = mean->model->classes == 2 && nout == 1 ? 2 : 1; /* both classes have the
+                                                                         * same deviation */
     for (size_t i = 0; i < count; i++) {
         const float unit = outputs->mean ? outputs->std[i % nout / (size_t)outputs->each] : 1.0f;
         const float squares = members > 1 ? mean->squares[i] / (float)(members - 1) : 0.0f;

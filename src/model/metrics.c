@@ -1,5 +1,5 @@
-/* Metrics: the sums of chunks, merged in chunk order, and what they come to. What is summed is the
- * task's. */
+/* Metrics: the sums of chunks, merged in chunk order, and the values computed from them. The task
+ * defines the sums. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -14,11 +14,11 @@ struct dt_metrics {
     int nout, classes;
     double *sums; /* (SUMS + added) over all chunks */
     size_t added;
-    uint64_t *confusion;       /* (classes, classes), true class major; NULL: none is kept */
+    uint64_t *confusion;       /* (classes, classes), true class major; NULL: not kept */
     struct dt__scored *scored; /* (rows), if the task needs them */
     size_t nscored, capacity;
     double *of_class; /* (1 + classes, 3) */
-    bool all;         /* compute metrics that are recorded on request, too ... */
+    bool all;         /* also compute the metrics that are recorded on request ... */
     int picked;       /* ... else only this one of them */
 };
 
@@ -176,13 +176,13 @@ dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
     {                                                                                              \
         key, #field, offsetof(struct dt_metric_values, field), more, __VA_ARGS__                   \
     }
-enum { NO_KEY = -1 }; /* recorded, but not to be picked */
+enum { NO_KEY = -1 }; /* recorded, but eval.metric cannot choose it */
 static const struct {
     int key; /* of eval.metric */
     const char *name;
     size_t offset;
     bool more_is_better;
-    bool if_picked; /* not recorded, unless it is eval.metric or eval.full asks for all */
+    bool if_picked; /* recorded only if it is eval.metric or eval.full asks for all */
 } METRICS[] = {
     METRIC(DT_METRIC_LOSS, loss, false, false),
     METRIC(DT_METRIC_ACCURACY, accuracy, true, false),

@@ -1,9 +1,9 @@
-/* The model: a list of layers, which its text comes to, and a list of named tensors over the flat
+/* The model: a list of layers, parsed from its text, and a list of named tensors over the flat
  * vector.
  *
  * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight
- * before bias, layer after layer, without gaps; state tensors follow behind them, and behind all
- * the tensors of split layers. */
+ * before bias, layer after layer, without gaps; state tensors follow them, and the tensors of split
+ * layers come last. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -60,7 +60,7 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
     return DT_OK;
 }
 
-/* The layer that owns a tensor. */
+/* Returns the layer that owns a tensor. */
 static struct dt__layer *layer_of(struct dt_model *model, const struct dt_tensor *tensor)
 {
     struct dt__layer *layer = model->layer;
@@ -69,8 +69,8 @@ static struct dt__layer *layer_of(struct dt_model *model, const struct dt_tensor
     return layer;
 }
 
-/* The list and the flat vector become: trained tensors of whole layers; state tensors, a bucket of
- * their own; tensors of split layers, in no bucket. */
+/* Reorders the list and completes the flat vector: trained tensors of whole layers; state tensors,
+ * as a separate bucket; tensors of split layers, in no bucket. */
 static dt_status model_place_last(struct dt_model *model)
 {
     size_t trained = 0, states = 0, splits = model->tensors, last;
@@ -110,8 +110,8 @@ static dt_status model_place_last(struct dt_model *model)
     return status;
 }
 
-/* Dropout behind layer l begins at l << 40; a second one behind it, and one before all,
- * elsewhere. */
+/* Infers shapes, and numbers dropout: that after layer l begins at l << 40; a second one after the
+ * same layer, and one before all layers, elsewhere. */
 static dt_status model_infer_shapes(struct dt_model *model)
 {
     const int *shape = model->desc.shape;
@@ -134,7 +134,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
                                   layer->text ? layer->text : layer->kind->name, in.h, in.w, in.c);
         in = layer->out;
         if (layer->dropout <= 0.0) continue;
-        const int last = model->buckets - 1; /* with parameters */
+        const int last = model->buckets - 1; /* the last layer with parameters */
         ordinal = last == behind ? ordinal + 1 : 0;
         behind = last;
         layer->drop_number =
@@ -143,7 +143,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
     return DT_OK;
 }
 
-/* The quantile nearest to the median. */
+/* Returns the quantile nearest to the median. */
 static int middle_of(const struct dt_outputs *outputs)
 {
     int middle = 0;
@@ -304,7 +304,7 @@ const struct dt_tensor *dt__model_output_bias(const struct dt_model *model)
 {
     const size_t outputs = (size_t)model->desc.nout, each = (size_t)model->outputs.each;
     const struct dt__layer *layer = &model->layer[model->layers - 1];
-    if (!layer->last) layer--; /* the linear path, which has none */
+    if (!layer->last) layer--; /* skip the linear path, which has no bias */
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         const size_t count = tensor->count;
@@ -348,7 +348,7 @@ bool dt__model_split(const struct dt_model *model, int index, struct dt_split_la
     return false;
 }
 
-/* All that is saved of it: what is trained, and states. */
+/* Counts all saved parameters of a layer: trained ones and states. */
 static size_t layer_params(const struct dt_model *model, const struct dt__layer *layer)
 {
     size_t count = 0;
@@ -368,7 +368,7 @@ static void text_add_layer(struct dt_text *text, const char *name, struct dt__sh
     dt__text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
 }
 
-/* Returns the multiply-adds. */
+/* Adds the layers' lines. Returns the sum of multiply-adds. */
 static size_t text_add_layers(struct dt_text *text, const struct dt_model *model)
 {
     size_t macs = 0;
@@ -400,7 +400,7 @@ dt_status dt__model_table(const struct dt_model *model, char **out)
 
 void dt__model_init(const struct dt_model *model, uint64_t seed, float *params)
 {
-    uint64_t number = 0; /* of the tensor in its layer */
+    uint64_t number = 0; /* index of the tensor in its layer */
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         float *values = params + tensor->offset;
