@@ -108,6 +108,9 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         dt__warn("%s is not an export of the end of its run: it has no threshold, temperature or "
                  "intervals",
                  model->predictor->path);
+    model->held_out = config->data.eval_fraction;
+    model->test = config->data.test_fraction;
+    model->folds = config->data.folds;
     memset(config->given, 0, sizeof config->given); /* from here on `given` means given in the
                                                      * arguments */
     for (int i = 2; i < argc; i++) {

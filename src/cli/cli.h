@@ -41,6 +41,8 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
 struct cli_model {
     struct dt_predictor *predictor;
     struct dt_config config; /* the model's configuration, overridden by the arguments */
+    double held_out, test;   /* shares of data.train that the run itself kept from training */
+    int64_t folds;
 };
 /* Opens the model argv[1], like dt__predictor_load, and applies the options after it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);

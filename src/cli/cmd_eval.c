@@ -272,20 +272,31 @@ done:
     return status;
 }
 
-/* Surveys a set. For a sample it surveys the training rows. */
+/* Surveys a sample of the rows that the run trained on, whatever rows are measured besides it. */
+static dt_status sample_survey(const struct cli_model *model, uint64_t rows,
+                               struct dt_source **out)
+{
+    struct dt_config config = model->config;
+    struct dt_source *train;
+    config.data.eval = ""; /* where rows are held out, the run had no such files */
+    config.data.eval_fraction = model->held_out;
+    config.data.test_fraction = model->test;
+    config.data.folds = model->folds;
+    DT_TRY(dt__source_survey(&config, DT_PART_TRAIN, &model->predictor->file.schema, &train));
+    const dt_status status = dt__source_sample(train, (uint64_t)config.run.seed, rows, out);
+    dt__source_destroy(train);
+    return status;
+}
+
+/* Surveys a set. */
 static dt_status set_survey(const struct cli_model *model, const struct dt__named_set *set,
                             struct dt_source **out)
 {
     const struct dt_schema *schema = &model->predictor->file.schema;
     const struct dt_config config = dt__set_config(&model->config, set);
-    struct dt_source *train;
     if (set->split) return dt__source_survey(&model->config, DT_PART_TEST, schema, out);
-    if (!set->sample) return dt__source_survey(&config, DT_PART_ALSO, schema, out);
-    DT_TRY(dt__source_survey(&model->config, DT_PART_TRAIN, schema, &train));
-    const dt_status status =
-        dt__source_sample(train, (uint64_t)model->config.run.seed, set->sample, out);
-    dt__source_destroy(train);
-    return status;
+    if (set->sample) return sample_survey(model, set->sample, out);
+    return dt__source_survey(&config, DT_PART_ALSO, schema, out);
 }
 
 static dt_status sets_measure(const struct cli_model *model, struct report *report)

@@ -287,7 +287,7 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
                          "%s%s%.200s: the run to resume has %.200s, and must keep it "
                          "(another run needs another run.dir)",
                          forms.length ? forms.data : key, forms.length ? ", which makes " : "=",
-                         now, before);
+                         now, *before ? before : "none");
     dt__text_free(&forms);
     return status;
 }
@@ -314,6 +314,25 @@ dt_status dt__config_match(const struct dt_config *before, const struct dt_confi
     void *arg = (void *)(uintptr_t)now;
     DT_TRY(changes_report(DT__FIXED, before, now, refuse_change, arg));
     return changes_report(DT__RECORDED, before, now, recorded_check, arg);
+}
+
+/* dt_change_fn for FREE keys; arg: the current configuration. */
+static dt_status refuse_other_trials(void *arg, const char *key, const char *before,
+                                     const char *now)
+{
+    static const char keys[] =
+        "run.preset|run.init|data.eval|data.eval_labels|model.kind|model.hidden|model.activation|"
+        "model.dropout|model.embedding|model.wide|train.epochs|train.max_steps|eval.steps|"
+        "eval.batches|eval.metric|eval.weighted|eval.patience";
+    return dt__config_word_index(keys, key) >= 0 ? refuse_change(arg, key, before, now) : DT_OK;
+}
+
+dt_status dt__config_match_search(const struct dt_config *before, const struct dt_config *now)
+{
+    void *arg = (void *)(uintptr_t)now;
+    DT_TRY(changes_report(DT__FIXED, before, now, refuse_change, arg));
+    DT_TRY(changes_report(DT__RECORDED, before, now, refuse_change, arg));
+    return changes_report(DT__FREE, before, now, refuse_other_trials, arg);
 }
 
 dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,

@@ -198,12 +198,14 @@ static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
 }
 
 /* " train.lr=0.1 model.hidden=64" */
-static dt_status settings_add(struct dt_text *text, json_t *settings)
+static dt_status settings_add(struct dt_text *text, int trial, json_t *settings)
 {
     const char *key;
     json_t *value;
-    dt_status status =
-        dt__text_add(text, "%s", json_object_size(settings) ? "" : " the configuration as it is");
+    dt_status status = DT_OK;
+    if (!json_object_size(settings))
+        status = dt__text_add(text, trial ? " the only values of search.space"
+                                          : " the configuration as it is");
     json_object_foreach(settings, key, value) status =
         dt__text_add(text, " %s=%s", key, json_string_value(value));
     return status;
@@ -219,7 +221,7 @@ static dt_status trial_print(const struct dt__leader *leader, int trial,
     const double left = each * (leader->left - leader->decided);
     char rest[48] = "";
     struct dt_text text = {0};
-    const dt_status status = settings_add(&text, settings);
+    const dt_status status = settings_add(&text, trial, settings);
     if (left >= 10) (void)snprintf(rest, sizeof rest, ", about %.0f s left", left);
     if (!status && isfinite(verdict->score))
         dt__info("trial %d of %d: %s %g%s, %.1f s%s:%s", trial, trials, score, verdict->score,
@@ -469,7 +471,7 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
     dt__text_clear(&text);
     dt__text_add(&text, "trial %d alone, which these rows chose:", members->trial[0]);
     DT_GUARD(dt__trial_settings(search, members->trial[0], &settings));
-    status = settings_add(&text, settings);
+    status = settings_add(&text, members->trial[0], settings);
     json_decref(settings);
     if (status) goto done;
     DT_GUARD(report_add(&report, text.data, "single", all[members->trial[0]].score,

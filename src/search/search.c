@@ -88,7 +88,7 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     if (dt__path_exists(journal.text) && dt__path_exists(path.text)) {
         DT_TRY(dt__config_init(&before));
         dt_status status = dt_config_read_file(&before, path.text);
-        if (!status) status = dt__config_match(&before, config);
+        if (!status) status = dt__config_match_search(&before, config);
         dt__config_free(&before);
         if (status) return dt_fail_prefix(status, "%s: ", dir);
     } else if (dt__path_exists(dt__path("%s/metrics.jsonl", dir).text)) {
@@ -210,9 +210,10 @@ static dt_status space_make(struct dt__search *search, struct dt_config *config)
     dt_status status = DT_OK;
     const bool leads = search->world->rank == 0;
     search->linear = linear_pays(search);
-    if (leads && !*config->search.space && config->search.trials > 1 + search->linear) {
+    if (leads && !*config->search.space) { /* kept even if no trial draws: more may follow */
         status = dt__space_usual(config, search->fold[0].rows, &text);
-        if (!status) dt__info("search.space=%s", text);
+        if (!status && config->search.trials > 1 + search->linear)
+            dt__info("search.space=%s", text);
         if (!status) dt_free(config->search.space), config->search.space = text;
     }
     DT_TRY(config_send(search->world, config, status));

@@ -197,10 +197,9 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
     const bool many = dt__source_rows(rows) >= 20000;
     const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
-    char low[DT_REAL_TEXT], high[DT_REAL_TEXT];
     if (config->run.preset != DT_PRESET_TABLE) {
-        dt__text_add(&text, "train.lr=log %s..%s", dt__real_text(config->train.lr / 10, low),
-                     dt__real_text(config->train.lr * 3, high));
+        dt__text_add(&text, "train.lr=log %.6g..%.6g", config->train.lr / 10,
+                     config->train.lr * 3);
         return dt__text_end(&text, out);
     }
     dt__text_add(&text, "train.lr=log 0.001..0.006; train.weight_decay=log 0.02..%s",

@@ -204,6 +204,8 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->files.lock = -1;
     dt__log_begin(bank);
     bank->files.dir_made = !dt__path_exists(dir);
+    if (dt__path_exists(dt__path("%s/search.jsonl", dir).text))
+        return dt_fail(DT_EIO, "%s: holds a search, not a run: expected another run.dir", dir);
     DT_TRY(dt__dir_make(job->dirs->ckpt_dir.text));
     DT_TRY(dt__lock_take(dir, &bank->files.lock));
     DT_TRY(dt__dir_clear(dir, is_leftover));

@@ -84,11 +84,19 @@ grep -q 'the search is complete' err || fail 'it does not say that it is complet
 check_eq 'decisions' "$(decisions s)" "$(decisions np1)"
 if search 2 'search.space=train.lr=log 0.001..0.1'; then fail 'another space'; fi
 grep -q 'search.space' err || fail 'the space is not named'
+for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8; do # also where the space draws it not
+    search 1 search.trials=10 $other && fail "$other for later trials"
+    grep -q "error: .*${other%=*}=.*the run to resume has" err || { cat err; fail "$other"; }
+done
+job 1 data.train=rows.csv run.dir="$tmp/s" 2>err && fail 'a run in the directory of a search'
+grep -q 'holds a search' err || { cat err; fail 'the search is not named'; }
 rm -r s
 
 # More trials: what they choose may be a trial whose weights are gone.
 search 3 search.trials=4 && search 2 || { cat err; fail 'more trials'; }
 check_eq 'model with more trials' "$(model s)" "$(model np1)"
+rm -r s
+search 1 search.trials=2 && search 1 search.trials=3 || { cat err; fail 'more trials than those without draws'; }
 rm -r s
 
 # ---- folds --------------------------------------------------------------------------------------

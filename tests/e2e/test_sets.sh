@@ -80,6 +80,12 @@ best=$(cd "$tmp/early/export/best" && ls | sort -n | tail -n 1)
 check_eq 'the step that is tested' "$(sets early test step)" "$best"
 check_eq 'digits of the test' "$(sets early test loss)" \
     "$("$dtrain" eval "$tmp/early" 2>/dev/null | sed 's/.*"test":{[^}]*"loss":\([^,]*\).*/\1/')"
+# The sample is of rows that the run trained on, also where other rows are measured.
+job 1 run.dir="$tmp/part" data.train=train.csv data.label=y data.eval_fraction=0.2 data.test_fraction=0.1 \
+    train.epochs=1 model.hidden=8 run.preset=none eval.also=train:300 2>"$tmp/err" || { cat "$tmp/err"; fail 'a part'; }
+check_eq 'loss of the sample' "$(sets part train loss)" \
+    "$("$dtrain" eval "$tmp/part" data.eval=eval.csv eval.also=train:300 2>/dev/null |
+        sed 's/.*"train":{[^}]*"loss":\([^,]*\).*/\1/')"
 # A dedicated evaluator measures them too; a dead one's run is taken up again.
 run other 3 eval.also="$also" eval.dedicated=yes run.replicas=1 run.checkpoint_steps=15
 [ "$(sets other shift rows | wc -l)" -ge 1 ] || fail 'the evaluator measures no set'
