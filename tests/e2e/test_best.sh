@@ -29,7 +29,7 @@ best gone
 check_eq 'best that is back' "$(highest gone)" "$at"
 rm -r "$tmp/plain/export/best"
 good 1 plain
-grep -q "warning:.*export/best: the best model, of step $at, is not there" "$tmp/err" ||
+grep -q "warning:.*export/best: the best model, of step $at, is missing here" "$tmp/err" ||
     { cat "$tmp/err"; fail 'a best that no checkpoint holds is not missed'; }
 
 # ---- an export that fails to the end --------------------------------------------------------------

@@ -55,7 +55,7 @@ good 1 grid $off train.max_steps=11
 good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no export.best=no \
     test.slow_rank=1 test.slow_secs=0.1
 told='the last round ended with the run at step'
-grep -q "$told 11 " "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that a round was cut short'; }
+grep -q "$told 11:" "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that a round was cut short'; }
 check_eq 'the record of it' "$(record "$tmp/grid" change round)" 'ended with the run'
 good 3 again $off train.max_steps=40 run.resume="$tmp/grid/ckpt/step-000000012.h5"
 same again grid
@@ -102,7 +102,7 @@ for name in ('layers/0/weight', 'layers/1/bias'):
 # A run that has ended goes on: with its momentum, and nothing pending.
 good 2 half $local train.max_steps=56
 good 3 half $local
-grep -q "$told 56 " "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that an exchange did not wait'; }
+grep -q "$told 56:" "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that an exchange did not wait'; }
 [ "$(crc "$tmp/half")" != "$(crc "$tmp/np1")" ] || fail 'the bits are those of a run that goes through'
 good 1 half1 $local train.max_steps=56
 good 1 half1 $local

@@ -48,11 +48,11 @@ for mode in sync async; do
     # 90 rows in 50 ms are 1,800 a second, also where the rows of a log window were computed before, in part; a
     # record may come late.
     check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 6000
-    # The same command goes there once more, and says what that gives up.
-    grep -q 'discards the run' "$tmp/err" && fail 'a run that begins gives up nothing'
+    # The same command goes there once more, and says what it discards.
+    grep -q 'discards the run' "$tmp/err" && fail 'a new run discards nothing'
     good $np $mode-75 train.mode=$mode train.lr=$lr run.resume="$tmp/$mode/ckpt/step-000000075.h5"
-    grep -q "warning: run.resume=.*/step-000000075.h5: .* gives up .* to step $(record "$tmp/$mode" final step) " "$tmp/err" ||
-        { cat "$tmp/err"; fail 'a run gives up its own checkpoints in silence'; }
+    grep -q "warning: run.resume=.*/step-000000075.h5: .* discards .* to step $(record "$tmp/$mode" final step) " "$tmp/err" ||
+        { cat "$tmp/err"; fail 'a run discards its checkpoints in silence'; }
 done
 
 # A run that was killed behind its last checkpoint tells its end, and all of it.

@@ -75,10 +75,10 @@ wide='dense 512 relu split, dense 512 relu split'
 hosts_slots 2 1
 before=$(host_sent 2)
 layers=$wide train bytes 3 train.max_steps=50 data.eval_fraction=0 train.batch=64
-said=$(sed -n 's/.*a host sends \([0-9.]*\) MB if it is split.*/\1/p' "$tmp/bytes.err" | awk '{sum += $1} END {print int(sum * 1e6)}')
+said=$(sed -n 's/.*a host sends \([0-9.]*\) MB if the layer is split.*/\1/p' "$tmp/bytes.err" | awk '{sum += $1} END {print int(sum * 1e6)}')
 check_ge 'bytes a step as the start says' "$said" 300000
 check_le 'bytes a step of a host' $((($(host_sent 2) - before) / 50)) $((said + said / 10 + 4 * 513 * 10 + 40000))
-grep -q 'less split$' "$tmp/bytes.err" || fail 'the start does not say which way is less'
+grep -q 'less if split$' "$tmp/bytes.err" || fail 'the start does not say which way is less'
 train advised 3 "model.layers=dense 512 relu, dense 512 relu" train.max_steps=1 data.eval_fraction=0 train.batch=64
 grep -q 'with model.split=262144 it would send' "$tmp/advised.err" ||
     { cat "$tmp/advised.err"; fail 'no advice to split'; }
