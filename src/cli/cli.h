@@ -5,6 +5,8 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <jansson.h>
+
 #include "base/base.h"
 #include "config/config.h"
 #include "data/data.h"
@@ -64,6 +66,9 @@ bool cli_is_first_task(void);
 bool cli_is_search(const char *dir);
 /* Adds the path of a run, or of a search those of its trials' runs. DT_EIO: there are none yet. */
 dt_status cli_runs_of(const char *path, struct dt__names *out);
+/* Adds a search to those of a page, and the paths of its runs, the best first; of many runs only
+ * the best. */
+dt_status cli_search_page(const char *dir, json_t *searches, struct dt__names *out);
 dt_status cli_search_show(const char *dir);
 
 /* Adds a cell of CSV, quoted if necessary. DT_EMEMORY. */

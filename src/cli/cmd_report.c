@@ -1,4 +1,4 @@
-/* `dtrain report`: runs as one self-contained HTML page. */
+/* `dtrain report`: runs and searches as one self-contained HTML page. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -11,6 +11,7 @@ dt_status cmd_report(int argc, char **argv)
     struct dt_history **histories = NULL;
     struct dt_predictor **predictors = NULL;
     struct dt_page_run *runs = NULL;
+    json_t *searches;
     dt_status status;
     if (argc < 3) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
     /* otherwise, if the page is forgotten, the last run would be overwritten */
@@ -18,8 +19,10 @@ dt_status cmd_report(int argc, char **argv)
     if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
         return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
                        out);
+    searches = json_array();
     for (int i = 1; i < argc - 1; i++)
-        DT_GUARD(cli_runs_of(argv[i], &paths));
+        DT_GUARD(cli_is_search(argv[i]) ? cli_search_page(argv[i], searches, &paths)
+                                        : dt__names_add(&paths, argv[i], strlen(argv[i])));
     count = paths.count;
     DT_GUARD(dt__alloc(count, sizeof *histories, "runs", &histories));
     DT_GUARD(dt__alloc(count, sizeof *predictors, "runs", &predictors));
@@ -27,18 +30,18 @@ dt_status cmd_report(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(paths.items[i], &histories[i]));
         runs[i].history = histories[i];
-        if (dt__predictor_load(paths.items[i], &predictors[i]))
-            continue; /* classes are shown as
-                                                                        * numbers */
+        /* without a model, classes are shown as numbers */
+        if (dt__predictor_load(paths.items[i], &predictors[i])) continue;
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;
     }
-    status = dt__page_write(out, runs, count);
+    status = dt__page_write(out, runs, count, searches);
 done:
     for (size_t i = 0; i < count; i++) {
         if (histories) dt_history_free(histories[i]);
         if (predictors) dt_predictor_close(predictors[i]);
     }
+    json_decref(searches);
     dt__names_free(paths.items, paths.count);
     dt_free(histories);
     dt_free(predictors);

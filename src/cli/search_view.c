@@ -1,10 +1,13 @@
-/* A search for `dtrain top`: what is decided, the best so far, and what each team trains. */
+/* A search for `dtrain top` and `dtrain report`: what is decided, the best so far, and what each
+ * team trains. */
 #include <glob.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/internal.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "report/history.h"
 
@@ -36,18 +39,20 @@ static void decisions_add(struct decisions *all, json_t *record)
     *place = json_incref(record);
 }
 
-static dt_status decisions_read(const char *path, struct decisions *out)
+/* Reads the whole lines of search.jsonl that are JSON. Caller: json_decref. */
+static dt_status records_read(const char *dir, json_t **out)
 {
-    char *text, *next;
+    char path[4096], *text, *next;
     size_t length;
+    (void)snprintf(path, sizeof path, "%.4000s/search.jsonl", dir);
     DT_TRY(dt__file_read(path, MOST_BYTES, &text, &length));
+    *out = json_array();
     for (char *line = text; (next = strchr(line, '\n')); line = next + 1) {
         json_t *record = json_loadb(line, (size_t)(next - line), 0, NULL);
-        decisions_add(out, record);
-        json_decref(record);
+        if (record) json_array_append_new(*out, record);
     }
     dt_free(text);
-    return DT_OK;
+    return *out ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for the records of a search");
 }
 
 /* Prints a line for each trial that is being trained: a run that lasts has a status. */
@@ -106,12 +111,71 @@ dt_status cli_runs_of(const char *path, struct dt__names *out)
     return status;
 }
 
+/* ---- the page ------------------------------------------------------------------------------- */
+
+struct trial_run {
+    const char *path;
+    double score; /* infinite: it failed, or is not decided */
+};
+
+/* Returns the last score that was recorded for the trial of a run, "DIR/trials/0003-1". */
+static double run_score(const json_t *records, const char *path)
+{
+    const long trial = strtol(strrchr(path, '/') + 1, NULL, 10);
+    for (size_t i = json_array_size(records); i-- > 0;) {
+        const json_t *record = json_array_get(records, i),
+                     *score = json_object_get(record, "score");
+        const json_t *number = json_object_get(record, "trial");
+        if (json_is_integer(number) && json_integer_value(number) == trial)
+            return json_is_number(score) ? json_number_value(score) : INFINITY;
+    }
+    return INFINITY;
+}
+
+/* Orders by score, then by name. */
+static int run_compare(const void *a, const void *b)
+{
+    const struct trial_run *one = a, *other = b;
+    if (one->score != other->score) return one->score < other->score ? -1 : 1;
+    return strcmp(one->path, other->path);
+}
+
+dt_status cli_search_page(const char *dir, json_t *searches, struct dt__names *out)
+{
+    enum { MOST_RUNS = 48 };
+    struct dt__names all = {0};
+    struct trial_run *runs = NULL;
+    json_t *records = NULL, *search;
+    dt_status status;
+    DT_GUARD(records_read(dir, &records));
+    DT_GUARD(cli_runs_of(dir, &all));
+    DT_GUARD(dt__alloc(all.count, sizeof *runs, "runs", &runs));
+    for (size_t i = 0; i < all.count; i++)
+        runs[i] = (struct trial_run){all.items[i], run_score(records, all.items[i])};
+    qsort(runs, all.count, sizeof *runs, run_compare);
+    for (size_t i = 0; i < all.count && i < MOST_RUNS; i++)
+        DT_GUARD(dt__names_add(out, runs[i].path, strlen(runs[i].path)));
+    search = json_pack("{so sI sO}", "dir", dt__json_string(dir), "runs", (json_int_t)all.count,
+                       "records", records);
+    status = json_array_append_new(searches, search)
+                 ? dt_fail(DT_EMEMORY, "out of memory for the page")
+                 : DT_OK;
+done:
+    json_decref(records);
+    dt_free(runs);
+    dt__names_free(all.items, all.count);
+    return status;
+}
+
+/* ---- top ------------------------------------------------------------------------------------ */
+
 dt_status cli_search_show(const char *dir)
 {
     struct decisions all = {0};
-    char path[4096];
-    (void)snprintf(path, sizeof path, "%.4000s/search.jsonl", dir);
-    DT_TRY(decisions_read(path, &all));
+    json_t *records, *record;
+    size_t i;
+    DT_TRY(records_read(dir, &records));
+    json_array_foreach(records, i, record) decisions_add(&all, record);
     dt__text_print(stdout, "%s: a search%s\n", dir, all.last ? ", complete" : "");
     printf("%d trials decided, %d of them failed\n", all.trials, all.failed);
     if (all.best) best_print(all.best);
@@ -121,5 +185,6 @@ dt_status cli_search_show(const char *dir)
     teams_print(dir);
     json_decref(all.best);
     json_decref(all.last);
+    json_decref(records);
     return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
 }

@@ -87,10 +87,9 @@ static json_t *run_of(const struct dt_page_run *run)
         "metric", dt__json_string(history->metric), "best",
         has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
         train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "sets",
-        records_of(history, DT_RECORD_SET), "starts",
-        records_of(history, DT_RECORD_START), "changes", records_of(history, DT_RECORD_CHANGE),
-        "finals", records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
-        "labels", labels);
+        records_of(history, DT_RECORD_SET), "starts", records_of(history, DT_RECORD_START),
+        "changes", records_of(history, DT_RECORD_CHANGE), "finals",
+        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */
@@ -103,7 +102,8 @@ static int page_add(const char *bytes, size_t length, void *page)
     return 0;
 }
 
-dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count)
+dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count,
+                         json_t *searches)
 {
     const char *middle = strstr(dt__page_template, MARK), *rest = middle + strlen(MARK);
     struct dt_text page = {0};
@@ -112,8 +112,8 @@ dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_
     dt_status status;
     for (size_t i = 0; i < count; i++)
         whole &= json_array_append_new(list, run_of(&runs[i])) == 0;
-    json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
-                             (json_int_t)dt__clock_unix());
+    json_t *data = json_pack("{so sO ss sI}", "runs", list, "searches", searches, "version",
+                             DT_VERSION, "time_unix", (json_int_t)dt__clock_unix());
     DT_GUARD(dt__text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
     if (!whole || !data || json_dump_callback(data, page_add, &page, JSON_COMPACT))
         DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for the page"));

@@ -11,7 +11,9 @@ struct dt_page_run {
     size_t nlabels;
 };
 
-/* Writes PATH whole or not at all. DT_EIO: it cannot be written. */
-dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count);
+/* Writes PATH whole or not at all. searches: an array of {"dir", "runs": how many there are,
+ * "records": the lines of search.jsonl}. DT_EIO: it cannot be written. */
+dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count,
+                         json_t *searches);
 
 #endif

@@ -5,7 +5,7 @@
 awk 'BEGIN { srand(3); print "a,b,kind"; for (i = 0; i < 400; i++) {
     a = rand(); b = rand(); print a "," b "," (a > b ? "<!--<script></script><b>x" : "caf\351") } }' >"$tmp/rows.csv"
 job 2 data.train="$tmp/rows.csv" data.eval_fraction=0.3 run.dir="$tmp/one" model.hidden=8 train.epochs=6 \
-    run.log_steps=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    run.log_steps=2 eval.metric=accuracy 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp -r "$tmp/one" "$tmp/torn"
 sed -i '$d' "$tmp/torn/metrics.jsonl"
 printf '{"kind":"train","st' >>"$tmp/torn/metrics.jsonl"
@@ -53,6 +53,22 @@ for name in my.ini page; do
     grep -q 'ends in .html' "$tmp/err" || fail "$(cat "$tmp/err")"
 done
 
+# A search of 60 trials, of which model.hidden alone decides the score: runs of the best 48, the best first.
+for t in $(seq 0 59); do
+    mkdir -p "$(printf '%s/search/trials/%04d' "$tmp" "$t")"
+    cp "$tmp/on/metrics.jsonl" "$(printf '%s/search/trials/%04d/metrics.jsonl' "$tmp" "$t")"
+done
+awk 'BEGIN { for (t = 0; t < 60; t++) printf "{\"kind\":\"trial\",\"trial\":%d,\"status\":\"%s\",%s\"settings\":%s,\"secs\":2}\n",
+    t, t == 9 ? "diverged" : "completed", t == 9 ? "\"error\":\"</script>\"," : "\"score\":" (t == 40 ? 0.5 : 2 - t % 2) ",",
+    t ? "{\"train.lr\":\"" 10 ^ (-4 + t * 7 % 60 / 20) "\",\"model.hidden\":\"" (t % 2 ? "<b>x" : 64) "\"}" : "{}" }' \
+    >"$tmp/search/search.jsonl"
+echo '{"kind":"ensemble","trials":60,"members":[40,1],"score":0.4}' >>"$tmp/search/search.jsonl"
+"$dtrain" report "$tmp/search" "$tmp/search.html" || fail 'report of a search'
+check_eq 'trials of the page' "$(grep -o '"kind":"trial"' "$tmp/search.html" | wc -l)" 60
+check_eq 'runs of the page' "$(grep -o '"name":"00..",' "$tmp/search.html" | wc -l)" 48
+check_eq 'the best runs' "$(grep -o '"name":"00..",' "$tmp/search.html" | head -n 2 | tr -d '\n')" '"name":"0040","name":"0001",'
+check_eq 'scripts that end' "$(grep -o '</script>' "$tmp/search.html" | wc -l)" 2
+
 command -v chromium >/dev/null || skip 'chromium is not installed: the pages are written, but not drawn'
 for page in one two; do
     timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
@@ -69,3 +85,10 @@ for page in ended on; do
     check_eq "steps, speed and time of $page.html" "$(grep -o '<td class="number">[^<]*' "$tmp/dom" |
         sed -n '3,5s/.*>//p' | paste -s -d ' ')" "$want"
 done
+timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
+    "file://$tmp/search.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
+for text in '60 trials decided' 'Best score so far, by time' 'Which keys mattered' '>failed<' '>&lt;b&gt;x</text>' '48 of 60'; do
+    grep -qF -e "$text" "$tmp/dom" || fail "search.html does not show '$text'"
+done
+check_eq 'members among the lines' "$(grep -o '<path d="M[^>]*stroke="var(--c1)" stroke-width="2"' "$tmp/dom" | wc -l)" 2
+check_eq 'shares of the keys' "$(grep -o '<td class="number">[0-9]* %' "$tmp/dom" | sed 's/.*>//' | paste -s -d ' ')" '72 % 0 %'
