@@ -181,10 +181,14 @@ dt_status dt__outputs_read(const struct dt__search *search, const struct dt__sco
 {
     const struct dt__path path = dt__outputs_path(search, trial, fold);
     const size_t bytes = fold_rows(search, fold) * (size_t)scorer->model->desc.nout * sizeof(float);
+    float *outputs;
     size_t length;
-    DT_TRY(dt__file_read(path.text, bytes, out, &length));
-    if (length == bytes) return DT_OK;
-    dt_free(*out);
+    DT_TRY(dt__file_read(path.text, bytes, &outputs, &length));
+    if (length == bytes) {
+        *out = outputs;
+        return DT_OK;
+    }
+    dt_free(outputs);
     return dt_fail(DT_EFORMAT, "%s: %zu bytes, expected %zu", path.text, length, bytes);
 }
 

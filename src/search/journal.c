@@ -38,6 +38,11 @@ static dt_status line_read(struct dt__journal *journal, const char *line, size_t
         good = !dt__format(&journal->ensemble, "%.*s", (int)length, line);
     }
     if (good && !strcmp(kind, "finish")) journal->finished = true;
+    if (good && !strcmp(kind, "data")) {
+        const char *sums = json_string_value(json_object_get(record, "sums"));
+        good = sums != NULL;
+        (void)snprintf(journal->data, sizeof journal->data, "%s", good ? sums : "");
+    }
     if (good && !strcmp(kind, "trial")) {
         good = json_is_integer(trial) && at >= 0 && status;
         if (good && at < journal->trials) {

@@ -570,6 +570,26 @@ static void leader_dismiss(const struct dt__leader *leader)
                        sizeof end);
 }
 
+/* Checks that the rows are those of the trials in the journal, or records them at the start. */
+static dt_status data_check(struct dt__leader *leader)
+{
+    const struct dt__search *search = leader->search;
+    const char *before = leader->journal.data;
+    struct dt_json line = {0};
+    if (*before && strcmp(before, search->data))
+        return dt_fail(DT_EMISMATCH,
+                       "data.train=%s: the rows are not those with which the search in %s started; "
+                       "another search needs another run.dir",
+                       search->config->data.train, search->config->run.dir);
+    if (*before) return DT_OK;
+    dt__json_start(&line);
+    dt__json_text(&line, "kind", "data");
+    dt__json_text(&line, "sums", search->data);
+    const dt_status status = dt__journal_add(&leader->journal, &line);
+    dt__json_free(&line);
+    return status;
+}
+
 /* The scorer of a search that goes on. */
 static dt_status leader_resume(struct dt__leader *leader)
 {
@@ -603,6 +623,7 @@ dt_status dt__leader_run(const struct dt__search *search)
         dt__alloc((size_t)(trials * search->folds), sizeof *leader.unit, "trials", &leader.unit));
     DT_GUARD(dt__alloc((size_t)trials, sizeof *trial, "trials", &trial));
     DT_GUARD(dt__journal_open(config->run.dir, trials, &leader.journal));
+    DT_GUARD(data_check(&leader));
     DT_GUARD(leader_resume(&leader));
     DT_GUARD(stages_run(&leader, trial));
     status = leader_end(&leader);

@@ -140,6 +140,17 @@ static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
     return status;
 }
 
+/* Rank 0: makes checksums of the files that were surveyed. */
+static dt_status data_sum(const struct dt_source *rows, const struct dt_source *held_out,
+                          char out[DT__DATA_TEXT])
+{
+    uint32_t content, other = 0;
+    DT_TRY(dt__source_content(rows, &content));
+    if (held_out) DT_TRY(dt__source_content(held_out, &other));
+    (void)snprintf(out, DT__DATA_TEXT, "%08x-%08x-%08x", dt__source_crc(rows), content, other);
+    return DT_OK;
+}
+
 static dt_status folds_make(struct dt__search *search)
 {
     const struct dt_config *config = search->config;
@@ -147,6 +158,7 @@ static dt_status folds_make(struct dt__search *search)
     search->folds = config->search.folds ? (int)config->search.folds : 1;
     DT_TRY(dt__alloc((size_t)search->folds, sizeof *search->fold, "folds", &search->fold));
     dt_status status = rows_share(search, &rows, &held_out);
+    if (!status && search->world->rank == 0) status = data_sum(rows, held_out, search->data);
     for (int f = 0; f < search->folds && !status; f++) {
         struct dt__fold *fold = &search->fold[f];
         if (config->search.folds) {

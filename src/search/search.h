@@ -57,6 +57,8 @@ struct dt__fold {
     struct dt_source *rows, *held_out;
 };
 
+enum { DT__DATA_TEXT = 40 };
+
 /* What every rank knows. Made once; const afterwards. */
 struct dt__search {
     struct dt_world *world;
@@ -65,6 +67,7 @@ struct dt__search {
     struct dt__space space;
     bool linear;                  /* trial 1 is the linear model */
     struct dt__shared *memory[2]; /* rows to train on and those of data.eval, once a host */
+    char data[DT__DATA_TEXT];     /* rank 0: checksums of the files, which tell other rows */
     int folds;                    /* at least 1 */
     struct dt__fold *fold;
 };
@@ -116,6 +119,7 @@ struct dt__journal {
     struct dt__verdict *first, *whole; /* (trials) after search.first_epochs, at the end */
     int trials;
     bool finished;  /* the trials that go on are known */
+    char data[DT__DATA_TEXT]; /* of the search that wrote it; "": it wrote none */
     bool reported;  /* a "final" line follows it */
     char *ensemble; /* the last line of kind "ensemble"; NULL: there is none */
 };

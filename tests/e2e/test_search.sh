@@ -97,6 +97,12 @@ search 3 search.trials=4 && search 2 || { cat err; fail 'more trials'; }
 check_eq 'model with more trials' "$(model s)" "$(model np1)"
 rm -r s
 search 1 search.trials=2 && search 1 search.trials=3 || { cat err; fail 'more trials than those without draws'; }
+# Other rows are refused.
+cp rows.csv same.csv
+sed -i '7s/[0-9.]*,/3.25,/' rows.csv
+search 2 search.trials=4 && fail 'other rows'
+grep -q 'error: .*data.train=rows.csv: the rows are not those' err || { cat err; fail 'other rows are not named'; }
+mv same.csv rows.csv
 rm -r s
 
 # ---- folds --------------------------------------------------------------------------------------
