@@ -190,8 +190,8 @@ const char *dt__emit_numbers_to_mean(struct dt__emitter *e, const char *x)
     if (outputs->link == DT_LINK_SIGMOID) return dt__emit_two_to_mean(e, x);
     if (outputs->link == DT_LINK_EXP) return DT__NODE(e, "Exp", x);
     if (outputs->link == DT_LINK_IDENTITY) return x;
-    return dt__emit_reshape(
-        e, emit_rising(e, x, outputs->count / outputs->each, outputs->each), 2, flat);
+    return dt__emit_reshape(e, emit_rising(e, x, outputs->count / outputs->each, outputs->each), 2,
+                            flat);
 }
 
 /* Emits the inverse for rising quantiles: the first one, and the values that softplus turns into
@@ -208,8 +208,7 @@ static const char *emit_steps(struct dt__emitter *e, const char *x)
         if (q + 1 < each) differences[q * each + q + 1] = -1;
     }
     x = dt__emit_reshape(e, x, 3, (const int64_t[]){-1, n, each});
-    x = DT__NODE(e, "MatMul", x,
-                 e->floats(e, NULL, 2, (const int64_t[]){each, each}, differences));
+    x = DT__NODE(e, "MatMul", x, e->floats(e, NULL, 2, (const int64_t[]){each, each}, differences));
     /* log(e^d - 1) = d + log(1 - e^-d) */
     const char *d = DT__NODE(e, "Max", x, dt__emit_scalar(e, 1e-37));
     const char *rest = DT__NODE(e, "Exp", DT__NODE(e, "Neg", d));

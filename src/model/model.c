@@ -185,8 +185,10 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
     DT_TRY(dt__encoding_check(desc, false));
     features += (int64_t)dt__encoding_inputs(desc);
     if (desc->encode && (desc->shape[0] != 1 || desc->shape[1] != 1 || features > INT_MAX))
-        return dt_fail(DT_EUSAGE, "data.encode goes with rows of plain features, not with rows of "
-                                  "%d x %d x %d", desc->shape[0], desc->shape[1], desc->shape[2]);
+        return dt_fail(DT_EUSAGE,
+                       "data.encode goes with rows of plain features, not with rows of "
+                       "%d x %d x %d",
+                       desc->shape[0], desc->shape[1], desc->shape[2]);
     if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
     const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, desc->nout);

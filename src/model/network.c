@@ -46,11 +46,11 @@ struct dt_network {
     size_t count, first; /* layers; the first one with parameters */
     struct node *node;   /* (count) */
     float *memory;
-    float *delta[2];  /* (max_rows, widest output but the last) */
-    float *work;      /* (max_rows, most work) */
-    float *zeros;     /* (widest split output): a bias that is added already */
-    float *x;         /* (max_rows, dense inputs) with encodings; unless these are fractions */
-    bool folded;      /* they are, and no matrix holds them */
+    float *delta[2]; /* (max_rows, widest output but the last) */
+    float *work;     /* (max_rows, most work) */
+    float *zeros;    /* (widest split output): a bias that is added already */
+    float *x;        /* (max_rows, dense inputs) with encodings; unless these are fractions */
+    bool folded;     /* they are, and no matrix holds them */
     struct dt__fractions fractions;
     struct pass pass; /* under way */
     struct place place;
@@ -568,8 +568,8 @@ dt_status dt__network_continue(struct dt_network *network, double *out_loss,
 
 void dt__network_spread(const struct dt_network *network, int rows, float *out)
 {
-    const size_t width = (size_t)(network->model->classes ? network->model->classes
-                                                          : network->model->desc.nout);
+    const size_t width =
+        (size_t)(network->model->classes ? network->model->classes : network->model->desc.nout);
     if (network->mean)
         dt__mean_spread(network->mean, rows, out);
     else

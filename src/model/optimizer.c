@@ -206,15 +206,12 @@ static const struct row {
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
     bool own_rates;
 } ROWS[] = {
-    [DT_OPT_SGD] = {1e-8,
-                    .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+    [DT_OPT_SGD] = {1e-8, .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
                     .momentum = {&heavy_ball_loops, {"momentum"}, SPARSE_NOT}},
-    [DT_OPT_NESTEROV] = {1e-8,
-                         .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
+    [DT_OPT_NESTEROV] = {1e-8, .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
                          .momentum = {&nesterov_loops, {"momentum"}, SPARSE_NOT}},
     [DT_OPT_ADAGRAD] = {1e-10, .plain = {&adagrad_loops, {"square"}, SPARSE_WITHOUT_DECAY}},
-    [DT_OPT_RMSPROP] = {1e-8, rmsprop_factors,
-                        .plain = {&rmsprop_loops, {"square"}, SPARSE_NOT},
+    [DT_OPT_RMSPROP] = {1e-8, rmsprop_factors, .plain = {&rmsprop_loops, {"square"}, SPARSE_NOT},
                         .momentum = {&rmsprop_momentum_loops, {"square", "momentum"}, SPARSE_NOT}},
     [DT_OPT_ADAM] = {1e-8, adam_factors, .plain = {&adam_loops, {"mean", "square"}, SPARSE_NOT}},
     [DT_OPT_ADAMW] = {1e-8, adamw_factors, .plain = {&adamw_loops, {"mean", "square"}, SPARSE_NOT}},

@@ -14,7 +14,7 @@ struct dt__scored {
 
 /* Input of `values`: the totals over all chunks. */
 struct dt__summed {
-    int nout;      /* targets, or outputs */
+    int nout; /* targets, or outputs */
     const struct dt_outputs *outputs;
     double weight; /* of the rows */
     const double *sums;
