@@ -19,7 +19,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* From the OpenMP runtime that oneDNN uses; its header comes with one compiler only. */
+/* A function of the OpenMP runtime that oneDNN uses; its header comes with one compiler only. */
 void omp_set_num_threads(int threads);
 void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigned flags);
 

@@ -64,8 +64,8 @@ static double judged_weight(const struct dt_judged *rows, size_t row)
 
 /* ---- the temperature ------------------------------------------------------------------------ */
 
-/* -log p(label) where logits are multiplied by `cool`; *slope: its derivative by `cool`. One logit
- * is that of class 1, where class 0 has 0. */
+/* Returns -log p(label) for logits multiplied by `cool`; *slope: its derivative by `cool`. A single
+ * logit is that of class 1, and class 0 has 0. */
 static double row_loss(const float *logits, int nout, int label, double cool, double *slope)
 {
     const float pair[2] = {0, logits[0]}, *z = nout == 1 ? pair : logits;
@@ -94,7 +94,7 @@ static double loss_slope(const struct dt_judged *rows, int nout, double cool)
     return sum;
 }
 
-/* The temperature of least loss, between 1/100 and 100, by bisection of its logarithm. */
+/* Finds the temperature of least loss, between 1/100 and 100, by bisection of its logarithm. */
 static double temperature_find(const struct dt_judged *rows, int nout)
 {
     enum { HALVINGS = 40 };
@@ -106,7 +106,7 @@ static double temperature_find(const struct dt_judged *rows, int nout)
     return exp(-(low + high) / 2);
 }
 
-/* Whether the rows' loss falls by more than the standard error of the fall. */
+/* Returns true if the rows' loss falls by more than the standard error of the fall. */
 static bool temperature_helps(const struct dt_judged *rows, int nout, double temperature)
 {
     double weight = 0, sum = 0, squares = 0, slope;
@@ -126,12 +126,13 @@ static bool temperature_helps(const struct dt_judged *rows, int nout, double tem
 
 /* ---- the cut -------------------------------------------------------------------------------- */
 
-/* Weights of rows that are called positive, rightly and wrongly; of all rows of each kind. */
+/* Weights of the rows that are called positive, rightly and wrongly; and of all rows of each
+ * kind. */
 struct called {
     double right, wrong, positives, negatives;
 };
 
-/* How good a cut is; more is better. */
+/* Returns the quality of a cut; more is better. */
 typedef double called_fn(const struct called *c, const double number[2]);
 static double called_f1(const struct called *c, const double number[2])
 {
@@ -147,7 +148,7 @@ static double called_cost(const struct called *c, const double number[2])
 {
     return -(number[0] * c->wrong + number[1] * (c->positives - c->right));
 }
-/* Of cuts that reach the recall, the one that calls the fewest rows. */
+/* Prefers, among the cuts that reach the recall, the one that calls the fewest rows. */
 static double called_recall(const struct called *c, const double number[2])
 {
     return c->right >= number[0] * c->positives ? -(c->right + c->wrong) : -INFINITY;
@@ -238,14 +239,14 @@ static int by_float(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The place, from 1, of the residual that an interval reaches to: ceil((n + 1) coverage). */
+/* Returns the index, from 1, of the residual that an interval reaches: ceil((n + 1) coverage). */
 static double residual_place(int n, double coverage)
 {
     return ceil((n + 1.0) * coverage - 1e-9);
 }
 
-/* How far a target is outside its lowest and highest value: negative inside; of one value the
- * absolute difference. */
+/* Returns how far a target is outside its lowest and highest value: negative inside; for a single
+ * value the absolute difference. */
 static float residual_of(const float *value, int each, float target)
 {
     return each == 1 ? fabsf(target - *value) : fmaxf(*value - target, target - value[each - 1]);
@@ -254,7 +255,7 @@ static float residual_of(const float *value, int each, float target)
 dt_status dt__certainty_keep(const struct dt_model *model, const struct dt_judged *rows,
                              struct dt_certainty *out)
 {
-    enum { MOST = 65536 }; /* rows; of more, every second, third, ... */
+    enum { MOST = 65536 }; /* most residuals kept; of more rows every second, third, ... */
     const size_t targets = targets_of(model), all = (size_t)rows->truth.rows;
     const size_t step = (all + MOST - 1) / MOST, n = step ? (all + step - 1) / step : 0;
     const int each = model->outputs.each;

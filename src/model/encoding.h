@@ -34,7 +34,7 @@ void dt__quantile_normal(const struct dt_quantiles *quantiles, size_t rows, floa
                          size_t stride);
 
 /* Sets the encode members of a model from data.encode and a seed; the caller frees the table.
- * `feature` (columns): indices of the features, each of which draws separate frequencies.
+ * `feature` (columns): indices of the features; each draws separate frequencies.
  * DT_EMEMORY. */
 dt_status dt__encoding_make(const struct dt_config *config, const struct dt_quantiles *quantiles,
                             const int64_t *feature, struct dt_model_desc *inout);

@@ -104,7 +104,7 @@ struct dt__layer_kind {
      * nothing. */
     dt_status (*open)(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state);
     void (*close)(void *state);
-    /* In bf16: describes the matrix whose gradient may be factors; false: this layer has none.
+    /* Describes, in bf16, the matrix whose gradient may be factors; false: this layer has none.
      * NULL: the kind has none. */
     bool (*factored)(const struct dt__layer *layer, int max_rows, struct dt_factored *out);
     /* Computes a tile of that gradient from the factors that a backward call left. */

@@ -1,7 +1,7 @@
 /* A network: the activations of one thread of execution, and the passes over a model's layers.
  *
- * One slab of memory holds it all: the output of each layer and what it keeps for its way back, two
- * gradients that take turns, and room that layers use meanwhile. */
+ * One slab of memory holds the output of each layer and the floats it keeps for the backward pass,
+ * two gradients that alternate, and scratch that layers use temporarily. */
 #include <string.h>
 
 #include "model/activation.h"
@@ -14,11 +14,11 @@
 
 struct node {
     const struct dt__layer *layer;
-    void *state;      /* that its kind's open made */
+    void *state;      /* from its kind's open */
     const float *x;   /* (rows, in) of the last forward pass */
     float *y;         /* (max_rows, out) */
     float *keep;      /* (max_rows, keep) */
-    const void *copy; /* of its factored matrix; NULL: nobody keeps one */
+    const void *copy; /* of its factored matrix; NULL: the caller keeps none */
 };
 
 struct pass {
@@ -26,49 +26,50 @@ struct pass {
     const struct dt_batch *batch;
     const struct dt_rng *dropout;
     bool accumulate, stops; /* stops: at split layers */
-    struct dt_slot slot;    /* all NULL: there is no way back */
+    struct dt_slot slot;    /* all NULL: no backward pass */
     const struct dt_network_hooks *hooks;
 };
 
-/* Where a pass stands that stops at split layers. */
+/* Position of a pass that stops at split layers. */
 struct place {
     bool backward, stopped;
-    size_t at;      /* the layer to come, backward the one behind it */
+    size_t at;      /* the next layer; backward the one after it */
     const float *x; /* its input */
     float *dy;      /* backward: gradient by its output */
-    int turn;       /* of the two gradients */
-    int split;      /* split layers passed, backward those to come */
+    int turn;       /* index of the current one of the two gradients */
+    int split;      /* split layers passed; backward those still to come */
 };
 
 struct dt_network {
-    struct dt__mean *mean; /* model.layers=mean(...): nothing else but the model is set */
+    struct dt__mean *mean; /* model.layers=mean(...): all other members but the model are unset */
     const struct dt_model *model;
     size_t count, first; /* layers; the first one with parameters */
     struct node *node;   /* (count) */
     float *memory;
     float *delta[2]; /* (max_rows, widest output but the last) */
     float *work;     /* (max_rows, most work) */
-    float *zeros;    /* (widest split output): a bias that is added already */
-    float *x;        /* (max_rows, dense inputs) with encodings; unless these are fractions */
-    bool folded;     /* they are, and no matrix holds them */
+    float *zeros;    /* (widest split output): bias of outputs that already include it */
+    float *x;        /* (max_rows, dense inputs) with encodings; unused if these are fractions */
+    bool folded;     /* encodings are fractions, which no matrix holds */
     struct dt__fractions fractions;
-    struct pass pass; /* under way */
+    struct pass pass; /* the current pass */
     struct place place;
-    struct dt_batch batch;           /* of the pass, of one with a sparse part as weights stand */
+    struct dt_batch batch;           /* of the pass; with a sparse part, its inputs are indices into
+                                      * the weights */
     struct dt__entries entries;      /* of the batch of a gradient */
-    bool apart;                      /* forward passes keep rows apart */
-    const struct dt_touched *inputs; /* of which there are weights; NULL: of all */
-    uint32_t *index;                 /* of the batch, among these */
+    bool apart;                      /* a row of a forward pass must not depend on the other rows */
+    const struct dt_touched *inputs; /* inputs that have weights; NULL: all */
+    uint32_t *index;                 /* the batch's inputs as indices into this list */
     size_t index_room;
     struct dt_factored *factored; /* (matrices) whose gradients may be factors */
-    struct node **factored_node;  /* (matrices) whose they are */
+    struct node **factored_node;  /* (matrices) their nodes */
     int matrices;
 };
 
 enum { LINE = 16 }; /* floats in a cache line */
 
-/* Room for rows * width floats in the slab, whose size so far is *total: *out is its place once
- * there is memory. */
+/* Reserves rows * width floats in the slab, whose size so far is *total: *out is their place once
+ * the memory exists. */
 static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *total, float **out)
 {
     size_t floats;
@@ -79,7 +80,8 @@ static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *
     return DT_OK;
 }
 
-/* In training its outputs are there in parts alone; inference writes to the caller's memory. */
+/* Returns true for a split output layer. In training its outputs exist only in parts; inference
+ * writes to the caller's memory. */
 static bool splits_output(const struct dt__layer *layer)
 {
     return layer->split && layer->last;
@@ -108,7 +110,7 @@ static dt_status network_place_encoded(struct dt_network *network, size_t rows, 
     return DT_OK;
 }
 
-/* Called twice: for the size of the slab, and with it for the places. */
+/* Places all buffers. Called twice: first for the size of the slab, then with the memory. */
 static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
     size_t widest = 0, work = 0, zeros = 0;
@@ -234,7 +236,7 @@ void dt__network_keep_apart(struct dt_network *network)
 }
 
 /* Writes the batch to *out with the encodings of its numbers after its dense inputs; sparse inputs
- * move up by as many. */
+ * move up by the number of encodings. */
 static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
                                 struct dt_batch *out)
 {
@@ -275,8 +277,8 @@ dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_ba
     return DT_OK;
 }
 
-/* *out: the batch as the weights stand, its inputs by their places among those that are here. The
- * entries, which make the gradient, keep the inputs' own numbers. */
+/* Sorts the batch's entries; *out: the batch with its inputs as indices into the weights that the
+ * caller has. The entries, from which the gradient is computed, keep the original inputs. */
 static dt_status network_sort(struct dt_network *network, const struct dt_batch *batch,
                               struct dt_batch *out)
 {
@@ -313,7 +315,7 @@ void dt__network_destroy(struct dt_network *network)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-/* A layer at its input x; its output goes to y. */
+/* Returns the call of a layer at its input x; its output goes to y. */
 static struct dt__layer_call layer_call(const struct dt_network *network, const struct pass *pass,
                                         const struct node *node, float *y)
 {
@@ -351,7 +353,7 @@ static void pass_after_backward(const struct pass *pass, int bucket)
     if (bucket >= 0 && hooks && hooks->after_backward) hooks->after_backward(hooks->arg, bucket);
 }
 
-/* The bucket of the state tensors, the last; -1: there are none. */
+/* Returns the bucket of the state tensors, the last; -1: there are none. */
 static int state_bucket(const struct dt_network *network)
 {
     const struct dt_model *model = network->model;
@@ -362,7 +364,7 @@ static int state_bucket(const struct dt_network *network)
 static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
 {
     const struct dt__layer_kind *first = network->node[0].layer->kind;
-    network->pass = *pass; /* until it ends; what it leads to is the caller's */
+    network->pass = *pass; /* copied until the pass ends; the memory it points to is the caller's */
     network->place = (struct place){.x = pass->batch->x};
     if (pass->batch->offsets && !first->sparse)
         return dt_fail(DT_EMISMATCH,
@@ -372,8 +374,8 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Stops at a split layer, the first time that it comes to it; the second time it goes on, and the
- * hooks of the layer's bucket are called, though no gradient of it is in the slot. */
+/* Returns true to stop when the pass first reaches a split layer; the second time it continues and
+ * calls the hooks of the layer's bucket, although the slot has no gradient of it. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;
@@ -381,7 +383,7 @@ static bool pass_stops(struct dt_network *network, const struct node *node)
     return place->stopped = !place->stopped;
 }
 
-/* The last layer's output goes to out. true: it stops. */
+/* Runs forward; the last layer's output goes to out. *out_stops: it stopped at a split layer. */
 static dt_status network_forward(struct dt_network *network, float *out, bool *out_stops)
 {
     const struct pass *pass = &network->pass;
@@ -398,7 +400,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
         pass_before_forward(pass, node->layer->index);
         if (!pass->stops || !node->layer->split)
             DT_TRY(node->layer->kind->forward(&call));
-        else if (!splits_output(node->layer)) /* else the loss is made of what its parts say */
+        else if (!splits_output(node->layer)) /* else the caller computes the loss from its parts */
             dt__epilogue_forward(&call, network->zeros);
         place->split += pass->stops && node->layer->split;
         place->x = y;
@@ -406,7 +408,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
     return DT_OK;
 }
 
-/* Begins the way back; dy: gradient by the last layer's output. */
+/* Begins the backward pass; dy: gradient by the last layer's output. */
 static void pass_turn(struct dt_network *network, float *dy)
 {
     network->place.backward = true;
@@ -415,7 +417,7 @@ static void pass_turn(struct dt_network *network, float *dy)
     pass_after_backward(&network->pass, state_bucket(network));
 }
 
-/* True: it stops. */
+/* Runs backward. *out_stops: it stopped at a split layer. */
 static dt_status network_backward(struct dt_network *network, bool *out_stops)
 {
     const struct pass *pass = &network->pass;
@@ -441,7 +443,7 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
         *out_stops = pass_stops(network, node);
         if (*out_stops) {
             place->split--;
-            /* whose bias is another's */
+            /* bias_grad is discarded: the caller computes it */
             if (!splits_output(node->layer)) dt__epilogue_backward(&call, call.work);
             return DT_OK;
         }
@@ -453,7 +455,8 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
     return DT_OK;
 }
 
-/* The gradient of no rows: hooks are called as ever, so that nobody waits for a bucket. */
+/* Computes the gradient of no rows: calls the hooks as usual, so that no thread waits for a bucket
+ * forever. */
 static void network_gradient_of_none(const struct dt_network *network, const struct pass *pass)
 {
     const struct dt_model *model = network->model;
@@ -475,7 +478,7 @@ static void network_gradient_of_none(const struct dt_network *network, const str
         pass_after_backward(pass, i);
 }
 
-/* Makes ready for the gradient; of no rows that is all, and *out_done. */
+/* Prepares the gradient; for a batch without rows also computes it, and sets *out_done. */
 static dt_status gradient_begin(struct dt_network *network, const struct pass *pass, bool *out_done)
 {
     const struct dt_batch *batch = pass->batch;
@@ -498,7 +501,7 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
     return pass_begin(network, &here);
 }
 
-/* Up to a stop, or the end. */
+/* Continues to the next stop, or the end. */
 static dt_status gradient_continue(struct dt_network *network, double *out_loss, bool *out_stops)
 {
     const struct dt_model *model = network->model;

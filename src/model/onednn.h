@@ -1,5 +1,5 @@
-/* onednn: the functions of oneDNN, as dnnl.memory_create for dnnl_memory_create. They may be called
- * once dt__onednn_load has succeeded. */
+/* onednn: the functions of oneDNN, as dnnl.memory_create for dnnl_memory_create. Call them only
+ * after dt__onednn_load has succeeded. */
 #ifndef MODEL_ONEDNN_H
 #define MODEL_ONEDNN_H
 
@@ -44,9 +44,9 @@ extern struct dt__dnnl {
 } dt__dnnl;
 #define dnnl dt__dnnl
 
-/* Loads the library, unless that is done. DT_EIO: there is none. */
+/* Loads the library, unless it is loaded. DT_EIO: not found. */
 dt_status dt__onednn_load(void);
-/* DT_EMEMORY, DT_EBUG: a call that made `what` returned this status. */
+/* Turns the status of a call that made `what` into DT_OK, DT_EMEMORY or DT_EBUG. */
 dt_status dt__dnnl_check(unsigned status, const char *what);
 
 #endif

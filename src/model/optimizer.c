@@ -1,8 +1,8 @@
-/* Optimizers: each is a row of the table below. A rule computes the new value of one parameter
- * from its gradient. No sum goes across elements, so any split of the vector gives the same bits.
- * An optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions,
- * and the second moves weights along these, at a rate that follows from the norms of the tensor's
- * weights and directions. Numbers are PyTorch's. Schedules give steps their rates. */
+/* Optimizers: each is a row of the table below. A rule computes the new value of one parameter from
+ * its gradient. No sum goes across elements, so any split of the vector gives the same bits. An
+ * optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions, and
+ * the second moves weights along these, at a rate computed from the norms of the tensor's weights
+ * and directions. Numbers are PyTorch's. Schedules define the rate of each step. */
 #include "base/clones.h"
 #include "base/elementary.h"
 #include "model/model.h"
@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A rule returns the new value of parameter i, which is w, whose gradient sum is g, and updates its
- * states a[i] and b[i]. */
+/* Defines a rule: it returns the new value of parameter i, which is w, whose gradient sum is g, and
+ * updates its states a[i] and b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
     static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,        \
@@ -65,7 +65,7 @@ RULE(rmsprop_momentum)
     return w - f->rate * b[i];
 }
 
-/* Adam's step with a gradient, at a rate. Source: Kingma and Ba 2015, algorithm 1. */
+/* Computes Adam's step with a gradient, at a rate. Source: Kingma and Ba 2015, algorithm 1. */
 static inline float adam_step(const struct dt_factors *f, float rate, float gradient, float *a,
                               float *b)
 {
@@ -86,9 +86,9 @@ RULE(adamw)
 }
 
 /* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A
- * weight that no gradient has reached stays as it is, as the paper's does; if it did not begin at
- * 0, z begins where the weight would come out of it without L1, which draws it to 0 from its
- * first gradient on.
+ * weight that no gradient has reached stays unchanged, as in the paper; if its initial value is not
+ * 0, z is initialised so that, without L1, it yields that value. L1 then draws the weight to 0 from
+ * its first gradient on.
  * Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. */
 RULE(ftrl)
 {
@@ -103,7 +103,7 @@ RULE(ftrl)
     return gradient == 0.0f ? w : fabsf(z) <= f->l1 ? 0.0f : fresh;
 }
 
-/* Adam's step, with the decay in it. Source: You et al. 2020, algorithm 2. */
+/* Adam's step, including the decay. Source: You et al. 2020, algorithm 2. */
 RULE(lamb_direction)
 {
     return adam_step(f, f->unbias1, g * f->scale, &a[i], &b[i]) + f->decay * w;
@@ -114,14 +114,15 @@ RULE(lamb)
     return w - f->rate * g;
 }
 
-/* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
+/* Loops of a rule over n parameters, in place and from w to out: one pass over memory,
+ * vectorised. */
 struct loops {
     void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g,
                      float *restrict w, float *restrict a, float *restrict b);
     void (*across)(const struct dt_factors *f, size_t n, const float *restrict g,
                    const float *restrict w, float *restrict out, float *restrict a,
                    float *restrict b);
-    /* Of a rule over whole tensors: from gradients to directions, which these loops go along. */
+    /* for a rule over whole tensors: the loops from gradients to directions; else NULL */
     const struct loops *direction;
 };
 
@@ -191,10 +192,10 @@ static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* A row has a variant without momentum, and may have one with it. */
+/* A rule without momentum, or with it. */
 struct variant {
     const struct loops *loops;
-    const char *state[DT_MAX_STATE]; /* names, NULL behind the last */
+    const char *state[DT_MAX_STATE]; /* names, NULL after the last */
     /* a gradient of 0 changes neither weight nor state */
     enum sparse { SPARSE_NOT, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
 };
@@ -203,7 +204,7 @@ static const struct row {
     double epsilon; /* default of train.epsilon */
     /* Sets factors other than scale, decay, rate, epsilon and keep1 = momentum. NULL: none. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
-    struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
+    struct variant plain, momentum; /* momentum.loops NULL: momentum has no effect */
     bool own_rates;
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
@@ -227,7 +228,7 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
 
 void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
 {
-    /* 0: the same */
+    /* 0: the same optimizer */
     const int usual = config->train.optimizer, chosen = config->train.wide_optimizer;
     const int kind = wide && chosen ? chosen - 1 : usual;
     const double epsilon = kind == usual ? config->train.epsilon : -1;
@@ -248,8 +249,8 @@ void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *
     optimizer->states = optimizer->nstate;
 }
 
-/* The vector for a state of this name: one that has this name, else one without a name, else any
- * that is not taken. */
+/* Returns the vector for a state of this name: one that has this name, else one without a name,
+ * else any that is not taken. */
 static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT_MAX_STATE],
                        const char *wanted)
 {
@@ -328,7 +329,7 @@ void dt__optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_f
         loops->across(factors, n, grad, params, out, a, b);
 }
 
-/* Prefetches the first cache lines of a row, which lies anywhere in memory. */
+/* Prefetches the first cache lines of a row, which may be anywhere in memory. */
 static inline void row_prefetch(const float *values, size_t width)
 {
     enum { LINE = 16, MOST = 64 };
@@ -363,7 +364,7 @@ bool dt__optimizer_is_sparse(const struct dt_optimizer *optimizer)
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
-/* The rate as a function of t, the steps behind the warm-up over decay_steps: linear and cosine end
+/* The rate as a function of t, the steps after the warm-up over decay_steps: linear and cosine end
  * at t = 1, the others decay for each unit of t. */
 
 static double rate_constant(const struct dt_schedule *schedule, double t)

@@ -4,15 +4,16 @@
 
 #include "model/portable.h"
 
-/* Points of a product. The weight gradient is summed over these first: part of its bits. */
+/* Points per product. The weight gradient is summed over these first, so the number is part of its
+ * bits. */
 enum { POINTS = 128 };
 
 struct dt__patches {
     struct dt__convolution_shape s;
     size_t x_row;          /* floats of a row of x */
-    int points;            /* of a row of y */
+    int points;            /* points of a row of y */
     int channels, filters; /* of a group */
-    int depth;             /* of a patch: KH * KW * channels */
+    int depth;             /* floats of a patch: KH * KW * channels */
     float *patch;          /* (POINTS, depth) */
 };
 
@@ -45,13 +46,13 @@ void dt__patches_destroy(struct dt__patches *p)
 
 /* ---- patches -------------------------------------------------------------------------------- */
 
-/* Inputs that are next to each other, in a patch and in x. */
+/* Inputs that are contiguous in a patch and in x. */
 struct stretch {
-    size_t at;         /* in x */
+    size_t at;         /* offset in x */
     int before, count; /* columns of padding, then columns that x has */
 };
 
-/* Line ky of the patch of a point, numbered over all rows. false: it is padding alone. */
+/* Finds line ky of the patch of a point, numbered over all rows. false: it is all padding. */
 static bool stretch_of(const struct dt__patches *p, int point, int ky, struct stretch *out)
 {
     const struct dt__convolution_shape *s = &p->s;
@@ -68,7 +69,7 @@ static bool stretch_of(const struct dt__patches *p, int point, int ky, struct st
     return true;
 }
 
-/* Patches of `count` points of a group; x begins at its first channel. */
+/* Reads the patches of `count` points of a group; x begins at its first channel. */
 static void patches_read(struct dt__patches *p, int first, int count, const float *x)
 {
     const int kernel = p->s.kernel[1], apart = p->s.in.c;
@@ -90,7 +91,7 @@ static void patches_read(struct dt__patches *p, int first, int count, const floa
         }
 }
 
-/* Adds patches to what they were read from, point after point. */
+/* Adds patches to the inputs that they were read from, point after point. */
 static void patches_add(const struct dt__patches *p, int first, int count, float *x)
 {
     const int kernel = p->s.kernel[1], apart = p->s.in.c;

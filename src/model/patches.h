@@ -8,7 +8,7 @@
 
 struct dt__patches;
 
-/* DT_EMEMORY. */
+/* Creates the products. DT_EMEMORY. */
 dt_status dt__patches_create(const struct dt__convolution_shape *shape, struct dt__patches **out);
 void dt__patches_destroy(struct dt__patches *patches);
 

@@ -1,6 +1,6 @@
-/* Products by packed panels and register tiles (Goto and van de Geijn 2008; Van Zee and van de Geijn
- * 2015). For each block of k, rows of A are packed once, and one panel of B after the other, which
- * stays in the first-level cache while all rows of A pass:
+/* Products by packed panels and register tiles (Goto and van de Geijn 2008; Van Zee and van de
+ * Geijn 2015). For each block of k, rows of A are packed once, and then the panels of B in turn; a
+ * panel stays in the first-level cache while all rows of A use it:
  *
  *   for each block of k (DEPTH)            the order of sums: it is part of the bits
  *     for each block of rows (MOST_ROWS)   packs A: second-level cache
@@ -20,16 +20,16 @@ int omp_get_thread_num(void);
 int omp_get_num_threads(void);
 
 enum {
-    DEPTH = 256, /* never to be changed: other bits */
+    DEPTH = 256, /* never change it: it is part of the bits */
     MOST_ROWS = 256,
     MOST_WIDTH = 48,
-    TILE_ROWS = 8, /* at most */
+    TILE_ROWS = 8, /* upper bound */
     ALIGN = 64
 };
 
-/* A tile of C and the panels that it is made of (portable_tile.h). */
+/* A tile of C and the panels that it is computed from (portable_tile.h). */
 struct tile {
-    int vectors, count; /* of columns; rows that C has */
+    int vectors, count; /* vectors of columns; rows of C in the tile */
     bool rows, add;     /* rows: A's panel is (rows, DEPTH), not (depth, rows) */
     int depth;
     const float *a, *b;
@@ -38,7 +38,7 @@ struct tile {
     size_t ldc;
 };
 
-/* One set of instructions. */
+/* The functions for one instruction set. */
 struct set {
     int rows, lanes;
     void (*tile)(const struct tile *tile);
@@ -83,7 +83,7 @@ bool dt__portable_choose(const char *kernel)
     return true;
 }
 
-/* to (8, 8) = the transpose of from (8, 8). */
+/* Transposes from (8, 8) to `to` (8, 8). */
 static __attribute__((target("avx2"))) void turn_8x8(const float *from, size_t from_row, float *to,
                                                      size_t to_row)
 {
@@ -135,7 +135,7 @@ void dt__portable_set_threads(int threads)
 
 /* ---- panels --------------------------------------------------------------------------------- */
 
-/* `count` vectors of `depth` floats, `row` floats apart, become a panel (depth, width). */
+/* Transposes `count` vectors of `depth` floats, `row` floats apart, to a panel (depth, width). */
 static void panel_turn(int count, int width, int depth, const float *from, size_t row, float *to)
 {
     const int whole = depth / 8 * 8;
@@ -150,7 +150,7 @@ static void panel_turn(int count, int width, int depth, const float *from, size_
     }
 }
 
-/* A panel of B: columns [0, count) of b, rows [0, depth). Other columns are 0. */
+/* Packs a panel of B: columns [0, count) of b, rows [0, depth). Other columns are 0. */
 static void panel_of_b(const struct set *set, int count, int depth, struct dt__strided b, float *to)
 {
     const int width = 3 * set->lanes;
@@ -167,7 +167,7 @@ static void panel_of_b(const struct set *set, int count, int depth, struct dt__s
         memcpy(to + l * width, b.at + (size_t)l * b.row, (size_t)count * sizeof *to);
 }
 
-/* A panel of A: (rows, DEPTH) if its rows are contiguous, else (depth, rows). */
+/* Packs a panel of A: (rows, DEPTH) if its rows are contiguous, else (depth, rows). */
 static void panel_of_a(const struct set *set, int count, int depth, struct dt__strided a, float *to)
 {
     if (a.column != 1 && count == set->rows) {
@@ -192,7 +192,7 @@ struct product {
     size_t ldc;
 };
 
-/* A thread's room: panels of A, a panel of B. */
+/* A thread's scratch: panels of A, a panel of B. */
 struct room {
     float a[MOST_ROWS * DEPTH], b[DEPTH * MOST_WIDTH];
 };
@@ -215,7 +215,7 @@ static struct room *room_of_thread(void)
     return room;
 }
 
-/* A tile at the edge of C: rows and columns that C has not are dropped. */
+/* Computes a tile at the edge of C: drops the rows and columns outside C. */
 static void edge_tile(const struct set *set, const struct tile *t, int columns)
 {
     float sums[TILE_ROWS * MOST_WIDTH];
@@ -232,7 +232,8 @@ static void edge_tile(const struct set *set, const struct tile *t, int columns)
     }
 }
 
-/* Rows [0, rows) of C, whose panels are packed, and columns of one panel. The first tile is given. */
+/* Computes rows [0, rows) of C, whose panels are packed, in the columns of one panel. first: the
+ * first tile. */
 static void panel_product(const struct set *set, const struct tile *first, int rows, int columns)
 {
     struct tile t = *first;
@@ -248,7 +249,7 @@ static void panel_product(const struct set *set, const struct tile *first, int r
     }
 }
 
-/* Rows [begin, begin + rows) of C for one block of k. */
+/* Adds one block of k to rows [begin, begin + rows) of C. */
 static void block_product(const struct product *p, struct room *room, int begin, int rows, int from,
                           int depth)
 {
@@ -263,7 +264,7 @@ static void block_product(const struct product *p, struct room *room, int begin,
     for (int j = 0; j < p->n; j += width) {
         const int columns = p->n - j < width ? p->n - j : width;
         const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
-        /* Few rows read B where it is. */
+        /* Few rows read B in place. */
         const bool direct = p->m <= 4 * set->rows && p->b.column == 1 && columns % set->lanes == 0;
         const struct tile first = {.rows = p->a.column == 1,
                                    .add = add,
@@ -280,7 +281,7 @@ static void block_product(const struct product *p, struct room *room, int begin,
     }
 }
 
-/* C of one row, and a B of contiguous rows, which are read once, where they are. */
+/* Computes a single row of C from a B of contiguous rows, each read once, in place. */
 static void row_product(const struct product *p, struct room *room)
 {
     const int most = DEPTH * MOST_WIDTH;
@@ -311,7 +312,7 @@ static void product_run(const struct product *p, struct room *room)
                           p->k - from < DEPTH ? p->k - from : DEPTH);
 }
 
-/* Below this many multiply-adds threads cost more than they bring. */
+/* Threads cost more than they save below this number of multiply-adds. */
 enum { WORTH_THREADS = 1 << 20 };
 
 struct threads {
@@ -319,7 +320,7 @@ struct threads {
     bool failed; /* a thread had no memory */
 };
 
-/* One thread's columns, or rows where there are more of those. */
+/* Computes one thread's columns, or its rows if C has more rows than columns. */
 static void thread_run(void *arg)
 {
     struct threads *all = arg;

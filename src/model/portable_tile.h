@@ -3,10 +3,10 @@
  *
  *   ISA      the set's name for the compiler     LANES   floats in a vector
  *   NAME(x)  a function's name                   ROWS    rows of a tile; EACH(X) calls X for each
- *   SPREAD   one float to all lanes              FMA     a * b + c, rounded once
+ *   SPREAD   one float to all elements           FMA     a * b + c, rounded once
  *
- * A tile has ROWS rows and three vectors of columns. Panels of B are (depth, 3 * LANES); those of A
- * are (ROWS, DEPTH) or, where A is transposed, (depth, ROWS): no layout moves single floats of A. */
+ * A tile has ROWS rows and three vectors of columns. Panels of B are (depth, 3 * LANES); panels of
+ * A are (ROWS, DEPTH) or, if A is transposed, (depth, ROWS): no layout moves single floats of A. */
 enum { NAME(WIDTH) = 3 * LANES };
 typedef float NAME(vector) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -29,7 +29,8 @@ typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), ma
         if (vectors > 2) STORE(z##i, to + 2 * LANES)                                               \
     }
 
-/* C (ROWS, vectors * LANES) = A B, or += if `add`. Elements of A: a[i * row + l * step]. */
+/* Computes C (ROWS, vectors * LANES) = A B, or += if `add`. Elements of A: a[i * row + l *
+ * step]. */
 static inline __attribute__((always_inline, target(ISA))) void
 NAME(tile_of)(const struct tile *t, int vectors, size_t row, size_t step)
 {
@@ -61,7 +62,7 @@ static __attribute__((target(ISA))) void NAME(tile)(const struct tile *t)
     }
 }
 
-/* sums (n) = a (depth) B (depth, n), added to what they are; rows of B are `ldb` floats apart. */
+/* Adds a (depth) B (depth, n) to sums (n); rows of B are `ldb` floats apart. */
 static __attribute__((target(ISA))) void NAME(row)(int n, int depth, const float *a, const float *b,
                                                    size_t ldb, float *restrict sums)
 {
@@ -79,7 +80,8 @@ static __attribute__((target(ISA))) void NAME(row)(int n, int depth, const float
             sums[j] = __builtin_fmaf(a[0], b[j], sums[j]);
 }
 
-/* Panels of whole width whose floats are contiguous: (depth, width) out of rows `step` apart. */
+/* Packs panels of whole width whose floats are contiguous: (depth, width) from rows `step`
+ * apart. */
 static __attribute__((target(ISA))) void NAME(copy)(bool of_a, int depth, const float *from,
                                                     size_t step, float *to)
 {

@@ -1,9 +1,9 @@
 /* A part of a split layer: the products of some columns of a dense layer with the rows of a whole
  * batch, tile by tile.
  *
- * Weights of a block of the inputs are next to each other, and so are the rows of a block, so that
- * each tile is a product of three whole matrices, of which the largest, 512 x 256 for 16 parts of
- * 4096 columns, stays in a core's cache until it is used. */
+ * Weights of a block of the inputs are contiguous, and so are the rows of a block, so that each
+ * tile is a product of three whole matrices, whose largest, 512 x 256 for 16 parts of 4096 columns,
+ * stays in a core's cache until it is used. */
 #include <string.h>
 
 #include "model/activation.h"
@@ -28,8 +28,8 @@ static int block_depth(const struct dt_split_part *part, size_t block)
     return (int)(block_begin(part, block + 1) - block_begin(part, block));
 }
 
-/* Products in bf16 of each block. Parts have a block's inputs in common, and blocks the gradient by
- * the part's outputs. */
+/* Creates the bf16 products of each block. Parts share a block's inputs, and blocks share the
+ * gradient by the part's outputs. */
 static dt_status create_products(struct dt_split_part *part, const struct dt_split_part *first,
                                  bool inputs)
 {

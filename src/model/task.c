@@ -1,6 +1,6 @@
-/* Tasks and losses. A task is the kind of targets: a row says how outputs become predictions, and
- * what an evaluation sums and reports. A loss is what training makes small: a row says its value,
- * its gradient by the outputs, and the metric that goes with it. */
+/* Tasks and losses. A task is the kind of targets: a row defines how outputs become predictions,
+ * and the sums and metrics of an evaluation. A loss is the quantity that training minimises: a row
+ * defines its value, its gradient by the outputs, and the metric that goes with it. */
 #include "base/clones.h"
 #include "base/elementary.h"
 #include "model/task.h"
@@ -12,7 +12,7 @@
 
 #include "model/vmath.h"
 
-/* Losses, gradients and metrics of a row count by its weight. */
+/* Returns the weight of a row in losses, gradients and metrics. */
 static inline float weight_of(const struct dt_batch *batch, int row)
 {
     return batch->weight ? batch->weight[row] : 1.0f;
@@ -20,19 +20,21 @@ static inline float weight_of(const struct dt_batch *batch, int row)
 
 /* ---- constants of least loss ---------------------------------------------------------------- */
 
-/* The slope of the batch's loss by output i, where that output is z for all rows: it rises. */
+/* Returns the slope of the batch's loss by output i, if that output is z for all rows; it increases
+ * with z. */
 typedef double slope_fn(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                         float z);
 
-/* Outputs beyond are as good as infinite: e^-64, and the f32 nearest to a sigmoid. */
+/* Largest useful outputs: those beyond are as good as infinite: e^-64, and the f32 nearest to a
+ * sigmoid. */
 static const float FARTHEST[] = {[DT_LINK_IDENTITY] = 1e38f,
                                  [DT_LINK_EXP] = 64.0f,
                                  [DT_LINK_SIGMOID] = 16.0f,
                                  [DT_LINK_RISING] = 1e38f};
 
-/* Finds the z at which the slope changes its sign, by bisection down to neighbouring floats. Where
- * it has one sign, as of counts that are all 0, half a row of the other kind is assumed: z is
- * log(2 rows) from 0. */
+/* Finds the z at which the slope changes its sign, by bisection down to neighbouring floats. If the
+ * slope has only one sign, as for counts that are all 0, half a row of the other kind is assumed: z
+ * is log(2 rows) from 0. */
 static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
                         const struct dt_batch *batch, int i)
 {
@@ -66,7 +68,7 @@ static double class_weights(const struct dt_batch *batch, int classes, float *of
 
 /* ---- many classes: softmax and cross-entropy ------------------------------------------------ */
 
-/* Rows are reduced in lanes, so that the compiler can use vectors; lane = column % LANES. */
+/* Lanes for sums over a row, so that the compiler can use vectors; lane = column % LANES. */
 enum { LANES = 16 };
 
 static float row_max(int n, const float *row)
@@ -92,7 +94,7 @@ static float row_sum(int n, const float *row)
     return sum;
 }
 
-/* Returns the maximum, which is taken off. */
+/* Subtracts the maximum of a row and returns it. */
 DT__CLONES
 static float softmax_shift(int n, float *row)
 {
@@ -109,11 +111,11 @@ static void softmax_exp(size_t count, float *z)
         z[i] = dt__expf(z[i]);
 }
 
-/* Rows are taken in groups that stay in the first cache through the passes over them. */
+/* Values per group of rows: a group stays in the first-level cache through the passes over it. */
 enum { GROUP = 4096 };
 
-/* -log softmax(z)[label] = log(sum e^(z - max)) - (z[label] - max); its gradient is
- * softmax(z) - onehot(label). */
+/* Computes the losses -log softmax(z)[label] = log(sum e^(z - max)) - (z[label] - max), and the
+ * gradient softmax(z) - onehot(label). */
 static double softmax_group(const struct dt_batch *batch, int first, int rows, int n,
                             float *restrict z)
 {
@@ -158,7 +160,7 @@ static double softmax_sum(const struct dt_outputs *outputs, const struct dt_batc
     return sum;
 }
 
-/* Logarithms of the classes' frequencies. */
+/* Computes the logarithms of the classes' frequencies. */
 static void softmax_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,
                              float *z)
 {
@@ -235,7 +237,7 @@ static void softmax_predict(int rows, const struct dt_outputs *outputs, const fl
     }
 }
 
-/* The first of the largest. */
+/* Returns the first of the largest logits. */
 static int softmax_choose(const struct dt_outputs *outputs, const float *logits)
 {
     const int n = outputs->count;
@@ -250,7 +252,7 @@ static int softmax_choose(const struct dt_outputs *outputs, const float *logits)
  * events that they predicted. */
 enum { BRIER, BINS_FROM, BINS = 15, PROBABILITY_SUMS = BINS_FROM + BINS };
 
-/* Bins are (0, 1/15], (1/15, 2/15], ...; 0 is in the first.
+/* Adds a probability to its bin: (0, 1/15], (1/15, 2/15], ...; 0 is in the first.
  * Source: Guo et al., "On calibration of modern neural networks", ICML 2017, section 2. */
 static void calibration_add(double *sums, double probability, bool happened, double weight)
 {
@@ -315,8 +317,9 @@ static void row_score(double *scores, const struct dt_batch *batch, int row, dou
     scores[2 * DT_EVAL_CHUNK + row] = (double)weight_of(batch, row);
 }
 
-/* Adds a row to the sums of probabilities. The Brier score is the sum of (p - y)^2 over the classes,
- * y being 1 for the row's class and 0 for others. The bins take the chosen class's probability. */
+/* Adds a row to the sums of probabilities. The Brier score is the sum of (p - y)^2 over the
+ * classes, where y is 1 for the row's class and 0 for others. The bins use the chosen class's
+ * probability. */
 static void softmax_add_probabilities(int n, const float *logits, const struct dt__scored *row,
                                       double *sums)
 {
@@ -333,9 +336,9 @@ static void softmax_add_probabilities(int n, const float *logits, const struct d
     calibration_add(sums, 1 / total, label == chosen, weight);
 }
 
-/* sums: right, right among the first five, sums of probabilities. The rank of a label is the number
- * of classes before it when they are sorted by falling logit, ties by class number; NaN counts as
- * before. */
+/* Adds to sums: right, right among the first five, sums of probabilities. The rank of a label is
+ * the number of classes before it when they are sorted by falling logit, ties by class number; NaN
+ * counts as before. */
 static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -366,8 +369,8 @@ static void softmax_values(const struct dt__summed *of, struct dt_metric_values 
 
 /* ---- two classes: one logit ----------------------------------------------------------------- */
 
-/* -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, written so
- * that no exponential overflows. */
+/* Returns -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, in a
+ * form in which no exponential overflows. */
 static inline float two_loss_of(float z, int32_t label)
 {
     float size = fabsf(z);
@@ -389,7 +392,7 @@ static double two_sum(const struct dt_outputs *outputs, const struct dt_batch *b
     return sum;
 }
 
-/* The log-odds. */
+/* Computes the log-odds. */
 static void two_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
 {
     float of[2];
@@ -413,8 +416,8 @@ static int two_choose(const struct dt_outputs *outputs, const float *logits)
     return logits[0] > outputs->cut;
 }
 
-/* sums: right, sums of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each). The
- * Brier score counts class 1 only, which is half the sum over both classes. The bins take the
+/* Adds to sums: right, sums of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each).
+ * The Brier score counts class 1 only, which is half the sum over both classes. The bins use the
  * probability of class 1. */
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
                         const struct dt_batch *batch, double *sums, uint64_t *confusion)
@@ -437,8 +440,9 @@ static int by_score(const void *a, const void *b)
     return (left->score > right->score) - (left->score < right->score);
 }
 
-/* auc: pairs (positive, negative) in the order of their scores over all pairs; a tie counts a half.
- * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic).
+/* Computes auc and average_precision. auc: pairs (positive, negative) in the order of their scores
+ * over all pairs; a tie counts one half. Source: Hanley and McNeil 1982 (the Mann-Whitney
+ * statistic).
  * average_precision: the mean over the positives of the precision among rows of at least the same
  * score. The loop runs from the lowest score up, so the rows above are the remaining ones.
  * A row of a class that training never saw is negative. positive: the weight of the rows of the
@@ -475,7 +479,7 @@ static void scores_turn(const struct dt__summed *of)
         of->scored[i].score = -of->scored[i].score;
 }
 
-/* Precision, recall and f1 of the positive class; class 1 is predicted above the cut. */
+/* Computes precision, recall and f1 of the positive class; class 1 is predicted above the cut. */
 static void two_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
     const double *sums = of->of_class + of->outputs->positive * CLASS_SUMS;
@@ -497,7 +501,7 @@ static inline float softplus(float z)
     return (z > 0.0f ? z : 0.0f) + dt__log1pf(dt__expf(-fabsf(z)));
 }
 
-/* The value of output i of a row, which may be outside the range. */
+/* Returns the value of output i of a row, without the limits of the range. */
 static inline float output_unlimited(const struct dt_outputs *outputs, int i, const float *row)
 {
     int target = i;
@@ -513,7 +517,7 @@ static inline float output_unlimited(const struct dt_outputs *outputs, int i, co
     return outputs->mean ? z * outputs->std[target] + outputs->mean[target] : z;
 }
 
-/* What is predicted by output i of a row. NaN stays. */
+/* Returns the predicted value of output i of a row. NaN stays NaN. */
 static inline float output_value(const struct dt_outputs *outputs, int i, const float *row)
 {
     const float value = output_unlimited(outputs, i, row);
@@ -524,10 +528,9 @@ static inline float output_value(const struct dt_outputs *outputs, int i, const 
                                                : value;
 }
 
-/* A loss of numbers is two functions of one output z, its target and what they are apart, the
- * error: `cost` in the targets' units, and `slope`, its derivative by z, where targets are
- * standardised if they have units. delta is where huber goes over from squares to lines, in the
- * same units. */
+/* A loss of numbers is two functions of one output z, its target and the difference of the two, the
+ * error: `cost` in the targets' units, and `slope`, its derivative by z, for standardised targets
+ * if they have units. delta is where huber changes from squares to lines, in the same units. */
 #define UNUSED __attribute__((unused))
 #define COST(name)                                                                                 \
     static inline double name##_cost(UNUSED double error, UNUSED float z, UNUSED float target,     \
@@ -542,7 +545,7 @@ COST(mse)
 }
 SLOPE(mse)
 {
-    return error; /* half of it: the rows' factor has the 2 */
+    return error; /* half of the derivative: the factor of the rows has the 2 */
 }
 
 COST(mae)
@@ -554,7 +557,7 @@ SLOPE(mae)
     return (float)(error > 0.0f) - (float)(error < 0.0f);
 }
 
-/* Source: Huber 1964; as torch.nn.HuberLoss has it. */
+/* Source: Huber 1964; as in torch.nn.HuberLoss. */
 COST(huber)
 {
     const double size = fabs(error);
@@ -565,8 +568,8 @@ SLOPE(huber)
     return error > delta ? delta : error < -delta ? -delta : error;
 }
 
-/* The negative log-likelihood of a count whose mean is e^z, without the term that the target alone
- * makes: as torch.nn.PoissonNLLLoss has it. */
+/* The negative log-likelihood of a count whose mean is e^z, without the term that depends only on
+ * the target: as in torch.nn.PoissonNLLLoss. */
 COST(poisson)
 {
     return (double)dt__expf(z) - (double)target * (double)z;
@@ -576,8 +579,8 @@ SLOPE(poisson)
     return dt__expf(z) - target;
 }
 
-/* -log p of yes or no, whichever the target says: as torch.nn.BCEWithLogitsLoss has it. No
- * exponential overflows. */
+/* -log p of yes or no, as the target says: as in torch.nn.BCEWithLogitsLoss. No exponential
+ * overflows. */
 COST(binary)
 {
     return (double)((z > 0.0f ? z : 0.0f) - z * target + dt__log1pf(dt__expf(-fabsf(z))));
@@ -654,8 +657,9 @@ NUMBERS(huber, 1.0)
 NUMBERS(poisson, 1.0)
 NUMBERS(binary, 1.0)
 
-/* The costs of a row's target for all its quantiles, and their slopes by the outputs, times scale,
- * unless slope is NULL; it may be z. Source: Koenker and Bassett 1978, eq. 2.5. */
+/* Returns the costs of a row's target for all its quantiles, and writes their slopes by the
+ * outputs, times scale, unless slope is NULL; it may be z. Source: Koenker and Bassett 1978, eq.
+ * 2.5. */
 static double quantiles_cost(const struct dt_outputs *outputs, const float *z, float goal,
                              float scale, float *slope)
 {
@@ -669,7 +673,7 @@ static double quantiles_cost(const struct dt_outputs *outputs, const float *z, f
         by_value[q] = error > 0.0f ? -level : error < 0.0f ? 1.0f - level : 0.0f;
         cost -= (double)by_value[q] * (double)error;
     }
-    for (int q = each; slope && q-- > 0;) { /* an output moves all values from its own on */
+    for (int q = each; slope && q-- > 0;) { /* an output shifts its own value and all later ones */
         all += by_value[q];
         slope[q] = scale * all * (q ? dt__sigmoidf(z[q]) : 1.0f);
     }
@@ -695,7 +699,7 @@ static double quantile_sum(const struct dt_outputs *outputs, const struct dt_bat
     return sum / n;
 }
 
-/* The slope of one quantile's cost by its value. */
+/* Returns the slope of one quantile's cost by its value. */
 static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                               float value)
 {
@@ -710,8 +714,8 @@ static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_
     return sum;
 }
 
-/* Quantiles of the targets. An output is what softplus turns into the distance from the quantile
- * before, which is above 0: quantiles that are equal come a hundredth apart. */
+/* Computes quantiles of the targets. softplus of an output is the distance from the quantile
+ * before, which is above 0: equal quantiles are set a hundredth apart. */
 static void quantile_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               float *z)
 {
@@ -753,8 +757,8 @@ static void numbers_predict(int rows, const struct dt_outputs *outputs, const fl
             out[i] = output_value(outputs, i, logits);
 }
 
-/* sums: absolute errors; of each target squared errors, targets, squared targets; absolute errors
- * by the targets' size, as scikit-learn's mean_absolute_percentage_error has them. */
+/* Adds to sums: absolute errors; for each target squared errors, targets, squared targets; absolute
+ * errors divided by the targets' size, as in scikit-learn's mean_absolute_percentage_error. */
 static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -777,10 +781,10 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-/* Of one target, from the sums above. r2 is scikit-learn's r2_score: a constant target is met (1)
- * or not (0); NaN if no row has a weight. The sums leave a rounding error of some 1e-16 of sum2,
- * and more with many rows; targets that vary in the last one or two bits of an f32 alone count as
- * constant, too. */
+/* Computes the scores of one target from the sums above. r2 is scikit-learn's r2_score: for a
+ * constant target 1 if it is predicted exactly, else 0; NaN if no row has a weight. The sums have a
+ * rounding error of about 1e-16 of sum2, and more with many rows; targets that vary only in the
+ * last one or two bits of an f32 also count as constant. */
 static struct dt_target_score numbers_score(int nout, double weight, const double *sums, int i)
 {
     const double *error2 = sums + 1 + i, sum = error2[nout], sum2 = error2[2 * nout];
@@ -813,7 +817,8 @@ static void numbers_values(const struct dt__summed *of, struct dt_metric_values 
 
 /* ---- means of several networks --------------------------------------------------------------- */
 
-/* Probabilities round to 0 or 1 where a network is sure; the logit stays finite. */
+/* Returns the logit of p, which stays finite if a network is so sure that p is rounded to 0 or
+ * 1. */
 static float logit_of(float p)
 {
     static const double least = 1e-37, most = 1.0 - 6e-8;
@@ -839,7 +844,7 @@ static void log_from_mean(int rows, const struct dt_outputs *outputs, const floa
         out[i] = (float)log(mean[i] < 1e-37f ? 1e-37 : (double)mean[i]);
 }
 
-/* In units of outputs: the mean of values is that of outputs. */
+/* Computes values in units of outputs: the mean of values is that of outputs. */
 static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
 {
@@ -848,7 +853,7 @@ static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const fl
     numbers_predict(rows, &plain, logits, out);
 }
 
-/* What softplus turns into `apart`, which is above 0. */
+/* Returns x with softplus(x) = `apart`, which is above 0. */
 static float softplus_inverse(float apart)
 {
     const double d = apart < 1e-37f ? 1e-37 : (double)apart;
@@ -887,12 +892,12 @@ static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *b
 
 static void own_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
 {
-    mse_constant(outputs, batch, z); /* the mean: its least is not known */
+    mse_constant(outputs, batch, z); /* the mean: the minimum is not known */
 }
 
 /* ---- yes or no, several times ---------------------------------------------------------------- */
 
-/* sums: right, predicted, positive, both of these. */
+/* Adds to sums: right, predicted, positive, both predicted and positive. */
 static void labels_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -925,7 +930,7 @@ static void labels_values(const struct dt__summed *of, struct dt_metric_values *
 #define BIT(metric) (1u << DT_METRIC_##metric)
 #define OF_CLASSES (BIT(F1) | BIT(BALANCED_ACCURACY) | BIT(BRIER) | BIT(ECE))
 enum { TWO, MANY, NUMBERED, LABELS };
-/* The first row that fits counts. */
+/* Tasks. The first matching row counts. */
 static const struct dt__task TASKS[] = {
     [TWO] = {.task = DT_TASK_CLASSIFY,
              .one_logit = true,
@@ -1006,7 +1011,7 @@ static const struct dt__task TASKS[] = {
         &TASKS[index], DT_LOSS_##key, name##_sum, name##_constant, DT_METRIC_##metric,             \
             DT_LINK_##from, __VA_ARGS__                                                            \
     }
-/* The first row of a task is its usual loss: train.loss=auto. */
+/* Losses. The first row of a task is its default loss, train.loss=auto. */
 static const struct dt__loss LOSSES[] = {
     LOSS(TWO, AUTO, two, ACCURACY, IDENTITY, CLASSES),
     LOSS(MANY, AUTO, softmax, ACCURACY, IDENTITY, CLASSES),
@@ -1068,7 +1073,7 @@ dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch
 {
     const struct dt_tensor *bias = dt__model_output_bias(model);
     const size_t count = (size_t)model->outputs.count, width = bias ? bias->count : count;
-    struct dt_outputs outputs = model->outputs; /* of one place of a field */
+    struct dt_outputs outputs = model->outputs; /* of one position of a field */
     struct dt_batch places = *batch;
     const int each = (int)(count / width);
     float *weight = NULL;

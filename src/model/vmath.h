@@ -1,5 +1,6 @@
-/* vmath: exp, tanh, erf, logarithms, cos and the normal quantile that a compiler can vectorise: straight lines, no calls, no
- * branches. An element's result does not depend on its place in a vector.
+/* vmath: exp, tanh, erf, logarithms, cos and the normal quantile in a form that a compiler can
+ * vectorise: straight lines, no calls, no branches. An element's result does not depend on its
+ * place in a vector.
  *
  * NaN stays NaN. Coefficients are minimax fits in relative error (weighted least squares on
  * Chebyshev nodes, reweighted until level); tests/unit/test_vmath.c measures the errors stated
@@ -16,7 +17,7 @@ static inline float dt__clampf(float x, float low, float high)
     return x > high ? high : x;
 }
 
-/* 2^n for -126 <= n <= 127 */
+/* Returns 2^n for -126 <= n <= 127. */
 static inline float dt__exp2i(uint32_t n)
 {
     uint32_t bits = (n + 127u) << 23;
@@ -25,7 +26,7 @@ static inline float dt__exp2i(uint32_t n)
     return power;
 }
 
-/* The whole number in the low bits of 1.5 * 2^23 + n. Unsigned, for x may be NaN. */
+/* Returns the whole number in the low bits of 1.5 * 2^23 + n; unsigned, because x may be NaN. */
 static inline uint32_t dt__low_bits(float shifted)
 {
     uint32_t bits;
@@ -33,7 +34,7 @@ static inline uint32_t dt__low_bits(float shifted)
     return bits - 0x4b400000u;
 }
 
-/* e^x within 9e-8 relative; 0 below -104, infinity above 88.73.
+/* Returns e^x within 9e-8 relative; 0 below -104, infinity above 88.73.
  * x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n e^r, 2^n in two halves so that neither leaves the
  * range. */
 static inline float dt__expf(float x)
@@ -53,7 +54,7 @@ static inline float dt__expf(float x)
     return (p + 1.0f) * dt__exp2i(half) * dt__exp2i(n - half);
 }
 
-/* tanh(x) within 4e-7 relative: an odd rational function on [-9, 9]. */
+/* Returns tanh(x) within 4e-7 relative: an odd rational function on [-9, 9]. */
 static inline float dt__tanhf(float x)
 {
     float z = dt__clampf(x, -9.0f, 9.0f);
@@ -71,7 +72,7 @@ static inline float dt__tanhf(float x)
     return dt__clampf(z * p / q, -1.0f, 1.0f);
 }
 
-/* erf(x) within 5e-7 relative: an odd rational function on [-3.95, 3.95]. */
+/* Returns erf(x) within 5e-7 relative: an odd rational function on [-3.95, 3.95]. */
 static inline float dt__erff(float x)
 {
     float z = dt__clampf(x, -3.95f, 3.95f);
@@ -91,7 +92,7 @@ static inline float dt__erff(float x)
     return dt__clampf(z * p / q, -1.0f, 1.0f);
 }
 
-/* log(1 + x) for 0 <= x <= 1, within 3e-7 relative. */
+/* Returns log(1 + x) for 0 <= x <= 1, within 3e-7 relative. */
 static inline float dt__log1pf(float x)
 {
     float p = 3.41728446e-3f;
@@ -105,7 +106,7 @@ static inline float dt__log1pf(float x)
     return x * p / q;
 }
 
-/* log(x) for normal x > 0, within 1e-9 relative.
+/* Returns log(x) for normal x > 0, within 1e-9 relative.
  * x = 2^n m, sqrt(1/2) <= m < sqrt(2); log(m) = 2 atanh(s), s = (m - 1) / (m + 1). */
 static inline double dt__log(float x)
 {
@@ -128,7 +129,7 @@ static inline double dt__log(float x)
     return 2.0 * s * p + (double)n * 0.69314718055994531;
 }
 
-/* A polynomial, the coefficient of the highest power first. */
+/* Returns a polynomial of x, the coefficient of the highest power first. */
 static inline float dt__polynomial(float x, int n, const float *coefficient)
 {
     float y = coefficient[0];
@@ -137,8 +138,8 @@ static inline float dt__polynomial(float x, int n, const float *coefficient)
     return y;
 }
 
-/* cos(2 pi t), |t| below 2^22, within 2e-7. With u = |t - round(t)| it is sin(2 pi (1/4 - u)).
- * The coefficients have names, for the graphs of other runtimes have them too. */
+/* Returns cos(2 pi t), |t| below 2^22, within 2e-7. With u = |t - round(t)| it is sin(2 pi (1/4 -
+ * u)). The coefficients have names because the graphs of other runtimes use them too. */
 #define DT__COS_TERMS 5
 static const float dt__cos_term[DT__COS_TERMS] = {39.7598271f, -76.5811726f, 81.6024764f,
                                                   -41.3416806f, 6.28318528f};
@@ -150,11 +151,11 @@ static inline float dt__cos_turns(float t)
     return s * dt__polynomial(s * s, DT__COS_TERMS, dt__cos_term);
 }
 
-/* The z that a normal number exceeds with probability p, 0 <= p <= 1/2; at most DT__NORMAL_MOST.
- * Within 1e-6.
+/* Returns the z that a normal number exceeds with probability p, 0 <= p <= 1/2; at most
+ * DT__NORMAL_MOST. Within 1e-6.
  * Source: Wichura 1988, algorithm AS 241, PPND7. */
 #define DT__NORMAL_MOST 5.2f
-#define DT__NORMAL_LEAST 9e-8f /* a p beyond that z */
+#define DT__NORMAL_LEAST 9e-8f /* a p whose z is beyond that limit */
 #define DT__NORMAL_NEAR 0.425f /* 1/2 - p, up to which the first approximation holds */
 static const float dt__normal_near[2][4] = {
     {59.109374720f, 159.29113202f, 50.434271938f, 3.3871327179f},
@@ -174,7 +175,7 @@ static inline float dt__normal_tail(float p)
     return z > DT__NORMAL_MOST ? DT__NORMAL_MOST : z;
 }
 
-/* 1 / (1 + e^-x) */
+/* Returns 1 / (1 + e^-x). */
 static inline float dt__sigmoidf(float x)
 {
     return 1.0f / (1.0f + dt__expf(-x));

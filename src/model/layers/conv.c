@@ -128,7 +128,7 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* In bf16 if the CPU supports it; else in f32. */
+/* Uses bf16 if the CPU supports it; else f32. */
 static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state)
 {
     struct dt__convolution_shape s;

@@ -27,7 +27,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
         DT_TRY(dt__layer_split(layer));
     if (layer->split && !dt__layer_splits(model, layer))
         return dt_fail(DT_EUSAGE, "a split output layer: expected three classes or more, and no "
-                                  "'wide' beside it");
+                                  "'wide' next to it");
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
     /* the first layer computes no gradient by its input */
     layer->work = layer->split ? nout : layer == model->layer ? 0 : nin + nout;

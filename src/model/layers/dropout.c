@@ -51,7 +51,7 @@ bool dt__dropout_of(const struct dt__layer_call *call, struct dt__dropout *out)
     return true;
 }
 
-/* ---- as a layer of its own ------------------------------------------------------------------ */
+/* ---- as a separate layer -------------------------------------------------------------------- */
 
 static bool dropout_parse(struct dt__layer *layer, struct dt__words words)
 {
