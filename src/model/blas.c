@@ -10,7 +10,6 @@
 #include "model/bf16_products.h"
 #include "model/model.h"
 #include "model/onednn.h"
-#include "model/portable.h"
 
 #include <cblas.h>
 #include <pthread.h>
@@ -199,7 +198,7 @@ dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const 
     const int lda = ta ? m : k, ldb = tb ? k : n;
     const float beta = add ? 1.0f : 0.0f;
     if (blas.portable)
-        return dt__portable_gemm(m, n, k, dt__strided(a, ta, (size_t)lda),
+        return dt__portable_gemm((struct dt__sizes){m, n, k}, dt__strided(a, ta, (size_t)lda),
                                  dt__strided(b, tb, (size_t)ldb), add, c, (size_t)n);
     if (!blas.onednn) {
         openblas.sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
@@ -241,10 +240,10 @@ dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *
 
 enum { PADDED_ROWS = 24 }; /* a multiple of the tiles' rows: 2, 4, 8, 12 */
 
-dt_status dt__gemm_padded(int m, int n, int k, const float *a, const float *b, bool add, float *c)
+dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b, bool add, float *c)
 {
-    const int whole = m / PADDED_ROWS * PADDED_ROWS;
-    const size_t left = (size_t)(m - whole), nin = (size_t)k, nout = (size_t)n;
+    const int n = size.n, k = size.k, whole = size.m / PADDED_ROWS * PADDED_ROWS;
+    const size_t left = (size_t)(size.m - whole), nin = (size_t)k, nout = (size_t)n;
     float *room;
     dt_status status = DT_OK;
     if (whole) DT_TRY(dt__gemm(false, false, whole, n, k, a, b, add, c));
@@ -260,11 +259,12 @@ dt_status dt__gemm_padded(int m, int n, int k, const float *a, const float *b, b
     return status;
 }
 
-dt_status dt__gemm_apart(int m, int n, int k, const float *a, const float *b, bool add, float *c)
+dt_status dt__gemm_apart(struct dt__sizes size, const float *a, const float *b, bool add, float *c)
 {
-    if (!dt__portable_need()) return dt__gemm_padded(m, n, k, a, b, add, c);
-    return dt__portable_gemm(m, n, k, dt__strided(a, false, (size_t)k),
-                             dt__strided(b, false, (size_t)n), add, c, (size_t)n);
+    const size_t nout = (size_t)size.n;
+    if (!dt__portable_need()) return dt__gemm_padded(size, a, b, add, c);
+    return dt__portable_gemm(size, dt__strided(a, false, (size_t)size.k),
+                             dt__strided(b, false, nout), add, c, nout);
 }
 
 bool dt__blas_is_portable(void)

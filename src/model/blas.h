@@ -3,7 +3,7 @@
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 
-#include "base/base.h"
+#include "model/portable.h"
 
 #define DT__ONEDNN "oneDNN" /* as a kernel: the AVX-512 kernels of oneDNN */
 
@@ -31,10 +31,11 @@ bool dt__blas_is_portable(void);
 /* Computes C (m, n) = A B, or += if `add`, like dt__gemm, but a row of C does not depend on m or on
  * the other rows: uses the portable products whatever the kernel, or dt__gemm_padded on CPUs
  * without AVX2. DT_EMEMORY, DT_EBUG. */
-dt_status dt__gemm_apart(int m, int n, int k, const float *a, const float *b, bool add, float *c);
+dt_status dt__gemm_apart(struct dt__sizes size, const float *a, const float *b, bool add, float *c);
 /* Computes the same by the chosen kernel. OpenBLAS gives the last rows other bits if m is not a
  * multiple of its tile (2 to 12 rows), so the remaining rows are padded with rows of zeros. */
-dt_status dt__gemm_padded(int m, int n, int k, const float *a, const float *b, bool add, float *c);
+dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b, bool add,
+                          float *c);
 /* Loads the library that dt__gemm_transposed transposes with, if it does so for this n and k. Call
  * it before the first such product. DT_EIO: no OpenBLAS. */
 dt_status dt__gemm_transposed_need(int n, int k);

@@ -210,7 +210,7 @@ dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *wei
     const int rows = batch->rows, nin = batch->ndense;
     const size_t floats = (size_t)rows * width;
     if (nin && call->apart)
-        DT_TRY(dt__gemm_apart(rows, (int)width, nin, batch->x, weight, add, y));
+        DT_TRY(dt__gemm_apart((struct dt__sizes){rows, (int)width, nin}, batch->x, weight, add, y));
     else if (nin)
         DT_TRY(dt__gemm(false, false, rows, (int)width, nin, batch->x, weight, add, y));
     else if (!add)

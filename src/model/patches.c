@@ -147,7 +147,7 @@ static dt_status part_forward(struct dt__patches *p, const struct part *part)
 {
     const size_t outputs = (size_t)p->s.out.c;
     patches_read(p, part->first, part->count, part->x);
-    return dt__portable_gemm(part->count, p->filters, p->depth,
+    return dt__portable_gemm((struct dt__sizes){part->count, p->filters, p->depth},
                              dt__strided(p->patch, false, (size_t)p->depth),
                              dt__strided(part->weight, false, outputs), false, part->y, outputs);
 }
@@ -155,9 +155,10 @@ static dt_status part_forward(struct dt__patches *p, const struct part *part)
 static dt_status part_input_gradient(struct dt__patches *p, const struct part *part)
 {
     const size_t outputs = (size_t)p->s.out.c;
-    DT_TRY(dt__portable_gemm(
-        part->count, p->depth, p->filters, dt__strided(part->dy, false, outputs),
-        dt__strided(part->weight, true, outputs), false, p->patch, (size_t)p->depth));
+    DT_TRY(dt__portable_gemm((struct dt__sizes){part->count, p->depth, p->filters},
+                             dt__strided(part->dy, false, outputs),
+                             dt__strided(part->weight, true, outputs), false, p->patch,
+                             (size_t)p->depth));
     patches_add(p, part->first, part->count, part->dx);
     return DT_OK;
 }
@@ -166,9 +167,10 @@ static dt_status part_weight_gradient(struct dt__patches *p, const struct part *
 {
     const size_t outputs = (size_t)p->s.out.c;
     patches_read(p, part->first, part->count, part->x);
-    return dt__portable_gemm(
-        p->depth, p->filters, part->count, dt__strided(p->patch, true, (size_t)p->depth),
-        dt__strided(part->dy, false, outputs), part->add, part->dweight, outputs);
+    return dt__portable_gemm((struct dt__sizes){p->depth, p->filters, part->count},
+                             dt__strided(p->patch, true, (size_t)p->depth),
+                             dt__strided(part->dy, false, outputs), part->add, part->dweight,
+                             outputs);
 }
 
 dt_status dt__patches_forward(struct dt__patches *p, int rows, const float *x, const float *weight,

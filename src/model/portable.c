@@ -185,7 +185,7 @@ static void panel_of_a(const struct set *set, int count, int depth, struct dt__s
 
 struct product {
     const struct set *set;
-    int m, n, k;
+    struct dt__sizes size;
     struct dt__strided a, b;
     bool add;
     float *c;
@@ -261,11 +261,12 @@ static void block_product(const struct product *p, struct room *room, int begin,
         panel_of_a(set, rows - i < set->rows ? rows - i : set->rows, depth,
                    (struct dt__strided){a + (size_t)i * p->a.row, p->a.row, p->a.column},
                    room->a + i * DEPTH);
-    for (int j = 0; j < p->n; j += width) {
-        const int columns = p->n - j < width ? p->n - j : width;
+    for (int j = 0; j < p->size.n; j += width) {
+        const int columns = p->size.n - j < width ? p->size.n - j : width;
         const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
         /* Few rows read B in place. */
-        const bool direct = p->m <= 4 * set->rows && p->b.column == 1 && columns % set->lanes == 0;
+        const bool direct =
+            p->size.m <= 4 * set->rows && p->b.column == 1 && columns % set->lanes == 0;
         const struct tile first = {.rows = p->a.column == 1,
                                    .add = add,
                                    .depth = depth,
@@ -286,10 +287,10 @@ static void row_product(const struct product *p, struct room *room)
 {
     const int most = DEPTH * MOST_WIDTH;
     float *restrict sums = room->b;
-    for (int j = 0; j < p->n; j += most)
-        for (int from = 0; from < p->k; from += DEPTH) {
-            const int columns = p->n - j < most ? p->n - j : most;
-            const int depth = p->k - from < DEPTH ? p->k - from : DEPTH;
+    for (int j = 0; j < p->size.n; j += most)
+        for (int from = 0; from < p->size.k; from += DEPTH) {
+            const int columns = p->size.n - j < most ? p->size.n - j : most;
+            const int depth = p->size.k - from < DEPTH ? p->size.k - from : DEPTH;
             const bool add = p->add || from > 0;
             float *restrict c = p->c + j;
             memset(sums, 0, (size_t)columns * sizeof *sums);
@@ -302,14 +303,15 @@ static void row_product(const struct product *p, struct room *room)
 
 static void product_run(const struct product *p, struct room *room)
 {
-    if (p->m == 1 && p->a.column == 1 && p->b.column == 1) {
+    if (p->size.m == 1 && p->a.column == 1 && p->b.column == 1) {
         row_product(p, room);
         return;
     }
-    for (int from = 0; from < p->k; from += DEPTH)
-        for (int begin = 0; begin < p->m; begin += MOST_ROWS)
-            block_product(p, room, begin, p->m - begin < MOST_ROWS ? p->m - begin : MOST_ROWS, from,
-                          p->k - from < DEPTH ? p->k - from : DEPTH);
+    for (int from = 0; from < p->size.k; from += DEPTH)
+        for (int begin = 0; begin < p->size.m; begin += MOST_ROWS)
+            block_product(p, room, begin,
+                          p->size.m - begin < MOST_ROWS ? p->size.m - begin : MOST_ROWS, from,
+                          p->size.k - from < DEPTH ? p->size.k - from : DEPTH);
 }
 
 /* Threads cost more than they save below this number of multiply-adds. */
@@ -327,30 +329,30 @@ static void thread_run(void *arg)
     struct product p = all->product;
     struct room *room = room_of_thread();
     const int parts = omp_get_num_threads(), part = omp_get_thread_num();
-    const bool by_rows = p.m > p.n;
+    const bool by_rows = p.size.m > p.size.n;
     const int unit = by_rows ? p.set->rows : p.set->lanes;
-    const int units = ((by_rows ? p.m : p.n) + unit - 1) / unit;
+    const int units = ((by_rows ? p.size.m : p.size.n) + unit - 1) / unit;
     const int begin = (int)((long long)units * part / parts) * unit;
     int end = (int)((long long)units * (part + 1) / parts) * unit;
-    if (end > (by_rows ? p.m : p.n)) end = by_rows ? p.m : p.n;
+    if (end > (by_rows ? p.size.m : p.size.n)) end = by_rows ? p.size.m : p.size.n;
     if (by_rows)
-        p.m = end - begin, p.a.at += (size_t)begin * p.a.row, p.c += (size_t)begin * p.ldc;
+        p.size.m = end - begin, p.a.at += (size_t)begin * p.a.row, p.c += (size_t)begin * p.ldc;
     else
-        p.n = end - begin, p.b.at += (size_t)begin * p.b.column, p.c += begin;
+        p.size.n = end - begin, p.b.at += (size_t)begin * p.b.column, p.c += begin;
     if (room)
         product_run(&p, room);
     else
         all->failed = true;
 }
 
-dt_status dt__portable_gemm(int m, int n, int k, struct dt__strided a, struct dt__strided b,
+dt_status dt__portable_gemm(struct dt__sizes size, struct dt__strided a, struct dt__strided b,
                             bool add, float *c, size_t ldc)
 {
-    struct threads all = {.product = {portable.set, m, n, k, a, b, add, c, ldc}};
+    struct threads all = {.product = {portable.set, size, a, b, add, c, ldc}};
     struct room *room = room_of_thread();
     if (!room)
         all.failed = true;
-    else if (portable.threads > 1 && (double)m * n * k >= WORTH_THREADS)
+    else if (portable.threads > 1 && (double)size.m * size.n * size.k >= WORTH_THREADS)
         GOMP_parallel(thread_run, &all, (unsigned)portable.threads, 0);
     else
         product_run(&all.product, room);

@@ -18,6 +18,11 @@ bool dt__portable_choose(const char *kernel);
 bool dt__portable_need(void);
 void dt__portable_set_threads(int threads);
 
+/* Sizes of a product C (m, n) = A (m, k) B (k, n). */
+struct dt__sizes {
+    int m, n, k;
+};
+
 /* A matrix whose element (i, j) is at[i * row + j * column]; one of the two strides is 1. */
 struct dt__strided {
     const float *at;
@@ -32,7 +37,7 @@ static inline struct dt__strided dt__strided(const float *at, bool transposed, s
 
 /* Computes C (m, n) = A (m, k) B (k, n), or += if `add`; rows of C are `ldc` floats apart.
  * DT_EMEMORY. */
-dt_status dt__portable_gemm(int m, int n, int k, struct dt__strided a, struct dt__strided b,
+dt_status dt__portable_gemm(struct dt__sizes size, struct dt__strided a, struct dt__strided b,
                             bool add, float *c, size_t ldc);
 
 #endif

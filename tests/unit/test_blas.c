@@ -201,10 +201,11 @@ START_TEST(padded_rows_do_not_depend_on_others)
     set_up();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (dt__blas_settle(kernels[i])) continue; /* not on this machine */
-        EXPECT_OK(dt__gemm_padded(rows, n, k, a, b, false, expected));
+        EXPECT_OK(dt__gemm_padded((struct dt__sizes){rows, n, k}, a, b, false, expected));
         for (int m = 1; m <= rows; m++) {
             memset(c, 0, (size_t)(m * n) * sizeof *c);
-            EXPECT_OK(dt__gemm_padded(m, n, k, a + (rows - m) * k, b, true, c));
+            const struct dt__sizes size = {m, n, k};
+            EXPECT_OK(dt__gemm_padded(size, a + (rows - m) * k, b, true, c));
             ck_assert_mem_eq(c, expected + (rows - m) * n, (size_t)(m * n) * sizeof *c);
         }
     }
@@ -307,5 +308,6 @@ START_TEST(the_environment_may_ask_for_any_kernel)
 END_TEST
 
 SUITE("blas", products_are_right, transposed_products_are_right, bits_do_not_depend_on_alignment,
-      portable_bits_are_those_of_the_chain, padded_rows_do_not_depend_on_others, kernel_is_named, the_table_has_these_kernels,
-      an_unknown_cpu_gets_what_it_can_do, the_environment_may_ask_for_any_kernel)
+      portable_bits_are_those_of_the_chain, padded_rows_do_not_depend_on_others, kernel_is_named,
+      the_table_has_these_kernels, an_unknown_cpu_gets_what_it_can_do,
+      the_environment_may_ask_for_any_kernel)

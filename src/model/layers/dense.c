@@ -54,7 +54,8 @@ static dt_status dense_forward(const struct dt__layer_call *call)
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
     else if (call->apart)
-        DT_TRY(dt__gemm_apart(call->rows, nout, nin, call->x, weight, false, call->y));
+        DT_TRY(dt__gemm_apart((struct dt__sizes){call->rows, nout, nin}, call->x, weight, false,
+                              call->y));
     else
         DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
     dt__epilogue_forward(call, NULL);
