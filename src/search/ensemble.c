@@ -1,8 +1,8 @@
 /* The ensemble: scores of means of outputs, the choice of members, and their model.
  *
- * Greedy: the best trial, then each time the trial that lowers the loss of the mean most, each
- * once, until none lowers it. Scores are compared at six digits, ties go to the lower number. With
- * folds, all models of each setting within 10 % of the best.
+ * The choice is greedy: the best trial, then each time the trial that lowers the loss of the mean
+ * most, each at most once, until none lowers it. Scores are compared at six digits; ties go to the
+ * lower number. With folds, it takes all models of each setting within 10 % of the best.
  * Source: Caruana et al., "Ensemble selection from libraries of models", ICML 2004. */
 #include <math.h>
 #include <string.h>
@@ -73,7 +73,7 @@ void dt__scorer_free(struct dt__scorer *scorer, int folds)
     *scorer = (struct dt__scorer){0};
 }
 
-/* The labels or targets of a chunk of a fold's rows. */
+/* Returns the labels or targets of a chunk of a fold's rows. */
 static struct dt_batch truth_part(const struct dt__search *search, const struct dt__scorer *scorer,
                                   int fold, size_t at)
 {
@@ -194,7 +194,7 @@ dt_status dt__outputs_read(const struct dt__search *search, const struct dt__sco
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* The mean of the members' outputs; of one more, in place of `to`. */
+/* The mean of the members' outputs; next: the mean with one more. */
 struct choice {
     const struct dt__search *search;
     const struct dt__scorer *scorer;
@@ -202,7 +202,7 @@ struct choice {
     int members;
 };
 
-/* As layers/mean.c takes a member into the running mean. */
+/* Adds a trial to the running mean, as in mean.c, and writes the result to `to`. */
 static dt_status mean_with(const struct choice *choice, int trial, float **to)
 {
     const float share = 1.0f / (float)(choice->members + 1);
@@ -227,7 +227,7 @@ static bool is_member(const struct dt__members *members, int trial)
     return false;
 }
 
-/* The trial that, with the members so far, has the least score; -1: there is none. */
+/* Finds the trial that lowers the score of the current members most; -1: there is none. */
 static dt_status choose_next(const struct choice *choice, const struct dt__verdict *verdict,
                              const struct dt__members *members, int *out_trial, double *out_score)
 {
@@ -275,7 +275,7 @@ static void choice_free(struct choice *choice)
 dt_status dt__members_choose(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__verdict *verdict, struct dt__members *out)
 {
-    const double NEAR = 0.1; /* of the best score */
+    const double NEAR = 0.1; /* relative to the best score */
     const int most = (int)search->config->search.ensemble;
     struct choice choice = {.search = search, .scorer = scorer};
     double best = 0;
@@ -286,7 +286,7 @@ dt_status dt__members_choose(const struct dt__search *search, const struct dt__s
     while (out->count < most) {
         double score;
         int trial;
-        /* with folds settings are ranked by their own scores */
+        /* with folds settings are ranked by their separate scores */
         const int members = choice.members;
         if (search->config->search.folds) choice.members = 0;
         status = choose_next(&choice, verdict, out, &trial, &score);
@@ -309,7 +309,7 @@ done:
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
-/* The models that are joined, as their files hold them. */
+/* The models to be joined, as loaded from their files. */
 struct join {
     struct dt_checkpoint *part;
     size_t count;
@@ -331,7 +331,7 @@ static dt_status join_load(const struct dt__search *search, const struct dt__mem
     return DT_OK;
 }
 
-/* Texts, tables of encodings and parameters follow each other. */
+/* Joins the members' texts, tables of encodings and parameters in order. */
 static dt_status join_desc(const struct join *join, struct dt_model_desc *out)
 {
     struct dt_text text = {0};
@@ -369,8 +369,8 @@ static dt_status join_params(const struct join *join, struct dt_checkpoint *out)
     return DT_OK;
 }
 
-/* What several models come to; `out` is lent what they share: the schema of one that has the most,
- * the ranks of numbers among it. */
+/* Joins several models into `out`, which borrows their shared parts. The schema is that of a member
+ * that encodes numbers, if there is one. */
 static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
 {
     for (size_t i = 0; i < join->count && !out->schema.encoded; i++)
@@ -386,7 +386,7 @@ static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
 
 /* ---- its certainty -------------------------------------------------------------------------- */
 
-/* The mean of the members' outputs for all rows that folds hold out. */
+/* Computes the mean of the members' outputs for all rows that folds hold out. */
 static dt_status judged_make(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__members *members, struct dt_judged *out)
 {
@@ -413,7 +413,7 @@ done:
     return status;
 }
 
-/* Outputs of the model for the test rows. */
+/* Computes the model's outputs for the test rows. */
 static dt_status judged_test(const struct dt__search *search, const struct dt_checkpoint *file,
                              const struct dt_source *rows, struct dt_judged *out)
 {
@@ -430,8 +430,8 @@ done:
     return status;
 }
 
-/* Held-out rows, with folds all of them, fit temperature and threshold. Test rows give the
- * residuals; without any, held-out rows of folds do. */
+/* Fits temperature and threshold to the held-out rows, with folds to all of them. Residuals are
+ * those of the test rows; without any, those of the rows that folds hold out. */
 static dt_status members_certify(const struct dt__search *search, const struct dt__scorer *scorer,
                                  const struct dt__members *members,
                                  const struct dt_checkpoint *file, struct dt_certainty *out)
@@ -449,8 +449,7 @@ static dt_status members_certify(const struct dt__search *search, const struct d
     }
     if (out->coverage > 0) DT_GUARD(dt__source_side(search->fold[0].rows, DT__TEST, &test));
     if (test) DT_GUARD(judged_test(search, file, test, &fresh));
-    if (out->coverage > 0)
-        DT_GUARD(dt__certainty_keep(scorer->model, test ? &fresh : &rows, out));
+    if (out->coverage > 0) DT_GUARD(dt__certainty_keep(scorer->model, test ? &fresh : &rows, out));
     dt__certainty_print(config, &file->schema, out,
                         test ? "residuals of the test rows, so that none are left for the score"
                              : "residuals of rows that folds held out");
@@ -461,13 +460,13 @@ done:
     return status;
 }
 
-/* Of one model that itself, of several their mean. */
+/* Writes the model: a single member itself, or the mean of several. */
 static dt_status join_write(const struct dt__search *search, const struct dt__scorer *scorer,
                             const struct dt__members *members, const struct join *join)
 {
     const struct dt__path base = dt__path("%s/export/best", search->config->run.dir);
     const bool several = join->count > 1;
-    struct dt_checkpoint model = join->part[0]; /* lent */
+    struct dt_checkpoint model = join->part[0]; /* borrowed */
     char *config = NULL;
     dt_status status = dt_config_print(search->config, &config);
     model.config = config;

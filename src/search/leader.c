@@ -1,7 +1,7 @@
-/* The leader: gives trials to teams, decides in the order of trials, and makes the model.
+/* The leader: assigns trials to teams, decides in the order of trials, and writes the model.
  *
- * A stage is a list of trials that all train to the same end. Teams take them in order; results
- * wait until all trials before them are decided. */
+ * A stage is a list of trials that all train up to the same end. Teams take them in order; a result
+ * waits until all earlier trials are decided. */
 #include "search/leader.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static int unit_number(const struct dt__leader *leader, int trial, int fold)
     return trial * leader->search->folds + fold;
 }
 
-/* The search ends with this; what runs is told to stop. */
+/* Ends the search with this status; running units are stopped. */
 static void leader_fail(struct dt__leader *leader, dt_status status)
 {
     if (leader->status && leader->status != DT_STOPPED) return;
@@ -25,7 +25,8 @@ static void leader_fail(struct dt__leader *leader, dt_status status)
     (void)snprintf(leader->error, sizeof leader->error, "%s", dt_error_text());
 }
 
-/* What makes a trial fail, not the search: its own setting. NULL: the search fails. */
+/* Returns the word for a status that fails only the trial, because of its setting. NULL: the search
+ * fails. */
 static const char *verdict_word(dt_status status)
 {
     static const struct {
@@ -41,7 +42,7 @@ static const char *verdict_word(dt_status status)
     return NULL;
 }
 
-/* Makes the scorer by the first model that is there. */
+/* Creates the scorer from the first available model. */
 static dt_status scorer_need(struct dt__leader *leader, const struct dt__assignment *order)
 {
     const struct dt__search *search = leader->search;
@@ -98,7 +99,7 @@ static dt_status outputs_receive(struct dt_world *world, int rank, uint64_t floa
     return DT_OK;
 }
 
-/* Takes a team's result, if there is one. */
+/* Receives a team's result, if there is one. */
 static dt_status team_collect(struct dt__leader *leader, int team)
 {
     struct dt_world *world = leader->search->world;
@@ -113,7 +114,7 @@ static dt_status team_collect(struct dt__leader *leader, int team)
     return status;
 }
 
-/* Trains a unit, in another team or here. */
+/* Trains a unit, in another team or in this one. */
 static dt_status unit_start(struct dt__leader *leader, int team, const struct dt__assignment *order)
 {
     const int number = unit_number(leader, order->trial, order->fold);
@@ -140,7 +141,7 @@ static bool leader_is_idle(const struct dt__leader *leader)
     return true;
 }
 
-/* Once the search is to end: those that train save and stop. */
+/* Asks the teams that still train to save and stop, once the search must end. */
 static void leader_stop_teams(struct dt__leader *leader)
 {
     const char message = 0;
@@ -156,7 +157,7 @@ static void leader_stop_teams(struct dt__leader *leader)
 
 /* ---- decisions ------------------------------------------------------------------------------ */
 
-/* Score of a trial's outputs. */
+/* Computes the score of a trial's outputs. */
 static dt_status trial_score(const struct dt__leader *leader, int trial, double *out)
 {
     const struct dt__search *search = leader->search;
@@ -197,7 +198,7 @@ static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
     return status;
 }
 
-/* " train.lr=0.1 model.hidden=64" */
+/* Adds " train.lr=0.1 model.hidden=64". */
 static dt_status settings_add(struct dt_text *text, int trial, json_t *settings)
 {
     const char *key;
@@ -241,7 +242,9 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     struct dt__verdict *verdict = &all[trial];
     const struct dt__result *result = &unit->result;
     leader->decided++;
-    if (verdict->known) return DT_OK; /* its outputs were lost, and are there again */
+    if (verdict->known)
+        return DT_OK; /* already decided: only its lost outputs were computed
+                                       * again */
     struct dt__verdict now = {.known = true, .score = INFINITY};
     struct dt__result shown = *result;
     for (int f = 1; f < leader->search->folds; f++) {
@@ -268,7 +271,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     return status;
 }
 
-/* Whether the trial is decided, and what later decisions need of it is there. */
+/* Returns true if the trial is decided, and the outputs that later decisions need exist. */
 static bool trial_is_done(const struct dt__leader *leader, int trial, int epochs)
 {
     const struct dt__search *search = leader->search;
@@ -282,12 +285,12 @@ static bool trial_is_done(const struct dt__leader *leader, int trial, int epochs
 
 /* ---- a stage -------------------------------------------------------------------------------- */
 
-/* Trials of a stage, and where it is. */
+/* Trials of a stage, and its progress. */
 struct stage {
     const int *trial;
     int trials, epochs;
-    int next;    /* unit of the list to start */
-    int decided; /* trials */
+    int next;    /* index of the next unit to start */
+    int decided; /* trials decided so far */
 };
 
 static dt_status stage_start_units(struct dt__leader *leader, struct stage *stage)
@@ -321,7 +324,7 @@ static dt_status stage_decide(struct dt__leader *leader, struct stage *stage)
     return DT_OK;
 }
 
-/* One round over the teams. */
+/* Goes once over all teams: starts units and receives results. */
 static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
 {
     const double NAP_SECS = 0.002;
@@ -338,7 +341,7 @@ static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
     return DT_OK;
 }
 
-/* Has the trials of a list trained to the same end, and decides them. */
+/* Trains the trials of a list up to the same end, and decides them. */
 static dt_status stage_run(struct dt__leader *leader, const int *trial, int trials, int epochs)
 {
     const int folds = leader->search->folds;
@@ -361,7 +364,7 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* The best search.finish trials by their first epochs go on, in the order of trials. */
+/* Chooses the best search.finish trials by their first epochs, in the order of trials. */
 static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count)
 {
     const struct dt__verdict *first = leader->journal.first;
@@ -404,7 +407,7 @@ static dt_status stages_run(struct dt__leader *leader, int *trial)
     return stage_run(leader, trial, count, 0);
 }
 
-/* Members whose weights are gone, as of a search that had ended, train again. */
+/* Trains members again whose weights were removed, for example by a search that had ended. */
 static dt_status members_need(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -417,8 +420,8 @@ static dt_status members_need(struct dt__leader *leader, const struct dt__member
     return stage_run(leader, members->trial, members->count, 0);
 }
 
-/* One line of the end, and its fields of the last record: what a model scores on held-out rows and,
- * where there are some, on test rows. */
+/* The final report: each line gives a model's score on held-out rows and, if there are some, on
+ * test rows; the last record has the same as fields. */
 struct report {
     const struct dt__leader *leader;
     struct dt_source *test; /* NULL: there are none */
@@ -442,8 +445,8 @@ static dt_status report_add(struct report *report, const char *what, const char 
     return DT_OK;
 }
 
-/* Says and records what the search has come to. The held-out rows have chosen the members; no row
- * of the test has chosen anything. */
+/* Prints and records the result of the search. The held-out rows have chosen the members; the test
+ * rows were used for no choice. */
 static dt_status members_report(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -490,7 +493,7 @@ done:
     return status;
 }
 
-/* Writes the model, records and reports it, unless the search had come to the same. */
+/* Writes, records and reports the model, unless the journal already has the same result. */
 static dt_status members_record(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -520,14 +523,15 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     return status;
 }
 
-/* The weights of other trials go, but for the search.keep best of them. */
+/* Removes the weights of trials that are neither members nor among the search.keep best of the
+ * others. */
 static void weights_clear(const struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
     const struct dt__verdict *all = leader->journal.whole;
     const int trials = (int)search->config->search.trials;
     for (int t = 0; t < trials; t++) {
-        int64_t better = 0; /* others that are no members */
+        int64_t better = 0; /* better trials that are no members */
         bool member = false;
         for (int m = 0; m < members->count; m++)
             member |= members->trial[m] == t;
@@ -561,7 +565,7 @@ static dt_status leader_end(struct dt__leader *leader)
     return status;
 }
 
-/* Tells the teams that there are no more orders. */
+/* Sends the teams the end of orders. */
 static void leader_dismiss(const struct dt__leader *leader)
 {
     const struct dt__assignment end = {.trial = -1};
@@ -590,7 +594,7 @@ static dt_status data_check(struct dt__leader *leader)
     return status;
 }
 
-/* The scorer of a search that goes on. */
+/* Creates the scorer of a resumed search. */
 static dt_status leader_resume(struct dt__leader *leader)
 {
     const struct dt__search *search = leader->search;

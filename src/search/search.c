@@ -1,4 +1,4 @@
-/* A search from its start to its end: what all ranks do together. */
+/* A search from its start to its end: the parts that all ranks execute together. */
 #include "search/search.h"
 #include "train/certify.h"
 
@@ -11,10 +11,10 @@
 
 /* ---- the configuration ---------------------------------------------------------------------- */
 
-static const double USUAL_FRACTION = 0.2; /* held out, where nothing else is */
+static const double USUAL_FRACTION = 0.2; /* held-out fraction if the configuration sets none */
 static const char USUAL_TEXT[] = "data.eval_fraction=0.2";
 
-/* Rank 0: checks the keys of a search, and decides the preset, which all trials share. */
+/* Rank 0: checks the keys of a search, and chooses the preset, which all trials share. */
 static dt_status config_settle(struct dt_config *config, int size)
 {
     const bool folds = config->search.folds > 0;
@@ -57,7 +57,7 @@ static dt_status config_settle(struct dt_config *config, int size)
     return DT_OK;
 }
 
-/* Rank 0's to all. */
+/* Broadcasts rank 0's configuration. */
 static dt_status config_send(const struct dt_world *world, struct dt_config *config,
                              dt_status status)
 {
@@ -75,7 +75,7 @@ done:
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-/* Rank 0: takes the run directory; a search that goes on must be the same one. */
+/* Rank 0: locks the run directory; a resumed search must be the same search. */
 static dt_status directory_take(const struct dt_config *config, int *lock)
 {
     const char *dir = config->run.dir;
@@ -102,8 +102,8 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
 
 /* ---- rows and space ------------------------------------------------------------------------- */
 
-/* Reads the rows of a source into memory of its host, where all teams read them. Where they do not
- * fit, or there is no such memory, each team reads them itself. Collective. */
+/* Reads the rows of a source into shared memory of its host, where all teams read them. If they do
+ * not fit, or there is no such memory, each team reads them itself. Collective. */
 static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, int number)
 {
     struct dt_world *world = search->world;
@@ -121,14 +121,14 @@ static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, in
     return DT_OK;
 }
 
-/* Surveys and reads the rows as the first trial would, with ranks of numbers for the trials that read
- * them. Collective. */
+/* Surveys and reads the rows as the first trial would, with ranks of numbers for the trials that
+ * read them. Collective. */
 static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
                             struct dt_source **held_out)
 {
     struct dt_config config;
     dt_status status = dt__config_copy(search->config, &config);
-    if (!status) status = dt__config_settle(&config, false); /* the preset is decided */
+    if (!status) status = dt__config_settle(&config, false); /* the preset is already chosen */
     if (config.data.encode == DT_ENCODE_AUTO) config.data.encode = DT_ENCODE_NORMAL;
     status = dt__ranks_agree(search->world->all, status);
     if (!status) status = dt__data_share(search->world, &config, NULL, rows, held_out);
@@ -140,7 +140,7 @@ static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
     return status;
 }
 
-/* Rank 0: makes checksums of the files that were surveyed. */
+/* Rank 0: computes checksums of the surveyed files. */
 static dt_status data_sum(const struct dt_source *rows, const struct dt_source *held_out,
                           char out[DT__DATA_TEXT])
 {
@@ -174,7 +174,8 @@ static dt_status folds_make(struct dt__search *search)
     return dt__ranks_agree(search->world->all, status);
 }
 
-/* Whether trial 1 is linear: unless the configuration is, or that layer would be large. */
+/* Returns true if trial 1 is linear. It is not if the configuration is, or if that layer would be
+ * large. */
 static bool linear_pays(const struct dt__search *search)
 {
     const double MOST_WEIGHTS = 1e7;
@@ -189,7 +190,7 @@ static bool linear_pays(const struct dt__search *search)
     return !reason;
 }
 
-/* Every setting is checked before the first one trains. */
+/* Checks every setting before the first trial trains. */
 static dt_status trials_check(const struct dt__search *search)
 {
     for (int t = 0; t < search->config->search.trials; t++) {
@@ -204,7 +205,7 @@ static dt_status trials_check(const struct dt__search *search)
     return DT_OK;
 }
 
-/* What the end needs is there: classes, and rows for intervals. */
+/* Checks the data that calibration needs at the end: classes, and rows for intervals. */
 static dt_status certainty_check(const struct dt__search *search)
 {
     const struct dt_config *config = search->config;
@@ -215,14 +216,15 @@ static dt_status certainty_check(const struct dt__search *search)
     return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
 }
 
-/* The space, which rank 0 writes into the configuration where it is the usual one. */
+/* Parses the space. If none is set, rank 0 writes the default space into the configuration. */
 static dt_status space_make(struct dt__search *search, struct dt_config *config)
 {
     char *text = NULL;
     dt_status status = DT_OK;
     const bool leads = search->world->rank == 0;
     search->linear = linear_pays(search);
-    if (leads && !*config->search.space) { /* kept even if no trial draws: more may follow */
+    if (leads && !*config->search.space) { /* also if no trial draws: a later search may have more
+                                            * trials */
         status = dt__space_usual(config, search->fold[0].rows, &text);
         if (!status && config->search.trials > 1 + search->linear)
             dt__info("search.space=%s", text);

@@ -1,12 +1,12 @@
-/* The space of a search: its text, and what a trial draws from it.
+/* The space of a search: its text, and the values that a trial draws from it.
  *
  *     space   KEY=SPEC; KEY=SPEC ...
  *     SPEC    [turn] CHOICE | CHOICE ...
  *     CHOICE  [log] LOW..HIGH, of keys with numbers, or a value
  *
- * A trial takes one of the choices, each as likely, or with `turn` the one of its number; a range
- * then gives a number. Whole numbers of a range are as likely as each other; other numbers are
- * rounded to four digits. */
+ * A trial draws one of the choices, all with equal probability, or with `turn` uses the one at its
+ * number; a range then yields a number. All whole numbers of a range are equally likely; other
+ * numbers are rounded to four digits. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 
 /* ---- the text ------------------------------------------------------------------------------- */
 
-/* Cuts the text at the first `stop`, which may be missing, and blanks off both ends. Returns what
- * is behind it; NULL: nothing. */
+/* Cuts the text at the first `stop`, which may be missing, and removes blanks at both ends. Returns
+ * the text after it; NULL: nothing. */
 static char *cut(char *text, char stop, char **out)
 {
     char *next = strchr(text, stop);
@@ -31,7 +31,7 @@ static char *cut(char *text, char stop, char **out)
     return next;
 }
 
-/* Takes a word and blanks from the front of a text. */
+/* Skips a word and blanks at the start of a text. */
 static bool take_word(char **text, const char *word)
 {
     const size_t length = strlen(word);
@@ -42,7 +42,7 @@ static bool take_word(char **text, const char *word)
     return true;
 }
 
-/* Whether the option takes the value; `config` is spoiled. */
+/* Checks that the option accepts the value; overwrites `config`. */
 static dt_status value_check(struct dt_config *config, const struct dt__option *option,
                              const char *value)
 {
@@ -82,7 +82,7 @@ static dt_status choice_parse(struct dt_config *config, struct dt__axis *axis, c
     return DT_OK;
 }
 
-/* What all trials have in common, or what is not a network's business. */
+/* Returns true if trials may differ in the key: it belongs to the network or its training. */
 static bool key_varies(const struct dt__option *option)
 {
     static const char common[] = "model.task|train.loss|train.quantiles|train.huber_delta|"
@@ -157,7 +157,7 @@ void dt__space_free(struct dt__space *space)
 
 /* ---- a draw --------------------------------------------------------------------------------- */
 
-/* u: uniform in [0, 1). */
+/* Returns a number of the choice; u: uniform in [0, 1). */
 static double number_draw(const struct dt__choice *choice, bool whole, double u)
 {
     const double high = whole ? choice->high + 1 : choice->high;
@@ -188,9 +188,10 @@ dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial
 
 /* ---- the usual space ------------------------------------------------------------------------ */
 
-/* Measured on tables: networks of one to three layers of one width, without an encoding, with
- * cosines and with piecewise linear fractions in turn, at rates and decays of their own, half of
- * them with dropout. Other data vary the rate around the configuration's. */
+/* Writes the default space. For tables, by measurements: networks of one to three layers of one
+ * width, without an encoding, with cosines and with piecewise linear fractions in turn, at
+ * separately drawn rates and decays, half of them with dropout. For other data only the rate
+ * varies, around the configuration's. */
 dt_status dt__space_usual(const struct dt_config *config, const struct dt_source *rows, char **out)
 {
     const int columns = dt__source_schema(rows)->encoded;
@@ -198,8 +199,7 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
     const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
     if (config->run.preset != DT_PRESET_TABLE) {
-        dt__text_add(&text, "train.lr=log %.6g..%.6g", config->train.lr / 10,
-                     config->train.lr * 3);
+        dt__text_add(&text, "train.lr=log %.6g..%.6g", config->train.lr / 10, config->train.lr * 3);
         return dt__text_end(&text, out);
     }
     dt__text_add(&text, "train.lr=log 0.001..0.006; train.weight_decay=log 0.02..%s",

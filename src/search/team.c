@@ -1,4 +1,4 @@
-/* A team: ranks that train one trial after another, as the leader orders. */
+/* A team: ranks that train one trial after another, as assigned by the leader. */
 #include <string.h>
 
 #include "predict/predict.h"
@@ -8,7 +8,7 @@
 
 /* ---- outputs of the best model -------------------------------------------------------------- */
 
-/* outputs: (rows, nout). */
+/* Computes outputs: (rows, nout). */
 static dt_status outputs_compute(const struct dt_config *config, const struct dt_source *source,
                                  struct dt_predictor *predictor, float *outputs)
 {
@@ -52,7 +52,8 @@ static dt_status outputs_make(const struct dt_config *config, const struct dt_so
 
 /* ---- a trial -------------------------------------------------------------------------------- */
 
-/* Asked once a step: looks at times only, for messages cost more than a small step. */
+/* State of the stop check, which runs once per step. It usually only reads the clock, since
+ * messages cost more than a small step. */
 struct stop {
     struct dt_world *world; /* the search's; NULL: the leader trains itself */
     double next;
@@ -71,8 +72,8 @@ static bool stop_asked(void *arg)
     return stop->asked;
 }
 
-/* Rows for one trial: without ranks of numbers, if it reads none. (With the preset the training
- * decides data.encode=auto itself.) */
+/* Copies the rows for one trial: without ranks of numbers, if it reads none. (With the preset the
+ * training decides data.encode=auto itself.) */
 static dt_status rows_copy(const struct dt__fold *from, const struct dt_config *config,
                            struct dt__fold *out)
 {
@@ -99,7 +100,7 @@ void dt__unit_run(const struct dt__search *search, const struct dt__assignment *
     struct dt_config config = {0};
     *result = (struct dt__result){.order = *order};
     *out = NULL;
-    /* every rank makes the same one */
+    /* every rank computes the same one */
     dt_status status = dt__trial_config(search, order->trial, order->fold, order->epochs, &config);
     if (!status) status = rows_copy(&search->fold[order->fold], &config, &fold);
     status = dt__ranks_agree(team->all, status);
@@ -155,7 +156,7 @@ void dt__team_serve(const struct dt__search *search)
         if (search->team->rank == 0) result_send(search->world, &result, outputs);
         dt_free(outputs);
     }
-    /* one that came as a trial ended */
+    /* receive a stop that arrived as a trial ended */
     if (search->team->rank == 0)
         (void)dt__world_try_recv(search->world, 0, DT__TAG_STOP, &stop, sizeof stop);
 }

@@ -12,7 +12,8 @@ struct dt__path dt__trial_dir(const struct dt__search *search, int trial, int fo
                                         : dt__path("%s/trials/%04d", dir, trial);
 }
 
-/* The first trial is the configuration as it is, the second one linear. */
+/* Returns true for the linear trial: the first trial is the unchanged configuration, the second one
+ * linear. */
 static bool is_linear(const struct dt__search *search, int trial)
 {
     return search->linear && trial == 1;
@@ -23,7 +24,8 @@ static bool draws(const struct dt__search *search, int trial)
     return trial > 0 && !is_linear(search, trial);
 }
 
-/* Draws of the first trial in a fold that is not the first differ as those of other trials do. */
+/* Returns the seed of a run. The first trial has the configuration's seed in the first fold only;
+ * in other folds its draws differ as those of other trials do. */
 static int64_t trial_seed(const struct dt__search *search, int trial, int fold)
 {
     const int64_t seed = search->config->run.seed;
@@ -51,7 +53,7 @@ static dt_status config_set(struct dt_config *config, const char *key, const cha
     return dt__option_set(config, option, value);
 }
 
-/* Takes back what the configuration gives of a key. */
+/* Resets a key to its default. */
 static dt_status config_unset(struct dt_config *config, const char *key)
 {
     const struct dt__option *option = NULL;
@@ -70,7 +72,7 @@ static dt_status make_linear(struct dt_config *config)
     return config_set(config, "model.layers", "linear");
 }
 
-/* Has the run end after so many epochs, at the rates of a run to its own end. */
+/* Ends the run after this many epochs, with the learning rates of a run to its regular end. */
 static dt_status end_early(const struct dt__search *search, int fold, int epochs,
                            struct dt_config *config)
 {
@@ -80,7 +82,7 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     struct dt_config whole;
     char steps[32];
     DT_TRY(dt__config_copy(config, &whole));
-    dt_status status = dt__config_settle(&whole, false); /* the preset is decided */
+    dt_status status = dt__config_settle(&whole, false); /* the preset is already chosen */
     const struct dt_table_size size = dt__schema_size(schema, count, true);
     if (!status) status = dt__config_settle_by_data(&whole, &size);
     const uint64_t asked = (uint64_t)whole.train.batch;
@@ -100,11 +102,11 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     return status;
 }
 
-/* What a run of a search does without. */
+/* Settings of all runs of a search, which need none of these outputs. */
 static const char *const SETTINGS[][2] = {
-    {"run.resume", "auto"},       {"export.latest", "no"}, {"export.best", "yes"},
-    {"export.keep", "1"},         {"run.keep", "1"},       {"report.prometheus", ""},
-    {"report.tensorboard", "no"}, {"eval.also", ""},       {"eval.also_labels", ""},
+    {"run.resume", "auto"},       {"export.latest", "no"},  {"export.best", "yes"},
+    {"export.keep", "1"},         {"run.keep", "1"},        {"report.prometheus", ""},
+    {"report.tensorboard", "no"}, {"eval.also", ""},        {"eval.also_labels", ""},
     {"eval.threshold", "0.5"},    {"eval.calibrate", "no"}, {"predict.interval", "0"}};
 
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
@@ -139,7 +141,7 @@ dt_status dt__trial_config(const struct dt__search *search, int trial, int fold,
     return status;
 }
 
-/* One value for all trials sets none apart. */
+/* Returns true if the axis has the same value in all trials. */
 static bool is_common(const struct dt__axis *axis)
 {
     return axis->choices == 1 && !axis->choice->range;
