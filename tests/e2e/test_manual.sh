@@ -68,7 +68,7 @@ completes() { check_eq "'$1'" "$(bash "$tmp/complete.bash" "$tmp/dtrain.bash" "$
 check_eq 'commands that complete' "$(sed -n "s/ *local commands='\(.*\)'/\1/p" "$tmp/dtrain.bash")" \
     "$(paste -s -d ' ' "$tmp/commands")"
 if command -v bash >/dev/null; then
-    completes 'dtrain predict' predict
+    completes 'dtrain shar' shard
     completes 'dtrain c.ini train.warmup' train.warmup_steps=
     completes 'dtrain c.ini train.mode=' 'sync async'
     completes 'dtrain train train.mode=a' async
