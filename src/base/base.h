@@ -190,6 +190,7 @@ enum dt_stream {
     DT_STREAM_SAMPLE = 10,    /* rows of train:N */
     DT_STREAM_BOOTSTRAP = 11, /* weights of rows: a = sample */
     DT_STREAM_SEARCH = 12, /* settings of a trial: a = trial, b = key; its seed: b = 2^32 + fold */
+    DT_STREAM_IMPORTANCE = 13, /* an order of rows: a = columns, b = repeat */
     DT_STREAM_TEST = 99
 };
 

@@ -30,7 +30,7 @@ extern const size_t commands_count;
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
-    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_search, cmd_launch, cmd_help;
+    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_search, cmd_importance, cmd_launch, cmd_help;
 
 /* Starts MPI, lets the bank read the configuration from the arguments, does the command's
  * collective work, ends MPI; prints errors once. The configuration of the other ranks stays at its
@@ -38,6 +38,9 @@ command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options
 struct dt_world;
 typedef dt_status cli_world_fn(struct dt_world *world, struct dt_config *config);
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
+/* The same for a command whose ranks all read their arguments themselves. */
+typedef dt_status cli_run_fn(struct dt_world *world, cli_world_fn *body, int argc, char **argv);
+dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv);
 
 /* The model and settings of `dtrain eval` and `dtrain predict`. */
 struct cli_model {

@@ -4,10 +4,28 @@
 #include "cli/cli.h"
 #include "train/train.h"
 
+/* Rank 0 reads the configuration. */
+static dt_status configured_run(struct dt_world *world, cli_world_fn *body, int argc, char **argv)
+{
+    const char *command = strcmp(argv[0], "search") ? "train" : argv[0];
+    struct dt_config config = {0};
+    dt_status status = dt__config_init(&config);
+    dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
+    if (!status && world->is_bank) status = cli_configure(&config, command, argc - 1, argv + 1);
+    status = dt__ranks_agree(world->all, status);
+    if (!status) status = body(world, &config);
+    dt__config_free(&config);
+    return status;
+}
+
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
 {
+    return cli_run(configured_run, body, argc, argv);
+}
+
+dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
+{
     struct dt_world *world = NULL;
-    struct dt_config config = {0};
     char text[DT_ERROR_MAX];
     const dt_status installed =
         dt_stop_install(); /* a failure here is on one rank only: the world reports it */
@@ -23,13 +41,7 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     status = dt__ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
         dt__signals_move_handlers(); /* MPI's handlers of faults */
-        status = dt__config_init(&config);
-        dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
-        const char *command = strcmp(argv[0], "search") ? "train" : argv[0];
-        if (!status && world->is_bank) status = cli_configure(&config, command, argc - 1, argv + 1);
-        status = dt__ranks_agree(world->all, status);
-        if (!status) status = body(world, &config);
-        dt__config_free(&config);
+        status = run(world, body, argc, argv);
     }
     if (status && status != DT_STOPPED && world->is_bank && dt__world_claim_error(world))
         dt__error("%s", dt_error_text());

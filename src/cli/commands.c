@@ -32,6 +32,8 @@ const struct command commands[] = {
      "finds a learning rate to start from, by trying some steps at a rising rate"},
     {"search", cmd_search, true, "[CONFIG.ini] ['search.space=KEY=VALUES; ...'] [section.key=value ...]",
      "trains many trials in one job, and makes one model of the best"},
+    {"importance", cmd_importance, true, "MODEL [data.eval=FILES] [importance.KEY=VALUE ...]",
+     "says what each column is worth: how much worse the model is without it"},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning"},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",

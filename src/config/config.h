@@ -594,6 +594,15 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(search, keep, INT, "0", 0, 1e6, NULL, FREE, "search",                                        \
       "number of further trials, the best ones, whose models are kept")
 
+/* What columns are worth. */
+#define DT_OPTIONS_importance(X)                                                                   \
+    X(importance, repeats, INT, "5", 1, 10000, NULL, FREE, "importance",                           \
+      "how often the rows of each column are permuted")                                            \
+    X(importance, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "importance",                 \
+      "the metric that gets worse; auto: eval.metric of the run")                                  \
+    X(importance, group, BOOL, "yes", 0, 0, NULL, FREE, "importance",                              \
+      "permute columns of numbers together that correlate by 0.9 or more, or -0.9 or less")
+
 /* Hooks for tests; not in `dtrain options`. */
 #define DT_OPTIONS_test(X)                                                                         \
     X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "train",                                    \
@@ -627,7 +636,8 @@ enum dt_metric {
 };
 
 #define DT_SECTIONS(S)                                                                             \
-    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search) S(test)
+    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search)   \
+    S(importance) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
@@ -650,6 +660,7 @@ enum dt_metric {
 #define DT_MEMBER_predict predict
 #define DT_MEMBER_serve serve
 #define DT_MEMBER_search search
+#define DT_MEMBER_importance importance
 #define DT_MEMBER_test test
 #define DT_SECTION_STRUCT(section)                                                                 \
     struct {                                                                                       \

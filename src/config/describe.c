@@ -22,6 +22,7 @@ static const struct {
     {"predict", "What dtrain predict reads and writes."},
     {"serve", "The HTTP server."},
     {"search", "Many trials in one job."},
+    {"importance", "What each column is worth to a model."},
 };
 
 static const char RESUME[] =

@@ -90,7 +90,8 @@ bool dt__option_is_for(const struct dt__option *option, const char *command)
 {
     /* a search trains */
     return dt__word_index(option->commands, " ", command) >= 0 ||
-           (!strcmp(command, "search") && dt__word_index(option->commands, " ", "train") >= 0);
+           (!strcmp(command, "search") && dt__word_index(option->commands, " ", "train") >= 0) ||
+           (!strcmp(command, "importance") && dt__word_index(option->commands, " ", "eval") >= 0);
 }
 
 bool dt__option_is_hidden(const struct dt__option *option)

@@ -72,6 +72,10 @@ dt_status dt__predictor_inputs(struct dt_predictor *predictor, const struct dt_i
 dt_status dt__predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                               float *out, int32_t *out_class);
 
+/* Outputs (rows, nout) of the network for such a batch, before they become answers. */
+dt_status dt__predictor_logits(struct dt_predictor *predictor, const struct dt_batch *batch,
+                               float *out);
+
 /* Gives answers intervals of this coverage; 0: none. Opening a model has given it those that its
  * run asked for. DT_EUSAGE: it predicts classes, or keeps too few residuals. DT_EMEMORY. */
 dt_status dt__predictor_interval(struct dt_predictor *predictor, double coverage);

@@ -188,19 +188,27 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
     return DT_OK;
 }
 
+dt_status dt__predictor_logits(struct dt_predictor *predictor, const struct dt_batch *batch,
+                               float *out)
+{
+    struct dt_batch rows = *batch;
+    const struct dt_schema *schema = &predictor->file.schema;
+    if (!rows.offsets && schema->dense < schema->features)
+        DT_TRY(batch_make_sparse(predictor, &rows));
+    DT_TRY(network_need(predictor));
+    return dt__network_forward(predictor->network, predictor->file.params, &rows, out);
+}
+
 dt_status dt__predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                               float *out, int32_t *out_class)
 {
     struct dt_predictor *p = predictor;
-    struct dt_batch rows = *batch;
+    const struct dt_batch rows = *batch;
     float *logits = p->classes ? p->logits : out;
     dt_status status;
     fenv_t before;
     dt__floats_begin(&before);
-    if (!rows.offsets && p->file.schema.dense < p->file.schema.features)
-        DT_GUARD(batch_make_sparse(p, &rows));
-    DT_GUARD(network_need(p));
-    DT_GUARD(dt__network_forward(p->network, p->file.params, &rows, logits));
+    DT_GUARD(dt__predictor_logits(p, &rows, logits));
     dt__model_predict(p->model, logits, rows.rows, out);
     for (int i = 0; p->classes && out_class && i < rows.rows; i++)
         out_class[i] = dt__model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
