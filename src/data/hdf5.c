@@ -273,10 +273,14 @@ static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
 {
     static const char *const kept[2] = {DT__SHARD_GROUPS, DT__SHARD_TIMES};
     const char *const named[2] = {survey->config->data.group, survey->config->data.time};
+    static const char *const key[2] = {"data.group", "data.time"};
     struct dt__row_keys *keys = &survey->keys;
     bool *const collects[2] = {&keys->grouped, &keys->timed};
     for (int t = 0; t < 2; t++) {
         const bool has = dt__h5_has_array(file, kept[t]);
+        if (has && survey->keyed && *named[t])
+            return dt_fail(DT_EMISMATCH, "%s: %s=%s: expected none, since the shard keeps its own",
+                           of->path, key[t], named[t]);
         if (survey->keyed && of == survey->source->files) *collects[t] |= has;
         if (*collects[t])
             DT_TRY(keys_add(survey, file, t, has || !*named[t] ? kept[t] : named[t], of->rows));

@@ -210,9 +210,11 @@ START_TEST(shards_keep_groups_and_times)
     EXPECT_OK(dt__shard_write(&config, "shards", 3));
     set("data.train=shards/*.h5"), set("data.group="), set("data.time="), set("data.ignore=");
     EXPECT_OK(dt__shard_write(&config, "again", 1));
+    set("data.eval_fraction=0.3"), set("data.group=other");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.group=other: expected none");
+    set("data.group=");
     for (int again = 0; again < 2; again++) {
         if (again) set("data.train=again/*.h5");
-        set("data.eval_fraction=0.3");
         struct dt_source *source = survey();
         double latest = 0, least = 1e9;
         int side_of[24] = {0};
