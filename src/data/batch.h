@@ -7,7 +7,7 @@
 /* Returns the weight of a row of a block in training: the row's weight times its class's. */
 float dt__row_weight(const struct dt_source *source, const struct dt__block *from, uint64_t slot);
 
-/* Turns raw rows into what a network reads, in buffers of its own. */
+/* Turns raw rows into what a network reads, in separate buffers. */
 struct dt__assembly {
     const struct dt_source
         *source; /* describes, normalises and weighs the rows; borrowed */

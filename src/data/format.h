@@ -7,8 +7,8 @@
 struct dt__grammar;
 struct dt__survey;
 
-/* What a format stores as entries of rows: nothing; a table's columns of texts; all numbers that
- * are not 0. */
+/* The entries that rows of a format have: none; a table's columns of texts; all numbers that are
+ * not 0. */
 enum dt__sparsity { DT__WHOLE, DT__CATEGORIES, DT__SPARSE };
 struct dt__format {
     const char *name;

@@ -7,7 +7,7 @@
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_json,
     dt__format_hdf5, dt__format_memory, dt__format_shard;
 
-/* By enum dt_format, except AUTO. */
+/* Indexed by enum dt_format, without AUTO. */
 extern const struct dt__format *const dt__formats[];
 /* Finds the format of a file by its first bytes, unpacked, and its name. DT_EIO: cannot be read;
  * DT_EFORMAT: empty, or known to be something else. */

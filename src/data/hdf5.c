@@ -15,14 +15,14 @@
 #include "table/columns_file.h"
 #include "table/values.h"
 
-#define LABEL DT__SHARD_GROUP "/label" /* which data from elsewhere lacks */
+#define LABEL DT__SHARD_GROUP "/label" /* data from other programs lacks it */
 #define LABEL_NUMBERS DT__SHARD_GROUP "/label_numbers"
 enum { MOST_ONE_HOT = 1 << 16 };
 
 /* One of the two data sets. */
 struct array {
     const struct dt__h5_item *item;
-    uint64_t rows, items; /* items: of a row */
+    uint64_t rows, items; /* items: values in a row */
 };
 
 struct reader {
@@ -35,7 +35,8 @@ struct reader {
     int32_t *classes;  /* of texts: (rows); else NULL */
     double *labels;    /* (DT__H5_LABELS, items) of numbers; else NULL */
     bool named;        /* the file names its classes: labels are their positions */
-    int32_t *of_shard; /* (shard_classes) the class of each label of a shard; NULL: as above */
+    int32_t *of_shard; /* (shard_classes) the class of each label of a shard; NULL: as `named`
+                        * says */
     size_t shard_classes;
 };
 
@@ -53,7 +54,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
         *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
         return DT_OK;
     }
-    /* The data sets that are there, for somebody who named another. */
+    /* List the data sets that the file has, since data.x or data.y names another. */
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && length + 64 < sizeof list; i++) {
         if (item->kind != DT__H5_ARRAY) continue;
         length += (size_t)snprintf(list + length, 48, "%s%.40s", length ? ", " : "", item->path);
@@ -65,7 +66,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
                    *list ? list : "nothing", key);
 }
 
-/* y_name NULL: y is not needed. */
+/* Finds the data sets. y_name NULL: y is not needed. */
 static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
                              struct array *x, struct array *y)
 {
@@ -77,7 +78,7 @@ static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name,
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-/* The only 1 of a row of zeros; -1: it is no such row. */
+/* Returns the position of the only 1 in a row of zeros; -1: the row is not one-hot. */
 static int32_t one_hot_class(const double *row, size_t n)
 {
     int32_t class = -1;
@@ -89,8 +90,8 @@ static int32_t one_hot_class(const double *row, size_t n)
     return class;
 }
 
-/* What text files had for the classes of a shard: their numbers, else their names. The labels of
- * such a file are positions among these. None: the file is no shard of classes. */
+/* Reads what text files have for the classes of a shard: their numbers, else their names. The
+ * labels of such a file are positions among these. No names: the file is not a shard of classes. */
 static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
 {
     const struct dt__h5_item *array;
@@ -109,7 +110,7 @@ static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
     return DT_OK;
 }
 
-/* A model finds the class of a label as it does in text. */
+/* Finds the class of a shard's label in a model, as for a label of text. */
 static dt_status shard_label_find(struct dt__labels *labels, const struct dt__names *names,
                                   int64_t label)
 {
@@ -165,7 +166,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
             if (one_hot && label < 0)
                 status = dt_fail(DT_EFORMAT, "class labels are one whole number a row, or a row "
                                              "with a single 1");
-            else if (!isfinite(label)) /* which model.task=regress does not learn either */
+            else if (!isfinite(label)) /* model.task=regress does not learn it either */
                 status = dt_fail(DT_EFORMAT, "label %g is not a finite number", label);
             else if (label != rint(label) || fabs(label) > 1e15)
                 status = dt_fail(DT_EFORMAT,
@@ -186,7 +187,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-/* What shards say that their label is called. */
+/* Takes over the label's name that shards keep, or compares it with the known one. */
 static dt_status label_learn(struct dt__survey *survey, const char *name)
 {
     const char *before = survey->source->schema.label_column;
@@ -199,7 +200,8 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
     return DT_OK;
 }
 
-/* What shards say that files have for their classes: after the names of these. */
+/* Takes over the numbers that shards keep for their classes. The names of the classes must be
+ * known. */
 static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_file *file)
 {
     static const char path[] = LABEL_NUMBERS;
@@ -214,7 +216,7 @@ static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_fi
     return dt__h5_read(file, array, 0, count, DT__H5_I64, *numbers);
 }
 
-/* The weights in a shard. */
+/* Finds the weights in a shard. */
 static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
                               const struct dt__h5_item **out)
 {
@@ -224,7 +226,7 @@ static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
     return dt_fail(DT_EFORMAT, "%s are not the weights of %" PRIu64 " rows", (*out)->path, rows);
 }
 
-/* Either all files have weights, or none has. */
+/* Checks that either all files have weights, or none has. */
 static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_file *file,
                                const struct dt__file *of)
 {
@@ -266,8 +268,8 @@ static dt_status keys_add(struct dt__survey *survey, struct dt__h5_file *file, b
     return status;
 }
 
-/* Adds what the rows are split by: as a shard keeps it, which then needs no key, or from the data
- * sets that the keys name. */
+/* Adds the keys by which rows are split: from a shard that keeps them, which needs no
+ * configuration, or from the data sets that data.group and data.time name. */
 static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
                             const struct dt__file *of)
 {
@@ -288,7 +290,7 @@ static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
     return DT_OK;
 }
 
-/* The rows of a shard of a table, by its columns. */
+/* Learns the rows of a shard of a table, by its columns. */
 static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file *file,
                              const struct array *x, const struct dt_schema *columns)
 {
@@ -309,7 +311,8 @@ static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file
     return DT_OK;
 }
 
-/* Names of features, classes and labels, and the columns of a table that shards were made of. */
+/* Learns names of features, classes and labels, and the columns of the table that shards were made
+ * of. */
 static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file,
                              const struct dt__file *of, const struct array *x)
 {
@@ -390,7 +393,7 @@ static void hdf5_close(void *arg)
     dt_free(reader);
 }
 
-/* Looks the classes of a shard up once. -1: no class of the model is such a one. */
+/* Looks up the classes of a shard once. -1: the model has no such class. */
 static dt_status shard_classes_find(struct reader *reader)
 {
     const struct dt__classes *classes = &reader->source->classes;
@@ -453,7 +456,7 @@ done:
     return dt__fail_path(status, file->path);
 }
 
-/* The class of a row of numbers; -1: none has this label. */
+/* Returns the class of a row of numbers; -1: none has this label. */
 static int32_t row_class(const struct reader *reader, const double *row)
 {
     const size_t items = (size_t)reader->y.items;
@@ -468,7 +471,7 @@ static int32_t row_class(const struct reader *reader, const double *row)
     return class;
 }
 
-/* Adds rows of words, all but y and weight. They are a stranger's until they are checked. */
+/* Adds rows of words, except y and weight. The words are untrusted until they are checked. */
 static dt_status words_read(struct reader *reader, uint64_t row, size_t count,
                             struct dt__block *out)
 {
@@ -532,7 +535,8 @@ static uint64_t hdf5_held(const void *arg)
     return reader->x.item->cache + (reader->y.item ? reader->y.item->cache : 0);
 }
 
-/* By the name, or the signature, which a user block may stand in front of. */
+/* Returns true if the name says so, or if the file has the signature, which a user block may
+ * precede. */
 static bool hdf5_is(const char *suffix, const unsigned char *head, size_t length)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};

@@ -83,7 +83,7 @@ static dt_status head_read(const char *path, struct head *out)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Unpacks as many bytes as the header promises. The file must end there. */
+/* Unpacks the bytes that the header promises. The file must end there. */
 static dt_status head_unpack(const struct head *head, const char *path, struct dt__packed *packed,
                              struct dt__typed *typed)
 {

@@ -26,7 +26,7 @@ void dt__json_rows_free(struct dt__json_rows *rows);
  * whether they fail or not. If the text is not JSON, their result is arbitrary: dt__json_finish
  * reports that. */
 
-/* Reads the value, or the values of a list and its nested lists, into words[0..count), for as many
+/* Reads the value, or the values of a list and its nested lists, into words[0..count), for `count`
  * columns from `column` on. DT_EFORMAT: more values, or fewer. */
 dt_status dt__json_values(const struct dt__json_rows *rows, struct dt__json *json, char token,
                           size_t column, size_t count, uint32_t *words);

@@ -1,4 +1,4 @@
-/* What readers report of the files that they survey. */
+/* Adds to a survey what readers report of the files. */
 #include "data/learned.h"
 
 #include <inttypes.h>
@@ -69,8 +69,8 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
     if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
         (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
         dt__warn(
-            "rows of %d x %d x %d are read as height x width x channels. If the channels stand "
-            "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
+            "rows of %d x %d x %d are read as height x width x channels. If the channels come "
+            "first, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
             now[0], now[1], now[2]);
     memcpy(shape, now, sizeof now);
     return DT_OK;

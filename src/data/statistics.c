@@ -322,7 +322,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         if (!sparse && is_coarse(x, mean, sqrt(variance))) {
             if (!coarse++)
                 dt__warn("feature %zu%s%s%s: its values, about %.9g, lie closer together than "
-                         "32-bit floats tell apart well: subtract a constant from them in the file",
+                         "32-bit floats resolve well: subtract a constant from them in the file",
                          f, name ? " (" : "", name ? name : "", name ? ")" : "", mean);
         } else if (constant && !constants++) {
             first = f;
@@ -407,7 +407,7 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
         const double deviation = sqrt(y[i].squares / weight);
         if (is_coarse(&y[i], y[i].mean, deviation))
             dt__warn("target %zu: its values, about %.9g, lie closer together than 32-bit floats "
-                     "tell apart well: subtract a constant from them in the file",
+                     "resolve well: subtract a constant from them in the file",
                      i, y[i].mean);
         wanted |= fabs(y[i].mean) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
     }

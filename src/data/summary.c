@@ -1,5 +1,5 @@
-/* What a table holds, column by column: what a user looks at before the first run. Exact up to some
- * 100 MB, beyond that of the first rows, and it says of how many. */
+/* A summary of a table, column by column, which a user reads before the first run. Exact up to some
+ * 100 MB; larger files are summarised by their first rows, and the output says how many. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,9 +16,9 @@
 enum {
     MOST_DISTINCT = 100000,
     LEAST_NAMES = 100, /* fewer values may all differ by chance */
-    ODD_SHARE = 10,    /* fewer texts among so many numbers are misprints more often than names */
-    MOST_CLASSES = 20, /* whole numbers of more kinds are amounts */
-    SOME_POINTS = 20,  /* fewer may have as many digits behind them by chance */
+    ODD_SHARE = 10,    /* fewer texts among that many numbers are misprints more often than names */
+    MOST_CLASSES = 20, /* whole numbers with more distinct values are amounts */
+    SOME_POINTS = 20,  /* fewer may all have this number of decimals by chance */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -27,27 +27,28 @@ enum {
 static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
-    size_t at; /* which column of the file it is */
+    size_t at; /* number of the column in the file */
     int32_t role;
     char name[NAME_BYTES + 1];
-    uint64_t missing, numbers, fractions, padded, texts; /* padded: as 007 */
+    uint64_t missing, numbers, fractions, padded, texts; /* padded: such as 007 */
     uint64_t infinite,
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
     bool falls;                /* a number is not above the one before */
     struct dt__dict distinct;  /* up to MOST_DISTINCT, without the blanks around them, */
     struct dt__dict exact;     /* texts among these, with the blanks, */
-    uint64_t counted;          /* of so many values */
+    uint64_t counted;          /* number of values counted in them */
     size_t trimmed;            /* distinct texts without the blanks */
     struct dt__dates dates;    /* of texts that are dates */
-    char odd[VALUE_WIDTH + 1]; /* the first text, or that of a date which is not read as those */
-    uint64_t odd_line;         /* before it; and its line */
+    char odd[VALUE_WIDTH + 1]; /* the first text, or the first date in another format than the
+                                * earlier ones */
+    uint64_t odd_line;         /* text before it; and its line */
     bool unread;               /* there is such a date */
-    bool texts_differ;         /* from the first; else they may be a mark of gaps */
+    bool texts_differ;         /* texts differ from the first; else they may be a mark of gaps */
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
     uint64_t points;           /* numbers with a point */
-    uint64_t thirds;           /* those with 1 to 3 digits before it, and 3 behind */
-    const char *type;          /* what training takes it for */
+    uint64_t thirds;           /* numbers with 1 to 3 digits before it, and 3 after */
+    const char *type;          /* the type that training takes it for */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -63,8 +64,8 @@ struct table {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* At most `width` bytes, not cut within a character of UTF-8, nothing that a terminal would act
- * on. */
+/* Copies at most `width` bytes, not cut within a character of UTF-8, without anything that a
+ * terminal would act on. */
 static void text_copy(const char *from, size_t length, size_t width, char *out)
 {
     size_t n = length < width ? length : width;
@@ -75,7 +76,7 @@ static void text_copy(const char *from, size_t length, size_t width, char *out)
     out[n] = 0;
 }
 
-/* One of the first values; dots stand for what is cut off. */
+/* Copies one of the first values; dots replace what is cut off. */
 static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1])
 {
     bool whole = length <= VALUE_WIDTH;
@@ -83,8 +84,8 @@ static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1
     if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
-/* Whether a text is one number with a few letters or signs around it, which may be a unit; n7 is a
- * name. */
+/* Returns true if a text is one number with a few letters or signs around it, which may be a unit;
+ * n7 is a name. */
 static bool has_unit(const char *text, size_t length)
 {
     enum { MOST_LETTERS = 6 };
@@ -100,7 +101,7 @@ static bool has_unit(const char *text, size_t length)
     return digits && !name && begin + (length - end) <= MOST_LETTERS;
 }
 
-/* A value, and, of a text, how it is written. */
+/* Counts a value, and, for a text, how it is written. */
 static dt_status distinct_add(struct summary *summary, const struct dt__cell *cell,
                               enum dt__number kind)
 {
@@ -166,7 +167,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* The first row, as training takes it. */
+/* Reads the first row as training does. */
 static dt_status table_begin(struct table *table, const char *record, size_t length)
 {
     struct dt__header *header = &table->header;
@@ -220,7 +221,7 @@ static dt_status table_read(struct table *table)
     return DT_OK;
 }
 
-/* The label is the last column that has values: Excel may write separators behind it. */
+/* Chooses the label: the last column that has values, since Excel may write separators after it. */
 static void label_choose(struct table *table)
 {
     struct summary *last = table->end - 1, *label = last;
@@ -231,7 +232,7 @@ static void label_choose(struct table *table)
     label->role = DT__ROLE_LABEL;
 }
 
-/* `decimals`: other columns have commas that are decimal ones. */
+/* Returns the type of a column. `decimals`: other columns have decimal commas. */
 static const char *summary_type(const struct summary *column, bool insisted, bool decimals)
 {
     const uint64_t distinct = column->distinct.count, counted = column->counted;
@@ -241,7 +242,7 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
         !column->falls || column->greatest - column->least + 1 == (double)column->numbers;
     const uint64_t *kinds = column->kinds, texts = column->texts;
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
-    const uint64_t most = texts - texts / ODD_SHARE; /* of texts, others may be marks of gaps */
+    const uint64_t most = texts - texts / ODD_SHARE; /* any other texts may be marks of gaps */
     if (!column->numbers && !texts) return "empty";
     if (insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
@@ -265,8 +266,8 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
     return column->fractions ? "number" : column->padded ? "padded" : "integer";
 }
 
-/* Commas that may stand between thousands are decimal ones where those of another column, a few
- * texts aside, must be. */
+/* Decides the types. Commas that may separate thousands are decimal commas if those of another
+ * column must be, apart from a few texts. */
 static void types_decide(struct table *table)
 {
     bool decimals = false;
@@ -278,15 +279,15 @@ static void types_decide(struct table *table)
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-/* Whether some numbers are written in a way that is not read: figures of the others would be
- * wrong. */
+/* Returns true if some numbers are written in a way that is not read, so that statistics of the
+ * others would be wrong. */
 static bool summary_misses_numbers(const struct summary *column)
 {
     return column->infinite || column->kinds[DT__TEXT_UNIT] || column->kinds[DT__TEXT_COMMA] ||
            column->kinds[DT__TEXT_COMMA_OR_UNIT];
 }
 
-/* What training takes a column for, as it stands. */
+/* Returns the kind that training takes a column for without further settings. */
 static const char *column_role(const struct summary *column)
 {
     return column->role <= DT__ROLE_LABEL    ? "label"
@@ -304,7 +305,7 @@ static void summary_print(const struct summary *column, FILE *out)
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
     if (!*name) snprintf(name, sizeof name, "(%zu)", column->at);
-    int bytes = NAME_WIDTH; /* of so many characters */
+    int bytes = NAME_WIDTH; /* of that many characters */
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
     fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(column),
@@ -319,16 +320,17 @@ static void summary_print(const struct summary *column, FILE *out)
     fprintf(out, "\n");
 }
 
-/* Types of columns that are no features. */
+/* Returns the types of columns that are not features. */
 static const char *to_ignore(const struct table *table)
 {
     return table->config->data.dates == DT_DATES_ERROR ? "date|odd date|identifier|empty"
                                                        : "odd date|identifier|empty";
 }
 
-/* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
- * line of INI, or is that of a column before. A name that is a number would be taken for a place:
- * its own, from the end, stands there. False: its place from the start does. */
+/* Prints a column as data.ignore takes it. It prints the number if the name is empty, cannot be in
+ * a list or in a line of INI, or is the name of an earlier column. A name that is a number would be
+ * read as a position: then it prints the column's position counted from the end. Returns false if
+ * it printed the position from the start. */
 static bool print_column(const struct table *table, const struct summary *column, FILE *out)
 {
     const struct dt__header *header = &table->header;
@@ -348,8 +350,8 @@ static bool print_column(const struct table *table, const struct summary *column
     return from_the_end || named;
 }
 
-/* Names of the columns of a role, and of the features of some types, as a list behind a key. What
- * comments say of values is said of labels, too, and so are commas. */
+/* Prints the names of the columns of a role, and of the features of some types, as a list after a
+ * key. Comments on values, and on commas, also apply to labels. */
 static void print_list(const struct table *table, const char *key, const char *why,
                        const char *role, const char *types, FILE *out)
 {
@@ -373,7 +375,7 @@ static void print_list(const struct table *table, const char *key, const char *w
                 *why && !named ? "; numbers are places of columns, from 0 on" : "");
 }
 
-/* What keeps a column from being numbers, or dates. */
+/* Prints what prevents a column from being numbers, or dates. */
 static void print_odd(const struct table *table, FILE *out)
 {
     for (const struct summary *column = table->columns; column < table->end; column++) {
@@ -387,7 +389,7 @@ static void print_odd(const struct table *table, FILE *out)
         if (!column->texts && column->points > SOME_POINTS && column->points < column->numbers &&
             column->thirds == column->points)
             fprintf(out,
-                    "; %s: each point has three digits behind it: if points stand between "
+                    "; %s: each point has three digits after it: if points separate "
                     "thousands, leave them out\n",
                     name);
         if (!strcmp(type, "odd number"))
@@ -399,7 +401,7 @@ static void print_odd(const struct table *table, FILE *out)
                     column->odd_line, name);
         else if (!strcmp(type, "comma") && column->fractions)
             fprintf(out,
-                    "; %s: commas and points: if points stand between thousands, leave them out\n",
+                    "; %s: commas and points: if points separate thousands, leave them out\n",
                     name);
         else if (!strcmp(type, "odd date") && column->unread)
             fprintf(out,
@@ -414,7 +416,7 @@ static void print_odd(const struct table *table, FILE *out)
     }
 }
 
-/* Deviations of the farthest value from the mean. */
+/* Returns the deviations of the farthest value from the mean. */
 static double summary_farthest(const struct summary *column)
 {
     const double n = (double)column->numbers, mean = column->sum / n;
@@ -424,7 +426,7 @@ static double summary_farthest(const struct summary *column)
                : 0;
 }
 
-/* Of the label, or of several of them. */
+/* Prints the task that suits the label or labels. */
 static void print_task(const struct table *table, FILE *out)
 {
     bool numbers = true, amounts = false, flags = true, whole = true;
@@ -460,7 +462,7 @@ static void print_task(const struct table *table, FILE *out)
                      "counted or measured: regress (for counts also train.loss=poisson)\n");
 }
 
-/* What to know of columns by their types. */
+/* Prints notes on columns by their types. */
 static void print_notes(const struct table *table, FILE *out)
 {
     static const struct {
@@ -468,7 +470,7 @@ static void print_notes(const struct table *table, FILE *out)
     } NOTES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates and times become numbers (data.dates): ", ""},
-        {"one comma", "; numbers with three digits behind a comma: ",
+        {"one comma", "; numbers with three digits after a comma: ",
          "decimal = , if it is the decimal point; if it separates thousands, leave it out"},
         {"not plain", "; numbers with a sign or unit (%, $, kg) or marks between thousands: ",
          "remove these from the numbers, if they are amounts"},
@@ -520,7 +522,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (missing && !dt__config_is_given(config, "data.missing"))
         fprintf(out,
                 "missing = mean   ; a gap among numbers is filled with the column's mean, a gap "
-                "among texts is a category of its own; missing = flag also adds a column that "
+                "among texts is a separate category; missing = flag also adds a column that "
                 "marks gaps of numbers\n");
     print_notes(table, out);
     print_task(table, out);
@@ -539,7 +541,7 @@ dt_status dt__data_inspect(const struct dt_config *config, const char *path, FIL
     struct table table = {.config = config};
     int format;
     dt_status status;
-    DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
+    DT_TRY(dt__format_detect(path, &format)); /* reports the format of a file that is not a table */
     DT_TRY(dt__text_open(&table.lines, path));
     dt__lines_decimal(&table.lines, config->data.decimal == DT_DECIMAL_COMMA,
                       config->data.separator);
@@ -551,7 +553,7 @@ dt_status dt__data_inspect(const struct dt_config *config, const char *path, FIL
             table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
             table.header.separator == ' ' ? " between blanks" : "",
             table.header.names ? "" : ", no header");
-    if (!table.rows) fprintf(out, "no rows behind the header\n");
+    if (!table.rows) fprintf(out, "no rows after the header\n");
     if (table.uneven)
         fprintf(out, "rows with another number of columns: %" PRIu64 "\n", table.uneven);
     fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",

@@ -1,5 +1,5 @@
-/* The survey: what the files hold, counted and checked once, on the bank. What is learned from the
- * values themselves, behind it, is in statistics.c. */
+/* The survey: the bank counts and checks once what the files hold. statistics.c learns from the
+ * values afterwards. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,8 +16,8 @@
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
  * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first
- * layers of 64 and 512; a linear model draws level at 1/12). Fewer inputs than these cost little
- * either way: an estimate. */
+ * layers of 64 and 512; a linear model breaks even at 1/12). With fewer inputs than MOST_DENSE both
+ * cost little: an estimate. */
 enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each that is set */ };
 
 /* Formats whose columns have names and kinds, a bit each. */
@@ -47,7 +47,7 @@ static dt_status files_list(const struct dt_config *config, bool eval, struct dt
         source->files[i].path = paths->items[i];
         if (labels.count) source->files[i].labels = labels.items[i];
     }
-    paths->count = labels.count = 0; /* the source has them */
+    paths->count = labels.count = 0; /* the source owns them now */
 done:
     for (int l = 0; l < 2; l++)
         dt__names_free(lists[l].items, lists[l].count);
@@ -67,7 +67,8 @@ bool dt__data_trains_on_table(const struct dt_config *config)
     return table;
 }
 
-/* One file under two names would count double. Measures all of them, too. */
+/* Measures all files, and rejects a file that is listed twice under different names: its rows would
+ * count double. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
@@ -92,12 +93,12 @@ done:
     return status;
 }
 
-/* Keys that decide what is learned, and that the reader of one format alone takes. */
+/* Keys that decide what is learned, and that only the readers of some formats take. */
 static const struct {
     const char *key;
-    unsigned formats; /* a bit each */
+    unsigned formats; /* one bit per format */
     const char *names;
-    bool held_out; /* taken for held-out files as well */
+    bool held_out; /* applies to held-out files as well */
 } KEYS[] = {{"data.header", 1u << DT_FORMAT_CSV, "CSV", true},
             {"data.label", TABLES, "CSV and JSON lines", true},
             {"data.ignore", TABLES, "CSV and JSON lines", true},
@@ -114,7 +115,8 @@ static const struct {
             {"data.x", 1u << DT_FORMAT_HDF5, "HDF5", true},
             {"data.y", 1u << DT_FORMAT_HDF5, "HDF5", true}};
 
-/* The formats of data.eval's files, a bit each; all of them where nothing tells. */
+/* Returns the formats of data.eval's files, one bit per format; all formats if they are not
+ * known. */
 static unsigned formats_held_out(const struct dt_config *config)
 {
     struct dt__names paths = {0};
@@ -129,8 +131,8 @@ static unsigned formats_held_out(const struct dt_config *config)
     return told ? formats : ~0u;
 }
 
-/* Behind the survey of the files. Without this a run would learn something else than it says. Rows
- * in memory are all that their caller gives. */
+/* Checks after the survey that every key that is set has an effect. Otherwise a run would learn
+ * something else than it says. Rows in memory are complete as their caller gives them. */
 static dt_status keys_check(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
@@ -149,7 +151,7 @@ static dt_status keys_check(const struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Adds the groups, or the times, of a data file's rows from a file of their own. */
+/* Adds the groups, or the times, of a data file's rows from a separate file. */
 static dt_status keys_read_file(struct dt__survey *survey, size_t file, bool times)
 {
     const struct dt_config *config = survey->config;
@@ -208,7 +210,7 @@ static dt_status files_survey(struct dt__survey *survey)
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-/* data.shape says it, and the files need not. */
+/* Reads data.shape. Files need not have the shape then. */
 static dt_status shape_read(const char *text, int features, int shape[3])
 {
     int read = -1, rest[3] = {0, 0, 1};
@@ -226,7 +228,8 @@ static dt_status shape_read(const char *text, int features, int shape[3])
     return DT_OK;
 }
 
-/* So may be a row that was taken for names. */
+/* Returns true if the name of the label's column is also a class: the first row may then be data
+ * that was taken for names. */
 static bool label_is_a_class(const struct dt_schema *schema)
 {
     for (int i = 0; schema->label_column && schema->label_names && i < schema->classes; i++)
@@ -250,17 +253,17 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    /* a gap is no byte, also one in front of a column's first number */
+    /* a gap is not a byte, nor is one before a column's first number */
     for (size_t c = 0; c < source->columns.count; c++)
         survey->floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&
                           source->columns.items[c].missing > 0;
-    if (table) DT_TRY(dt__columns_settle(&source->columns, survey->config, schema));
+    if (table) DT_TRY(dt__columns_resolve(&source->columns, survey->config, schema));
     for (size_t i = 0; schema->columns && i < source->nfiles; i++) {
         const struct dt__format *format = dt__formats[source->files[i].format];
         if (table ? format->sparsity == DT__CATEGORIES : format->stores_columns) continue;
         return dt_fail(DT_EMISMATCH, "%s: only %s", source->files[i].path,
-                       table ? "CSV can stand beside CSV with categories or missing values"
-                             : "other shards can stand beside shards of a table");
+                       table ? "CSV can be read together with CSV with categories or missing values"
+                             : "other shards can be read together with shards of a table");
     }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
     if (!survey->of->classes && !schema->targets) schema->targets = 1;
@@ -268,10 +271,10 @@ static dt_status schema_learn(struct dt__survey *survey)
     DT_TRY(dt__labels_finish(&survey->labels, schema));
     if (schema->label_names && source->raw_rows > SOME_ROWS &&
         (uint64_t)schema->classes > source->raw_rows / 2)
-        dt__warn("%d classes in %llu rows: nearly each row is a class of its own; is this the "
+        dt__warn("%d classes in %llu rows: nearly each row is a separate class; is this the "
                  "column to predict? (amounts are plain numbers, with model.task=regress)",
                  schema->classes, (unsigned long long)source->raw_rows);
-    /* names above numbers or dates are none of the rows */
+    /* names above numbers or dates are not data */
     if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
         label_is_a_class(schema))
         dt__warn(
@@ -291,7 +294,7 @@ static void names_find_odd(char *const *names, int count, const char **odd)
     }
 }
 
-/* Predictions and requests are JSON. */
+/* Warns of names that cannot be in JSON, which predictions and requests use. */
 static void warn_of_encoding(const struct dt_schema *schema)
 {
     const char *odd = NULL;
@@ -308,7 +311,7 @@ static void warn_of_encoding(const struct dt_schema *schema)
             odd);
 }
 
-/* The classes of labels, which were numbered as they came. */
+/* Makes the classes of labels, which were numbered in order of appearance. */
 static dt_status label_classes(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
@@ -320,8 +323,9 @@ static dt_status label_classes(struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Rows of shards of a table are read by columns, as those of CSV are, which may have them. */
-static dt_status shards_settle(struct dt__survey *survey)
+/* Prepares the reading of shards of a table: their rows are read by columns, like those of CSV,
+ * which the columns may come from. */
+static dt_status shards_prepare(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
     bool any = false;
@@ -338,7 +342,7 @@ static dt_status schema_make(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
     const bool normalize = config->data.normalize != DT_NORMALIZE_NONE;
-    const char *whole = NULL; /* a file whose rows come whole, without the sparse part */
+    const char *whole = NULL; /* a file whose rows are read whole, without a sparse part */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
     for (size_t i = 0; i < source->nfiles; i++) {
         const enum dt__sparsity sparsity = dt__formats[source->files[i].format]->sparsity;
@@ -353,21 +357,22 @@ static dt_status schema_make(struct dt__survey *survey)
                                  source->raw_rows);
     else
         DT_TRY(schema_learn(survey));
-    DT_TRY(shards_settle(survey));
+    DT_TRY(shards_prepare(survey));
     DT_TRY(dt__classes_init(&source->classes, schema, source->numbered));
     if (!survey->known) {
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));
-        if (source->columns.count && schema->columns) { /* while learning, texts were no entries */
+        if (source->columns.count && schema->columns) { /* while the columns were learned, texts
+                                                         * were not entries */
             source->most_entries += (uint64_t)dt__schema_categories(schema);
             source->entries = source->most_entries * source->raw_rows;
         }
-        /* Sparse rows pay where there are many features and few of them are set. */
+        /* Sparse rows pay off where there are many features and few of them are set. */
         double set = (double)source->entries / (double)source->raw_rows;
         bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
         if (config->model.embedding && schema->columns) sparse = source->entries > 0;
-        /* pictures are whole */
+        /* pictures are never sparse */
         if (!sparse || whole || schema->shape[0]) schema->dense = schema->features;
     }
     if (whole && schema->dense < schema->features && schema->columns)
@@ -389,7 +394,7 @@ static dt_status schema_make(struct dt__survey *survey)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* Classes of the rows, if they are to be split by them; else *out is NULL. */
+/* Reads the classes of the rows, if the split is by classes; else *out is NULL. */
 static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
 {
     const struct dt__labels *labels = &survey->labels;
@@ -448,11 +453,11 @@ static dt_status rows_split(struct dt__survey *survey)
     return status;
 }
 
-/* The files are listed. */
+/* Surveys the files, which are listed already. */
 static dt_status survey_run(struct dt__survey *survey)
 {
     DT_TRY(files_survey(survey));
-    if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's were checked at its start */
+    if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's keys were checked at its start */
     DT_TRY(schema_make(survey));
     survey->source->takes_unknown = survey->labels.takes_unknown;
     survey->source->unknown = survey->labels.unknown;
@@ -479,8 +484,8 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
-/* Makes the survey collect the keys by which the rows of data.train are split, this part being one
- * side, or which `shards` of them keep. */
+/* Makes the survey collect the keys by which the rows of data.train are split. This part is one
+ * side of the split, or, with `shards`, all rows with their keys. */
 static void survey_split(struct dt__survey *survey, enum dt__side side, bool shards)
 {
     const struct dt_config *config = survey->config;
@@ -494,7 +499,7 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
                            !survey->keys.grouped && !survey->keys.timed;
 }
 
-/* Frees the survey, and gives its source away if all went well. */
+/* Frees the survey, and returns its source if all went well. */
 static dt_status survey_end(struct dt__survey *survey, dt_status status, struct dt_source **out)
 {
     dt__labels_free(&survey->labels);
@@ -537,7 +542,7 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
     if (!status) status = files_list(config, files, survey.source);
     if (!status) status = files_measure(&survey, files ? "data.eval" : "data.train");
     if (!status) status = survey_run(&survey);
-    if (!status && shards) { /* they are written */
+    if (!status && shards) { /* shards keep the keys */
         survey.source->keys = survey.keys;
         survey.keys = (struct dt__row_keys){0};
     }

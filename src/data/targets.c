@@ -1,18 +1,18 @@
-/* What the training rows are to predict, without their inputs: a pass over the rows, or over blocks
- * of them, in order. It depends on data and configuration alone. */
+/* The targets of the training rows, without their inputs: a pass over the rows, or over blocks of
+ * them, in order. The result depends on data and configuration alone. */
 #include <string.h>
 
 #include "data/batch.h"
 #include "data/cursor.h"
 
 enum { BLOCK_ROWS = 256 };
-/* Rows, targets and dense inputs to read, at most: a mean over a million rows has three digits.
- * They are the same in any format, and so are the bits. */
+/* The most rows, targets and dense inputs to read: a mean over a million rows has three digits. The
+ * limits are the same in any format, and so are the bits of the result. */
 static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {
     const struct dt_source *source;
-    size_t rows, width; /* of y: bytes */
+    size_t rows, width; /* bytes of y */
     unsigned char *y;
     float *weight;
 };
@@ -28,7 +28,7 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* The distance from one block to the next, so that at most the limits are read. */
+/* Returns the distance from one block to the next that keeps the reading within the limits. */
 static uint64_t sample_stride(const struct dt_source *source)
 {
     const uint64_t targets = source->layout.targets ? (uint64_t)source->layout.targets : 1;

@@ -34,7 +34,8 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
     return dt__target_read(survey->of, label, &out->y.target);
 }
 
-/* Marks the next row as a place to enter, if the last mark is far enough behind; or the end. */
+/* Marks the next row, if it is far enough from the last mark, so that readers can start there; or
+ * marks the end. */
 static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
 {
     const uint64_t step = file->bytes / MAX_MARKS;
@@ -100,13 +101,13 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
-/* The rows from one mark of a file to the next are read at once. */
+/* A reader of typed rows. The rows from one mark of a file to the next are read at once. */
 struct typed_reader {
     const struct dt_source *source;
     const struct dt__file *file;
     const struct dt__grammar *grammar;
-    size_t mark;          /* which rows are read */
-    unsigned char *bytes; /* of them */
+    size_t mark;          /* which rows are in memory */
+    unsigned char *bytes; /* of these rows */
     size_t room, at;
     uint64_t next; /* the row at bytes + at; UINT64_MAX: none */
 };
@@ -135,7 +136,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
 {
     const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
-    reader->next = UINT64_MAX; /* where a failure leaves it */
+    reader->next = UINT64_MAX; /* the value that a failure leaves */
     DT_TRY(dt__grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
     DT_TRY(dt__source_copy_out(reader->source, from->offset, reader->bytes, length));
     reader->mark = mark;
@@ -144,7 +145,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     return DT_OK;
 }
 
-/* Codes are classes and features from here on. */
+/* Words of typed rows become classes and features here. */
 dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct typed_reader *reader = arg;

@@ -1,7 +1,7 @@
-/* Typed rows: what a survey makes of text, and of packed files, once a host.
+/* Typed rows: the form in which the survey stores rows of text, and packed files, once per host.
  *
  * A source has one file without a name in $TMPDIR, which other processes of the host open as
- * /proc/PID/fd/N of the one that made it. It goes when the last of them closes it.
+ * /proc/PID/fd/N of the process that made it. The file disappears when the last of them closes it.
  *
  *     file    id of 16 bytes | of each file of the source, in the survey's order: typed rows, or
  *             the bytes of a packed IDX file
@@ -10,8 +10,8 @@
  *     LIBSVM  two words an entry: its index from 0, its value as a float
  *
  * y is a float (regress), or a label's code: a class, a number, or the number of its text in the
- * survey's dictionary. Codes become classes and categories when a row is read: only the whole data
- * says which. */
+ * survey's dictionary. Codes become classes and categories when a row is read, because only the
+ * whole data decides which. */
 #ifndef DATA_TYPED_H
 #define DATA_TYPED_H
 
@@ -33,11 +33,11 @@ struct dt__typed_row {
     float weight;
 };
 
-/* Adds bytes at the end; the first make the file. DT_EIO: disk full. */
+/* Adds bytes at the end; the first call creates the file. DT_EIO: disk full. */
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length);
-/* Where the next bytes go. */
+/* Returns the offset of the next bytes. */
 uint64_t dt__typed_end(const struct dt__typed *typed);
-/* All bytes are in the file. */
+/* Writes the bytes that are not yet in the file. */
 dt_status dt__typed_flush(struct dt__typed *typed);
 void dt__typed_close(struct dt__typed *typed);
 

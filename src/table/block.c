@@ -11,7 +11,7 @@ bool dt__floats_are_bytes(const float *x, size_t n)
     return true;
 }
 
-/* Room for `count` entries in all. */
+/* Reserves memory for `count` entries in all. */
 static dt_status block_reserve(struct dt__block *block, size_t count, bool values)
 {
     size_t room = block->room;

@@ -1,8 +1,8 @@
-/* Raw rows in memory, before scale and normalisation, 8-bit data as 8 bits.
+/* Raw rows in memory, before scaling and normalisation, 8-bit data as 8 bits.
  *
  * A row has a dense part, `dense` numbers, and a sparse part, entries (index, value) with indices
- * in [dense, features). A block holds rows one behind the other. Readers add rows at its end and
- * never ask how they are stored; whoever shuffles or deals rows uses their numbers alone. */
+ * in [dense, features). A block holds contiguous rows. Readers add rows at its end and do not know
+ * how they are stored; code that shuffles or distributes rows uses only their numbers. */
 #ifndef TABLE_BLOCK_H
 #define TABLE_BLOCK_H
 
@@ -12,14 +12,14 @@
 
 struct dt__row_layout {
     int features; /* inputs of the network */
-    int dense;    /* of them in the dense part; the same without a sparse part */
+    int dense;    /* inputs in the dense part; equals `features` without a sparse part */
     int targets;  /* regress: floats of y; 0: one int32 label */
     bool bytes;   /* x is uint8_t, else float */
     bool values;  /* entries have values; else each is 1 */
     bool weights; /* rows have weights */
 };
 
-/* Of rows whose values are all floats. */
+/* Returns the layout of rows whose values are all floats. */
 static inline struct dt__row_layout dt__row_layout_of(const struct dt_schema *schema)
 {
     return (struct dt__row_layout){
@@ -41,7 +41,7 @@ static inline size_t dt__row_layout_y(const struct dt__row_layout *layout)
     return (size_t)(layout->targets ? layout->targets : 1) * 4;
 }
 
-/* Bytes of a row beside its entries, and of an entry. */
+/* Returns the bytes of a row without its entries, and of an entry. */
 static inline size_t dt__row_layout_row(const struct dt__row_layout *layout)
 {
     size_t rest =
@@ -54,7 +54,7 @@ static inline size_t dt__row_layout_entry(const struct dt__row_layout *layout)
     return sizeof(uint32_t) + (layout->values ? sizeof(float) : 0);
 }
 
-/* Rows one behind the other. */
+/* Contiguous rows. */
 struct dt__block {
     size_t rows, capacity;
     unsigned char *x, *y; /* (capacity, dense), (capacity, targets or 1) */
@@ -62,11 +62,12 @@ struct dt__block {
     float *z;             /* (capacity, schema.encoded), once dt__block_encode has made it */
     uint64_t *offsets;    /* (capacity + 1) entries of row r: [offsets[r], offsets[r + 1]) */
     uint32_t *index;      /* NULL without a sparse part; grows */
-    float *value;         /* NULL where all are 1 */
-    size_t room;          /* of these two */
+    float *value;         /* NULL if all are 1 */
+    size_t room;          /* capacity of these two */
 };
 
-/* Room for `rows` rows, and at first for `entries` entries; free with dt__block_free. */
+/* Allocates memory for `rows` rows, and at first for `entries` entries; free with dt__block_free.
+ * DT_EMEMORY. */
 dt_status dt__block_alloc(const struct dt__row_layout *layout, size_t rows, uint64_t entries,
                           struct dt__block *out);
 void dt__block_free(struct dt__block *block);
@@ -83,18 +84,20 @@ static inline unsigned char *dt__block_y(const struct dt__row_layout *layout,
     return block->y + row * dt__row_layout_y(layout);
 }
 
-/* Adds rows at the end, for which there must be room: `count` rows without entries, of weight 1,
- * whose x and y the caller writes; one whose features are 0 until they are put there, and gives its
- * x; a row of another block of the same layout. DT_EMEMORY. */
+/* Add rows at the end, within the capacity. dt__block_add adds `count` rows without entries, of
+ * weight 1, whose x and y the caller writes. dt__block_add_zeros adds one whose features are 0
+ * until they are put there, and returns its x. dt__block_add_copy adds a row of another block of
+ * the same layout. DT_EMEMORY. */
 void dt__block_add(const struct dt__row_layout *layout, struct dt__block *block, size_t count);
 unsigned char *dt__block_add_zeros(const struct dt__row_layout *layout, struct dt__block *block);
 dt_status dt__block_add_copy(const struct dt__row_layout *layout, struct dt__block *block,
                              const struct dt__block *from, size_t row);
 
-/* An entry of the last row, behind those that it has. DT_EMEMORY. */
+/* Adds an entry to the last row, after its other entries. DT_EMEMORY. */
 dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float value);
-/* A feature of the last row, whose x this is, wherever the layout has it; of bytes the value is
- * one. Those of the sparse part come in their order. DT_EMEMORY. */
+/* Puts a feature into the last row, whose x this is: into x or the entries, as the layout says. In
+ * a layout of bytes the value must be one. Features of the sparse part are put in ascending order.
+ * DT_EMEMORY. */
 static inline dt_status dt__block_put(const struct dt__row_layout *layout, struct dt__block *block,
                                       unsigned char *x, size_t feature, float value)
 {
@@ -111,7 +114,7 @@ static inline dt_status dt__block_put(const struct dt__row_layout *layout, struc
 dt_status dt__block_copy_entries(struct dt__block *block, const struct dt__block *from,
                                  uint64_t row);
 
-/* Whether every value is an integer in 0..255 (and no negative zero). */
+/* Returns true if every value is an integer in 0..255 (and not negative zero). */
 bool dt__floats_are_bytes(const float *x, size_t n);
 
 #endif

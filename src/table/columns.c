@@ -1,4 +1,4 @@
-/* The columns of a table: learned and settled. */
+/* The columns of a table: learned from values, then resolved. */
 #include "table/columns.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ uint32_t dt__column_code(const struct dt__columns *columns, size_t at, const cha
     if (columns->hash_bits && columns->hash_trims) dt__text_trim(&text, &length);
     if (columns->hash_bits) return (uint32_t)(dt__text_hash(text, length, at + 1) & mask);
     if (dt__dict_find_blank(dict, text, length, &number)) return number;
-    return (uint32_t)dict->count; /* all others */
+    return (uint32_t)dict->count; /* all other texts */
 }
 
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
@@ -79,7 +79,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
             made.entries++;
             column->blank = dt__column_code(&made, (size_t)c, "", 0);
             if (column->first < made.numbers)
-                made.numbers = column->first; /* numbers, flags before */
+                made.numbers = column->first; /* numbers and flags precede */
         }
         if (column->flag)
             made.missing = DT_MISSING_FLAG;
@@ -135,7 +135,7 @@ void dt__columns_tell_unknown(const struct dt__columns *columns, const char *pat
     }
 }
 
-/* ---- settling ------------------------------------------------------------------------------- */
+/* ---- resolving ------------------------------------------------------------------------------- */
 
 struct ranked {
     const char *text;
@@ -149,7 +149,8 @@ static int by_count(const void *a, const void *b)
     return strcmp(one->text, other->text);
 }
 
-/* A checkpoint lists the categories' texts, and the features' names, which have them too. */
+/* Checks the lengths of the texts that a checkpoint lists: those of categories, and those of
+ * features' names, which contain them. */
 static dt_status texts_check(const struct dt_schema *schema)
 {
     size_t count = 0, longest = 0, longest_name = 0;
@@ -170,7 +171,7 @@ static dt_status texts_check(const struct dt_schema *schema)
                    count, longest);
 }
 
-/* Counts the texts that are numbers; *odd is the first that is none, else the last text. */
+/* Counts the texts that are numbers; *odd is the first text that is not, else the last text. */
 static size_t dict_numbers(const struct dt__dict *dict, const char **odd)
 {
     size_t numbers = 0, first = dict->count;
@@ -185,12 +186,12 @@ static size_t dict_numbers(const struct dt__dict *dict, const char **odd)
     return numbers;
 }
 
-/* Columns whose texts are nearly all different, which are hardly categories. */
+/* Columns whose texts are nearly all different, and so are hardly categories. */
 struct many_texts {
-    struct dt_text names;      /* a list, after those that data.ignore has */
-    struct dt_text odd;        /* messages about those of numbers and some texts */
-    size_t count, most;        /* of names; texts of one of them */
-    char last[DT__PLACE_SIZE]; /* of the names */
+    struct dt_text names;      /* a list, after the names in data.ignore */
+    struct dt_text odd;        /* messages about columns of numbers and some texts */
+    size_t count, most;        /* number of names; the most texts in one of these columns */
+    char last[DT__PLACE_SIZE]; /* last of the names */
 };
 
 static void many_texts_add(struct many_texts *many, const struct dt__column *column)
@@ -215,7 +216,7 @@ static void many_texts_add(struct many_texts *many, const struct dt__column *col
     many->count++;
 }
 
-/* Reports all of them at once. */
+/* Reports all of these columns at once. */
 static dt_status many_texts_check(const struct dt__columns *columns, const struct dt_config *config)
 {
     struct many_texts many = {.count = 0};
@@ -248,7 +249,7 @@ static dt_status many_texts_check(const struct dt__columns *columns, const struc
     return status;
 }
 
-/* The dictionary of a column: what comes often enough, by count. */
+/* Makes the dictionary of a column: the texts that are frequent enough, by count. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
                              struct dt_column *out)
 {
@@ -305,7 +306,7 @@ struct dt__placed dt__columns_place(struct dt_schema *schema)
     return placed;
 }
 
-/* How the column writes its dates is its one text. */
+/* Stores how a column writes its dates, as its only text. */
 static dt_status column_date(struct dt__column *column, struct dt_column *out)
 {
     struct dt__names form = {0};
@@ -330,8 +331,8 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
     return status;
 }
 
-/* Kinds and dictionaries, then where each column's features begin. */
-static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
+/* Fixes kinds and dictionaries, then the first feature of each column. */
+static dt_status resolve_columns(struct dt__columns *columns, uint64_t least,
                                 struct dt_schema *schema)
 {
     schema->ncolumns = (int)columns->count;
@@ -353,7 +354,7 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
     }
     for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
         if (schema->columns[c].kind != DT_COLUMN_CATEGORY && columns->items[c].missing)
-            schema->columns[c].flag = 1; /* it has one */
+            schema->columns[c].flag = 1; /* the column has a flag */
     const struct dt__placed placed = dt__columns_place(schema);
     if (placed.features > DT__MAX_FEATURES)
         return dt_fail(DT_EFORMAT,
@@ -365,8 +366,8 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
     return texts_check(schema);
 }
 
-/* Names of all features, from those of the columns. */
-static dt_status settle_names(struct dt_schema *schema)
+/* Makes the names of all features from those of the columns. */
+static dt_status resolve_names(struct dt_schema *schema)
 {
     if (!schema->columns[0].name || schema->features > NAMED_FEATURES || schema->hash_bits)
         return DT_OK;
@@ -393,7 +394,7 @@ static dt_status settle_names(struct dt_schema *schema)
 
 dt_status dt__columns_of_shards(struct dt__columns *columns, struct dt_schema *schema)
 {
-    if (!schema->feature_names) DT_TRY(settle_names(schema));
+    if (!schema->feature_names) DT_TRY(resolve_names(schema));
     DT_TRY(dt__columns_of_schema(columns, schema));
     schema->dense = columns->numbers;
     for (size_t c = 0; c < columns->count; c++)
@@ -428,13 +429,14 @@ dt_status dt__columns_check(const struct dt__columns *columns, bool bytes, const
     return DT_OK;
 }
 
-/* Numbers of rows tell the labels of a sorted file, and nothing of other rows. */
+/* Warns of a column of row numbers: these give away the labels of a sorted file, and say nothing
+ * about other rows. */
 static void warn_of_row_numbers(const struct dt__columns *columns, const struct dt__column *column)
 {
     const char *name = column->name;
     char place[DT__PLACE_SIZE];
     if (column->kind != DT_COLUMN_NUMBER) return;
-    /* as pandas and R write row numbers, and as pandas reads them */
+    /* the forms in which pandas and R write row numbers, and pandas reads them */
     if (name && (!*name || !strncmp(name, "Unnamed: ", 9))) {
         dt__warn("column %zu has no name, and is a feature: if it numbers the rows, "
                  "data.ignore=%zu leaves it out",
@@ -447,9 +449,9 @@ static void warn_of_row_numbers(const struct dt__columns *columns, const struct 
     }
 }
 
-/* All columns are numbers: the schema has no more than their names, if another file has not given
- * any. */
-static dt_status settle_numbers(const struct dt__columns *columns, struct dt_schema *schema)
+/* Fixes a table whose columns are all numbers: the schema gets only their names, unless another
+ * file has given names. */
+static dt_status resolve_numbers(const struct dt__columns *columns, struct dt_schema *schema)
 {
     schema->features = schema->dense = (int)columns->count;
     if (schema->feature_names || !columns->items[0].name) return DT_OK;
@@ -459,7 +461,7 @@ static dt_status settle_numbers(const struct dt__columns *columns, struct dt_sch
     return DT_OK;
 }
 
-dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
+dt_status dt__columns_resolve(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema)
 {
     struct dt__columns learned = *columns;
@@ -470,7 +472,7 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
         warn_of_row_numbers(&learned, &learned.items[c]);
     }
     if (plain) {
-        DT_TRY(settle_numbers(&learned, schema));
+        DT_TRY(resolve_numbers(&learned, schema));
     } else {
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;
@@ -482,12 +484,13 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
                 "share no entry",
                 (long long)config->data.min_count);
         DT_TRY(many_texts_check(&learned, config));
-        DT_TRY(settle_columns(&learned, (uint64_t)config->data.min_count, schema));
-        DT_TRY(settle_names(schema));
+        DT_TRY(resolve_columns(&learned, (uint64_t)config->data.min_count, schema));
+        DT_TRY(resolve_names(schema));
     }
     DT_TRY(dt__columns_of_schema(columns, schema));
     columns->missing = learned.missing;
-    /* The survey's numbers of texts become those of the dictionary; rare texts are all "other". */
+    /* The numbers that the survey gave to texts become codes of the dictionary; rare texts are all
+     * "other". */
     for (size_t c = 0; c < learned.count; c++) {
         const struct dt__dict *dict = &learned.items[c].dict;
         struct dt__column *to = &columns->items[c];

@@ -1,4 +1,4 @@
-/* The columns of a table, as models and shards keep them in a file. */
+/* The columns of a table, in the file of a model or a shard. */
 #include "table/columns_file.h"
 
 #include <inttypes.h>
@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
+/* MOST_DAYS: the most days of a date since 1970; the greatest that is read is 2932896, in the year
+ * 9999. */
 enum { PATH_SIZE = 64, MOST_DAYS = 10000000 };
 
-/* "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME".
- * A name may be empty: NAMED tells a table with a header. Files had neither it nor HASH_TRIMS at
- * first. */
+/* Writes "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES
+ * NAME". A name may be empty: NAMED marks a table with a header. The first files had neither NAMED
+ * nor HASH_TRIMS. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
 {
@@ -53,7 +54,7 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
     return dt__h5_names(file, path, &out->items, &out->count);
 }
 
-/* Whether what a file says of its columns is what settling makes of them. */
+/* Returns true if the columns that a file describes are what dt__columns_place makes of them. */
 static bool columns_fit(struct dt_schema *schema)
 {
     if (!schema->columns) return schema->dense == 0 || schema->dense == schema->features;
@@ -64,7 +65,7 @@ static bool columns_fit(struct dt_schema *schema)
            (schema->dense == schema->features || placed.numbers == (uint64_t)schema->dense);
 }
 
-/* Where the name of a column begins in its line; NULL: the line is malformed. */
+/* Reads a line, and returns where the name of the column begins; NULL: the line is malformed. */
 static const char *column_scan(const char *line, struct dt_column *out)
 {
     int name = -1;
@@ -106,12 +107,13 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
             (read.kind == DT_COLUMN_DATE && !dt__dates_parse_form(categories->items[at], &dates)))
             return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
         *column = read;
-        column->ncategories = 0; /* until they are there */
+        column->ncategories = 0; /* until they are read */
         if (named) DT_TRY(dt__strdup(name, &column->name));
         if (!count) continue;
         DT_TRY(dt__alloc(count, sizeof *column->categories, "categories", &column->categories));
         memcpy(column->categories, categories->items + at, count * sizeof *column->categories);
-        memset(categories->items + at, 0, count * sizeof *categories->items); /* it has them */
+        memset(categories->items + at, 0, count * sizeof *categories->items); /* the column owns the
+                                                                               * texts now */
         column->ncategories = (int)count;
         at += count;
     }

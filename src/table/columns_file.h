@@ -6,9 +6,9 @@
 #include "hdf5/write.h"
 #include "table/columns.h"
 
-/* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of
- * the columns and of the categories. get: for schema->features, which it counts if they are 0; what
- * the group lacks is left as it is. DT_EFORMAT. */
+/* Write and read the columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts
+ * in `group`, of the columns and of the categories. get: reads them for schema->features, which it
+ * computes if it is 0; members that the group lacks are not changed. DT_EFORMAT. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema);
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,

@@ -1,4 +1,4 @@
-/* Which column of a table is what: by names, by numbers, and by what the first row says. */
+/* The roles of a table's columns: by names, by numbers, and by the cells of the first row. */
 #include "table/header.h"
 
 #include <inttypes.h>
@@ -31,8 +31,8 @@ static bool text_is_integer(const char *text, long long *out)
     return end > text && !*end && *out > LLONG_MIN / 2 && *out < LLONG_MAX / 2;
 }
 
-/* Its numbers rise by one from column to column, from *first on, as years do, and what pandas calls
- * columns that have no names; the last may be another. */
+/* Returns true if the numbers of the cells rise by one from column to column, from *first on, like
+ * years, or like the names that pandas gives to nameless columns. The last number may differ. */
 static bool cells_count_up(const struct dt__names *cells, long long *first)
 {
     long long number, count = 0;
@@ -189,7 +189,7 @@ dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_
 
 /* ---- roles ----------------------------------------------------------------------------------- */
 
-/* Each wanted column gets its role, and no other one. */
+/* Gives each wanted column its role; no column may have two. */
 static dt_status wants_meet(struct dt__header *header)
 {
     for (size_t i = 0; i < header->cells.count; i++)
@@ -219,8 +219,8 @@ static dt_status wants_meet(struct dt__header *header)
     return DT_OK;
 }
 
-/* A row is a header if data.header says so; if it has all names; or the name of a feature, which is
- * no number; or not a number at all. */
+/* Decides that a row is a header if data.header says so; if it has all names; if it has the name of
+ * a feature that is not a number; or if it has no numbers at all. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
                            const char *data, bool told)
 {
@@ -230,7 +230,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     size_t cell;
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
-        size_t length = strlen(name); /* blanks were part of a name once, and are in old models */
+        size_t length = strlen(name); /* old models have names with blanks around them */
         dt__text_trim(&name, &length);
         DT_TRY(dt__names_add(&header->texts, name, length));
         name = header->texts.items[header->texts.count - 1];
@@ -260,7 +260,8 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     return dt__header_distinct(header);
 }
 
-/* In a header the number of a column may be the name of another. */
+/* Rejects the number of a column in a key if another column of the header has this number as its
+ * name. */
 static dt_status want_check_number(const struct dt__header *header, const struct dt__want *want)
 {
     const long long count = (long long)header->cells.count;
@@ -314,7 +315,7 @@ dt_status dt__header_roles(struct dt__header *header, const struct dt_config *co
     return roles_give(header, config);
 }
 
-/* A key that names a column needs a header; else the cells tell. */
+/* Assumes a header if a key names a column; else the cells decide. */
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
                             const struct dt__lines *lines)
 {

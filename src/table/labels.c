@@ -1,4 +1,4 @@
-/* Class labels: learned from the training data, looked up in what was learned. */
+/* Class labels: learned from the training data, then looked up. */
 #include "table/labels.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 enum { MOST_UNASKED = 1000 };
 static const double MOST_NUMBER = 9e15; /* a double holds all whole numbers up to 2^53 */
 
-/* Whole number of a label text. *is_number: it is a number at all. */
+/* Reads the whole number in a label text. *is_number: it is a number of any kind. */
 static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
 {
     double value;
@@ -52,7 +52,7 @@ static int number_order(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Numbers that names are, in the order of these. */
+/* Returns the numbers that the names are, in the order of the names. */
 static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
 {
     bool is_number;
@@ -63,7 +63,7 @@ static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
     return DT_OK;
 }
 
-/* `most`: numbers that memory is needed for, at least. */
+/* Sorts the numbers. `most`: the array has at least this capacity. */
 static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int64_t **out)
 {
     DT_TRY(dt__alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
@@ -77,7 +77,7 @@ static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int
 
 #define DECLARE "; data.class_names in training declares classes that no row has"
 
-/* Models of labels -1 and 1 did not keep these numbers at first. */
+/* Returns true for models of labels -1 and 1. Early models did not keep these numbers. */
 static bool schema_has_signs(const struct dt_schema *schema)
 {
     return schema->classes == 2 && schema->label_names && !strcmp(schema->label_names[0], "-1") &&
@@ -122,7 +122,7 @@ dt_status dt__class_of_number(const struct dt__classes *classes, int64_t value, 
     return DT_OK;
 }
 
-/* The class that has a name. "+1" and "1.0" are the class named "1". */
+/* Finds the class that has a name. "+1" and "1.0" are the class named "1". */
 static bool class_find(const struct dt__dict *names, const char *text, size_t length, int32_t *out)
 {
     int64_t value;
@@ -180,8 +180,8 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
     char digits[24];
     const bool whole = length && text_whole_number(name, length, &value, &is_number);
     if (!names->count) labels->numeric = whole;
-    /* a name that is missing would give its class the next one's, and a number next to texts would
-     * be the name of one class and the label of another */
+    /* if a name were missing, its class would take the next class's name; a number next to texts
+     * would be the name of one class and the label of another */
     if (!length || is_number != labels->numeric || whole != is_number)
         return dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
                        dt__shown(length), name, names->count);
@@ -190,7 +190,7 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
     return dt__names_add(names, digits, length);
 }
 
-/* The names that data.class_names lists, or has in a file. */
+/* Reads the names that data.class_names lists, or that the file in it holds. */
 static dt_status labels_read_names(struct dt__labels *labels, const char *key)
 {
     enum { MOST_BYTES = 1 << 26 };
@@ -252,7 +252,7 @@ void dt__labels_enter(struct dt__labels *labels, const char *path)
     labels->named_here = false;
 }
 
-/* After so many distinct labels one more is an error. */
+/* Fails if more than `most` distinct labels were seen. */
 static dt_status count_check(const struct dt__labels *labels, const struct dt__dict *seen, int most,
                              const char *text, size_t length)
 {
@@ -279,7 +279,7 @@ static dt_status labels_learn_number(struct dt__labels *labels, int64_t value, u
     return count_check(labels, &labels->numbers, DT__MAX_CLASSES, text, (size_t)digits);
 }
 
-/* A number but for signs and marks is hardly the name of a class. */
+/* Rejects a number with signs or marks, which is hardly the name of a class. */
 static dt_status first_text_check(const char *text, size_t length)
 {
     const enum dt__text_kind kind = dt__text_kind(text, length);
@@ -291,7 +291,7 @@ static dt_status first_text_check(const char *text, size_t length)
                    dt_error_text());
 }
 
-/* Whether whole numbers are labels of their own next to the names of classes. */
+/* Returns true if whole numbers may be labels in addition to the names of classes. */
 static bool names_have_numbers(const struct dt__labels *labels)
 {
     return labels->numbered && !labels->numeric;
@@ -456,23 +456,22 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
 
 /* ---- what was learned ----------------------------------------------------------------------- */
 
-/* Warns once of two texts that differ in the case of letters alone. */
+/* Warns once of two texts that differ only in the case of letters. */
 static void warn_of_twins(const struct dt__dict *texts)
 {
-    enum { MOST = 100 }; /* classes of which all pairs are looked at */
+    enum { MOST = 100 }; /* classes whose pairs are all compared */
     for (size_t i = 1; i < texts->count && texts->count <= MOST; i++) {
         size_t j = 0;
         while (j < i && strcasecmp(dt__dict_text(texts, i), dt__dict_text(texts, j)))
             j++;
         if (j == i) continue;
-        dt__warn("'%.40s' and '%.40s' are two classes: labels are told apart by the case of "
-                 "letters, too",
+        dt__warn("'%.40s' and '%.40s' are two classes: labels differ by the case of letters",
                  dt__dict_text(texts, j), dt__dict_text(texts, i));
         break;
     }
 }
 
-/* Numbers that may be amounts are classes only if model.task says so. */
+/* Rejects numbers that may be amounts as classes, unless model.task says so. */
 static dt_status amounts_check(const struct dt__labels *labels, const int64_t *sorted, size_t n)
 {
     const bool signs = n == 2 && sorted[0] == -1 && sorted[1] == 1;
@@ -489,13 +488,13 @@ static dt_status amounts_check(const struct dt__labels *labels, const int64_t *s
                    labels->path ? labels->path : "data", sorted[n - 1]);
 }
 
-/* Whether numbers in order are 0..limit - 1, or some of these. */
+/* Returns true if ascending numbers are all in 0..limit - 1. */
 static bool numbers_below(const int64_t *sorted, size_t n, size_t limit)
 {
     return !n || (sorted[0] >= 0 && (uint64_t)sorted[n - 1] < limit);
 }
 
-/* Makes names of numbers. */
+/* Makes names from numbers. */
 static dt_status numbers_name(struct dt__labels *labels, const int64_t *sorted, size_t n)
 {
     char text[24];
@@ -507,7 +506,7 @@ static dt_status numbers_name(struct dt__labels *labels, const int64_t *sorted, 
     return DT_OK;
 }
 
-/* *out_names: the numbers are names. */
+/* Makes the classes of labels that are numbers. *out_names: the numbers are names. */
 static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted, size_t n,
                                 struct dt_schema *schema, bool *out_names)
 {
@@ -527,8 +526,8 @@ static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted
     return DT_OK;
 }
 
-/* n > 0 numbers next to the names that data.class_names lists: positions, or K numbers for K names.
- * `sorted` becomes the number of each name. */
+/* Matches n > 0 numbers to the names that data.class_names lists: as positions, or K numbers for K
+ * names. `sorted` becomes the number of each name. */
 static dt_status finish_class_names(const struct dt__labels *labels, int64_t *sorted, size_t n)
 {
     const size_t names = labels->texts.count;
@@ -552,7 +551,7 @@ static dt_status finish_class_names(const struct dt__labels *labels, int64_t *so
                    names, n, sorted[0], sorted[n - 1]);
 }
 
-/* Names of the schema. */
+/* Makes the names of the schema. */
 static dt_status finish_names(const struct dt__labels *labels, struct dt_schema *schema)
 {
     struct dt__names names = {0};
@@ -589,7 +588,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
     }
     if (has_names) DT_GUARD(finish_names(labels, schema));
     if (!has_numbers) goto done;
-    dt_free(schema->label_numbers); /* of shards */
+    dt_free(schema->label_numbers); /* those of shards */
     schema->label_numbers = sorted;
     return DT_OK;
 done:

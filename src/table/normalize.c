@@ -14,7 +14,7 @@ static void clip_floats(size_t n, float most, float *restrict x)
     }
 }
 
-/* Of raw values that are bytes, and of floats. */
+/* Kernels for raw values that are bytes, and for floats. */
 #define KERNELS(type, values)                                                                      \
     DT__CLONES static void scale_##values(size_t n, const type *restrict raw, float scale,         \
                                           float *restrict x)                                       \
@@ -42,7 +42,7 @@ static void clip_floats(size_t n, float most, float *restrict x)
 KERNELS(unsigned char, bytes)
 KERNELS(float, floats)
 
-/* Raw rows of n floats become their z, a row every `stride` floats. */
+/* Computes the z of raw rows of n floats, a row every `stride` floats. */
 static void rows_to_normal(const struct dt_schema *schema, const float *raw, size_t n, size_t rows,
                            float *z, size_t stride)
 {

@@ -1,4 +1,5 @@
-/* What a schema holds, member by member. Statistics, columns and labels have files of their own. */
+/* Copies and frees a schema, member by member. Statistics, columns and labels have separate
+ * files. */
 #include "table/schema.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static dt_status member_free(void *arg, enum dt__member kind, void *member, size
     memcpy(&memory, member, sizeof memory);
     if (kind == DT__MEMBER_NAMES)
         dt__names_free(memory, count);
-    else if (kind != DT__MEMBER_COLUMNS) /* they are still to be visited */
+    else if (kind != DT__MEMBER_COLUMNS) /* its members are still to be visited */
         dt_free(memory);
     return DT_OK;
 }

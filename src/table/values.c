@@ -1,9 +1,9 @@
-/* What texts say by their columns, and what features come of it. */
+/* The values of texts by their columns, and the features that they become. */
 #include "table/values.h"
 
 #include <string.h>
 
-/* The column's first value says what it is. */
+/* Decides the kind of a column by its first value. */
 static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length)
 {
@@ -35,7 +35,7 @@ static dt_status missing_fail(bool learning, const char *text, size_t length)
                               "data.missing=mean or flag in training takes it");
 }
 
-/* A column of names may begin with numbers. */
+/* Adds a hint to the failure of a number: a column of names may begin with numbers. */
 static dt_status number_fail(const struct dt__columns *columns, const struct dt__column *column,
                              const char *text, size_t length, dt_status status)
 {
@@ -53,7 +53,7 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
                         uint32_t *out)
 {
     struct dt__column *column = &columns->items[index];
-    uint32_t known; /* a text of training, whatever it says */
+    uint32_t known; /* a text of training, of any form */
     float value;
     dt_status status = DT_OK;
     const bool missing = dt__text_is_missing(text, length) &&
@@ -87,10 +87,11 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
                         const struct dt__row_layout *layout, struct dt__block *out)
 {
-    (void)count; /* further targets stand behind the columns */
+    (void)count; /* words of further targets follow those of the columns */
     unsigned char *const x = dt__block_add_zeros(layout, out);
     const struct dt__column *const items = columns->items;
-    for (size_t c = 0, n = columns->count; c < n; c++) { /* once: x may be anything */
+    /* n is read once, since the compiler must assume that x may alias anything. */
+    for (size_t c = 0, n = columns->count; c < n; c++) {
         const struct dt__column *column = items ? &items[c] : NULL;
         const size_t feature = column ? (size_t)column->first : c;
         const bool missing = column && words[c] == DT__MISSING;

@@ -199,7 +199,7 @@ wrong 'wrong.txt:2: a byte of zero in the label' 'a,y\n1,x\000z\n2,w\n'
 wrong "column 'a': a byte of zero in a text" 'a,y\nA\000B,0\nA\000C,1\n'
 wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'
 wrong "index 2 does not rise" '1 1:1\n0 3:1 2:1\n'
-wrong 'does not have so many features' '1 1:1\n0 16000000:1\n'
+wrong 'cannot have that many features' '1 1:1\n0 16000000:1\n'
 wrong "is not a finite number" '1 1:1\n0 2:nan\n'
 wrong 'data.hash_bits=99: expected' 'a,y\n1,0\n2,1\n' data.hash_bits=99
 wrong 'data.separator=ab: expected' 'a,y\n1,0\n2,1\n' data.separator=ab
@@ -437,8 +437,8 @@ grep -q "set model.task=regress" "$tmp/out" && fail 'advice for what is proposed
 job 1 run.dir="$tmp/amounts" data.train="$tmp/wrong.csv" train.max_steps=0 2>"$tmp/log" || { cat "$tmp/log"; fail amounts; }
 grep -q 'warning: the labels are numbers, and each of them is a class' "$tmp/log" || { cat "$tmp/log"; fail 'amounts as classes in silence'; }
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
-# A comma with three digits behind it may stand between thousands, but where another column's cannot.
-inspect '^; numbers with three digits behind a comma: a ' 'a;y\n1,250;0\n12,125;1\n'
+# A comma with three digits after it may separate thousands, unless another column's cannot.
+inspect '^; numbers with three digits after a comma: a ' 'a;y\n1,250;0\n12,125;1\n'
 grep -q '^decimal' "$tmp/out" && fail 'a comma between thousands becomes a decimal one'
 inspect '^decimal = ,   ; a comma is the decimal point in a,b' 'a;b;y\n1,250;0,125;0\n12,125;2,250;1\n'
 # One text among many numbers marks gaps, however often it comes; several are names.
@@ -450,7 +450,7 @@ inspect '^; numbers with a sign or unit .*: a ' "$(rows 40 '&.5 kg,0')"
 inspect '^; numbers with a sign or unit .*: a ' "$(rows 40 '"USD &,250.5",0')"
 inspect '^a  *feature category ' "$(rows 40 'n&,0')"
 inspect '^a  *feature identifier ' "$(rows 150 '&e&a,0')$(rows 20 '9&,0' | sed 's/^a,y.n//')"
-inspect '^; a: each point has three digits behind it' "$(rows 40 '&.125,0')7,1\n"
+inspect '^; a: each point has three digits after it' "$(rows 40 '&.125,0')7,1\n"
 inspect '^a  *feature one comma ' "$(rows 40 '"&,125",0')-,1\n"
 inspect "^; y: 2 of 42 values are no numbers, the first is '-'" "$(rows 40 '1,&.5')1,-\n1,-\n"
 grep -q '^task = regress' "$tmp/out" || { cat "$tmp/out"; fail 'no task of an odd label'; }
@@ -467,7 +467,7 @@ told() {
     grep -q "$want" "$tmp/log" || { cat "$tmp/log"; fail "not said: $want"; }
 }
 told "'yes' and 'Yes' are two classes: .* the case of letters" 'a,y\n1,yes\n2,Yes\n3,no\n'
-told '30 classes in 30 rows: nearly each row is a class' "$(printf 'a,y\\n'; seq 30 | sed 's/.*/1,n&\\n/' | tr -d '\n')"
+told '30 classes in 30 rows: nearly each row is a separate class' "$(printf 'a,y\\n'; seq 30 | sed 's/.*/1,n&\\n/' | tr -d '\n')"
 times=$(printf 't,y\\n'; seq 10 39 | sed 's/.*/170000&00,&.5\\n/' | tr -d '\n')
 told 'feature 0 (t): its values, about 1.7.* lie closer together than 32-bit floats' "$times" model.task=regress
 told 'target 0: its values, about 1.7.* lie closer together than 32-bit floats' "$times" data.label=t data.ignore= model.task=regress

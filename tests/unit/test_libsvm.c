@@ -64,7 +64,7 @@ static const struct {
     {"1 1:2\n1 2:1 2:1\n", "a.svm:2: index 2 does not rise"},
     {"1 1:2\n1:2\n", "a.svm:2: the label is empty"},
     {"1 1:2\n1.5 1:2\n", "a.svm:2: label '1.5' is not a class number"},
-    {"1 1:2\n0 16777216:1\n", "a.svm:2: index 16777216: data of so few bytes does not have so many"},
+    {"1 1:2\n0 16777216:1\n", "a.svm:2: index 16777216: data of this size cannot have that many"},
     {"1\n2\n", "a.svm: no row has a feature"},
     {"\n", "a.svm: the file has no rows"},
     {"# nothing\n", "a.svm: the file has no rows"},
