@@ -94,11 +94,14 @@ static double loss_slope(const struct dt_judged *rows, int nout, double cool)
     return sum;
 }
 
-/* Finds the temperature of least loss, between 1/100 and 100, by bisection of its logarithm. */
+/* Finds the temperature of least loss, between 1/100 and 100, by bisection of its logarithm.
+ * Returns 1 if the loss falls at 1/100 still, as it does without end where every row is predicted
+ * right: probabilities would become 0 and 1. */
 static double temperature_find(const struct dt_judged *rows, int nout)
 {
     enum { HALVINGS = 40 };
     double low = -log(100), high = log(100);
+    if (loss_slope(rows, nout, exp(high)) <= 0) return 1;
     for (int i = 0; i < HALVINGS; i++) {
         const double middle = (low + high) / 2;
         *(loss_slope(rows, nout, exp(middle)) > 0 ? &high : &low) = middle;

@@ -81,8 +81,8 @@ void dt__certainty_print(const struct dt_config *config, const struct dt_schema 
         schema->targets > 1 ? certainty->residuals / schema->targets : certainty->residuals;
     float margin = 0;
     if (config->eval.calibrate && certainty->temperature == 1)
-        dt__info("eval.calibrate=auto: no temperature lowers the log loss of the rows held out by "
-                 "more than its standard error: none is kept");
+        dt__info("eval.calibrate: no temperature is kept: none lowers the log loss of the rows held "
+                 "out by more than its standard error, or all of them are predicted right");
     else if (config->eval.calibrate)
         dt__info(
             "eval.calibrate: outputs are divided by a temperature of %.4g, which the rows held "

@@ -62,6 +62,17 @@ START_TEST(temperatures_undo_a_factor)
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
     ck_assert_double_eq(twice.temperature, 1);
     end();
+    fill_two(1); /* all right: the loss has no least value */
+    for (int r = 0; r < ROWS; r++) {
+        const int32_t label = r % 2;
+        const float logit = label ? 1.5F : -1.5F;
+        const struct dt_batch batch = {.rows = 1, .label = &label};
+        dt__judged_set(model, &rows, (size_t)r, &batch, &logit);
+    }
+    EXPECT_OK(dt_config_set(&config, "eval.calibrate=yes"));
+    EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
+    ck_assert_double_eq(twice.temperature, 1);
+    end();
 }
 END_TEST
 
