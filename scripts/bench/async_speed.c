@@ -1,14 +1,16 @@
-/* The async exchange alone: gradients a second of workers on one host, by this library's slots and by the
- * textbook's way, a lock and two buffers.
+/* Measures the async exchange alone: gradients per second of workers on one host, by this library's
+ * slots and by the textbook's way, a lock and two buffers.
  *
  *   mpirun -np 1+WORKERS ... async_speed slots PARAMS GRADIENTS MS
  *   async_speed lock PARAMS GRADIENTS MS WORKERS
  *
- * A gradient reads all weights, takes MS milliseconds of a core and is written; the update is plain SGD.
- * lock: workers are children that share two buffers of weights. A worker copies the newest ones out under a
- * readers' lock, computes, and under the updaters' lock writes the other buffer, which the readers' lock then
- * makes the newest one.
- * Prints one line: gradients a second and the sum of weights, a function of gradients and parameters alone. */
+ * A gradient reads all weights, takes MS milliseconds of a core and is written; the update is plain
+ * SGD.
+ * lock: workers are children that share two buffers of weights. A worker copies the newest weights
+ * under a readers' lock, computes, and under the updaters' lock writes the other buffer, which
+ * becomes the newest under the readers' lock.
+ * Prints one line: gradients per second and the sum of weights, a function of gradients and
+ * parameters alone. */
 #include "comm/async.h"
 
 #include <pthread.h>
@@ -22,7 +24,7 @@ struct bench {
     const char *how;
     size_t params;
     uint64_t gradients;
-    double secs; /* of a gradient */
+    double secs; /* duration of a gradient */
     int workers;
 };
 

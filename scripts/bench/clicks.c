@@ -1,13 +1,15 @@
-/* A click log by a seed: 13 numbers and 26 categories of power-law frequency, up to 10 million values a column,
- * with labels drawn from a hidden model, so that the best logloss is known. The section `clicks` runs it.
+/* Generates a click log from a seed: 13 numbers and 26 categories of power-law frequency, up to 10
+ * million values a column, with labels drawn from a hidden model, so that the best logloss is
+ * known. The section `clicks` runs it.
  *
  *   clicks ROWS SEED OUT.csv [OUT.bin]
  *
- * Column c has 3 to 10^7 values, of which the r-th comes with probability about 1 / (r log n). The hidden model is
- * logistic: a weight a number, a weight a value, and products of the values' hidden vectors for six pairs of
- * columns; a value beyond the first thousand or so weighs little, for nobody could learn it. The model is the same
- * for each SEED. OUT.bin has rows of 40 words: label, numbers (float), categories hashed to 22 bits (uint32).
- * Standard output: {"rows": ..., "clicks": share, "best_logloss": ...} of all rows. */
+ * Column c has 3 to 10^7 values, and value r has probability about 1 / (r log n). The hidden model
+ * is logistic: a weight for each number, a weight for each value, and products of the values'
+ * hidden vectors for six pairs of columns; values beyond the first thousand or so have small
+ * weights, since no program could learn them. The model is the same for each SEED. OUT.bin has rows
+ * of 40 words: label, numbers (float), categories hashed to 22 bits (uint32).
+ * Standard output: {"rows": ..., "clicks": fraction, "best_logloss": ...} of all rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -36,7 +38,7 @@ static double normal(uint64_t key)
     return sqrt(-2 * log(uniform(mix(key)))) * cos(6.283185307179586 * uniform(mix(key + 1)));
 }
 
-/* Number `what` of a value's hidden numbers. */
+/* Returns hidden number `what` of a value. */
 static double hidden(int column, uint64_t value, int what)
 {
     const uint64_t key = mix((uint64_t)column << 40 | value) ^ (uint64_t)(what + 1) << 56;
@@ -57,7 +59,8 @@ static double logit_of(const float *number, const uint64_t *value)
         logit += 0.25 * hidden(c, value[c], 0);
     for (int p = 0; p < PAIRS; p++)
         for (int h = 0; h < HIDDEN; h++)
-            logit += 0.2 * hidden(4 * p, value[4 * p], 1 + h) * hidden(4 * p + 1, value[4 * p + 1], 1 + h);
+            logit += 0.2 * hidden(4 * p, value[4 * p], 1 + h) *
+                     hidden(4 * p + 1, value[4 * p + 1], 1 + h);
     return logit;
 }
 

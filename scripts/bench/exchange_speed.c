@@ -1,13 +1,14 @@
-/* The exchange of a sync step alone, without gradients to compute: milliseconds a step, for the cost model.
+/* Measures the exchange of a sync step alone, without gradients to compute: milliseconds per step,
+ * for the cost model.
  *
  *   mpirun -np N ... exchange_speed WIDTHS STEPS SPANS [HOW]     e.g. exchange_speed 784-512-256-10 10 5 q8
  *
  * HOW: auto, reduce, or the wire of auto: f32, bf16 or q8.
  *
- * A bucket a layer, as training has them; one replica a worker; plain SGD is the update. The bank prints
- * one line: hosts, workers, parameters, buckets; of the spans' milliseconds a step the median and the
- * least; and the sum of weights behind it all, a function of widths, steps and where the workers are (a host sums in
- * place, and gradients are made once).
+ * One bucket per layer, as in training; one replica per worker; the update is plain SGD. The bank
+ * prints one line: hosts, workers, parameters, buckets; the median and the minimum over the spans
+ * of milliseconds per step; and the final sum of weights, a function of widths, steps and the
+ * workers' hosts (a host sums in place, and gradients are made once).
  * `make build/scripts/bench/exchange_speed` builds it; scale.sh runs it. */
 #include "comm/comm.h"
 
@@ -70,7 +71,7 @@ static void work(const struct bench *bench, uint64_t from, uint64_t until)
     dt__exchange_settle(bench->exchange);
 }
 
-/* Milliseconds a step of one span. */
+/* Returns the milliseconds per step of one span. */
 static double span(const struct bench *bench, int nth)
 {
     uint64_t steps = (uint64_t)bench->steps, from = steps * (uint64_t)nth, done;
@@ -85,26 +86,28 @@ static double span(const struct bench *bench, int nth)
 
 static void create(struct bench *bench, const char *how)
 {
-    const int wire = !strcmp(how, "q8") ? DT_WIRE_Q8 : !strcmp(how, "bf16") ? DT_WIRE_BF16 : DT_WIRE_F32;
+    const int wire = !strcmp(how, "q8")     ? DT_WIRE_Q8
+                     : !strcmp(how, "bf16") ? DT_WIRE_BF16
+                                            : DT_WIRE_F32;
     const size_t params = bench->bucket_end[bench->buckets - 1];
     int first, count, replicas = bench->world->workers;
-    struct dt_exchange_spec spec = {.kind = strcmp(how, "reduce") ? DT_EXCHANGE_AUTO : DT_EXCHANGE_REDUCE,
-                                   .params = params,
-                                   .buckets = bench->buckets,
-                                   .bucket_end = bench->bucket_end,
-                                   .replicas = replicas,
-                                   .wire.kind = wire,
-                                   .wire.groups = replicas,
-                                   .vectors = wire ? 2 : 1,
-                                   .update = update_sgd};
+    struct dt_exchange_spec spec = {.kind = strcmp(how, "reduce") ? DT_EXCHANGE_AUTO
+                                                                  : DT_EXCHANGE_REDUCE,
+                                    .params = params,
+                                    .buckets = bench->buckets,
+                                    .bucket_end = bench->bucket_end,
+                                    .replicas = replicas,
+                                    .wire.kind = wire,
+                                    .wire.groups = replicas,
+                                    .vectors = wire ? 2 : 1,
+                                    .update = update_sgd};
     if (dt__exchange_create(bench->world, &spec, &bench->exchange)) die(bench->world);
     for (int v = 0; v < spec.vectors && bench->world->is_bank; v++)
         memset(dt__exchange_vectors(bench->exchange)[v], 0, params * sizeof(float));
     for (int r = 0; r < replicas && wire && bench->world->is_bank; r++)
         memset(dt__exchange_error(bench->exchange, r), 0, params * sizeof(float));
     if (bench->world->is_worker) {
-        dt__replicas_assign(replicas, bench->world->worker, replicas, &first,
-                          &count);
+        dt__replicas_assign(replicas, bench->world->worker, replicas, &first, &count);
         float *grad = dt__exchange_slot(bench->exchange, first).grad;
         for (size_t i = 0; i < params; i++)
             grad[i] = (float)(i % 1000) * 1e-3f - 0.5f * (float)first;
@@ -134,7 +137,7 @@ int main(int argc, char **argv)
     }
     dt__world_set_roles(bench.world, false);
     create(&bench, argc > 4 ? argv[4] : "auto");
-    (void)span(&bench, 0); /* connections are made, buffers touched */
+    (void)span(&bench, 0); /* warm-up: connections are made, buffers touched */
     for (int i = 0; i < bench.spans; i++)
         ms[i] = span(&bench, i + 1);
     if (bench.world->is_bank) {
@@ -143,8 +146,8 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < params; i++)
             total += (double)dt__exchange_vectors(bench.exchange)[0][i];
         printf("hosts %d workers %d params %zu buckets %d median_ms %.3f least_ms %.3f sum %.9g\n",
-               bench.world->hosts, bench.world->workers, params, bench.buckets,
-               ms[bench.spans / 2], ms[0], total);
+               bench.world->hosts, bench.world->workers, params, bench.buckets, ms[bench.spans / 2],
+               ms[0], total);
     }
     dt__exchange_destroy(bench.exchange);
     dt__world_end(bench.world, DT_OK);

@@ -1,13 +1,14 @@
-/* Forward and backward of one network on one core, over and over on the same batch: samples/s, and the
- * share of this core's sgemm rate, measured in turn with it. Counts true flops: 4 a weight and sample in
- * the first layer (no input gradient), 6 in the others.
+/* Measures forward and backward of one network on one core, repeated on the same batch: samples/s,
+ * and the fraction of this core's sgemm rate, measured alternately. Counts true flops: 4 per weight
+ * and sample in the first layer (no input gradient), 6 in the others.
  *
  *   net_speed [WIDTHS ROWS [ACTIVATION [DROPOUT]]]      e.g. net_speed 784-512-256-10 64 relu 0.2
  *
- * PRECISION=bf16 computes in bf16, from weights that are kept rounded, and takes the products alone, of the
- * network's own shapes, for the rate of the core.
+ * PRECISION=bf16 computes in bf16, from weights that are kept rounded; the rate of the core is then
+ * that of the products alone, in the network's shapes.
  *
- * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too.
+ * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN",
+ * too.
  * `make build/scripts/bench/net_speed` builds it. */
 #include "model/bf16_products.h"
 #include "model/blas.h"
@@ -24,7 +25,7 @@ static void die(void)
     exit(1);
 }
 
-/* "784-512-256-10" into the description of a network; layers is its room. */
+/* Parses "784-512-256-10" to the description of a network; layers: memory for its text. */
 static struct dt_model_desc parse_widths(const char *text, const char *activation,
                                          const char *dropout, char layers[256])
 {
@@ -73,7 +74,8 @@ static double flops_of(const struct dt_model *model)
     return flops;
 }
 
-/* Copies of the weights of so many matrices, as who updates them keeps them; NULL: there are none. */
+/* Returns copies of the weights of the matrices, as the updater of the weights keeps them; NULL:
+ * none. */
 static void *copies_of(const struct dt_factored *matrix, int matrices, const float *weights)
 {
     size_t bytes = 0;
@@ -85,7 +87,8 @@ static void *copies_of(const struct dt_factored *matrix, int matrices, const flo
     return copies;
 }
 
-/* The products of one layer in bf16, over and over: those of a step, the first layer's without dx. */
+/* Returns the seconds of one layer's products in bf16: those of a step, without dx for the first
+ * layer. */
 static double layer_seconds(const struct dt_tensor *weight, int rows)
 {
     struct dt__bf16 *bf16;
@@ -112,7 +115,7 @@ static double layer_seconds(const struct dt_tensor *weight, int rows)
     return best;
 }
 
-/* The core's rate in bf16 on the network's shapes, but for the output layer. */
+/* Returns the core's rate in bf16 for the network's shapes, without the output layer. */
 static double bf16_rate(const struct dt_model *model, int rows)
 {
     double secs = 0.0, flops = 0.0;
@@ -131,7 +134,8 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     struct dt_network *network;
     struct dt_factored *matrix;
     const int precision = bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32;
-    if (dt__model_create(desc, &model) || dt__network_create(model, rows, precision, &network)) die();
+    if (dt__model_create(desc, &model) || dt__network_create(model, rows, precision, &network))
+        die();
     const size_t params_count = model->params;
     float *params = floats(params_count, 0.0f, 0.0f), *grad = floats(params_count, 0.0f, 0.0f);
     float *x = floats((size_t)rows * model->features, 0.0f, 1.0f);
@@ -152,7 +156,9 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     for (int round = 0; round < ROUNDS; round++) {
         double start = dt__clock_secs();
         for (int i = 0; i < calls; i++)
-            if (dt__network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL)) die();
+            if (dt__network_gradient(network, params, &batch, &key, false,
+                                     (struct dt_slot){.grad = grad}, &loss, NULL))
+                die();
         double secs = (dt__clock_secs() - start) / calls, gemm = peak_seconds(a, c);
         if (secs < best) best = secs;
         if (gemm < peak) peak = gemm;

@@ -1,7 +1,8 @@
-/* Prints a machine's sgemm rate in GFLOP/s: of one core, and of several at once, each by a process of
- * its own (fork). The figure that shares of peak refer to.
+/* Prints a machine's sgemm rate in GFLOP/s: of one core, and of several at once, each in a forked
+ * process. Fractions of peak refer to this figure.
  *
- *   sgemm_peak [CORES]      CORES: all by default. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too */
+ *   sgemm_peak [CORES]      CORES: all by default. OPENBLAS_CORETYPE chooses the kernel; "oneDNN",
+ * too */
 #include "model/blas.h"
 #include "model/model.h"
 
@@ -30,7 +31,7 @@ static float *matrix(void)
     return values;
 }
 
-/* Best of some rounds: other load only takes away. */
+/* Returns the best of several rounds, since other load only makes rounds slower. */
 static double measure(void)
 {
     float *a = matrix(), *b = matrix(), *c = matrix();
@@ -46,7 +47,7 @@ static double measure(void)
     return best;
 }
 
-/* The rates of `cores` processes at once, summed. */
+/* Returns the sum of the rates of `cores` processes at once. */
 static double measure_all(int cores)
 {
     int pipe_ends[2];
@@ -56,7 +57,8 @@ static double measure_all(int cores)
         double rate = measure();
         _exit(write(pipe_ends[1], &rate, sizeof rate) != sizeof rate);
     }
-    close(pipe_ends[1]); /* a process that dies of an instruction that this CPU has not is heard of */
+    close(pipe_ends[1]); /* so that the read ends if a process dies of an instruction that this CPU
+                          * lacks */
     double sum = 0.0, rate;
     for (int i = 0; i < cores; i++) {
         if (read(pipe_ends[0], &rate, sizeof rate) != sizeof rate) exit(1);

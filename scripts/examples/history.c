@@ -1,4 +1,4 @@
-/* Prints what a run directory records, while the run goes on or afterwards:
+/* Prints the records of a run directory, during the run or afterwards:
  *     cc history.c $(pkg-config --cflags --libs dtrain) -o history
  *     ./history RUN_DIR */
 #include <dtrain/dtrain.h>

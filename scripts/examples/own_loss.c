@@ -1,8 +1,8 @@
-/* Trains with a loss of the program's own, which dtrain does not have:
+/* Trains with a loss that the program defines itself:
  *     mpicc own_loss.c $(pkg-config --cflags --libs dtrain) -lm -o own_loss
  *     mpirun -np 3 ./own_loss RUN_DIR
- * A prediction that is too low costs nine times what one that is too high does, as with an order of
- * goods that run out: what is learned is a value that nine of ten targets stay below. */
+ * A prediction that is too low costs nine times as much as one that is too high, as for orders of
+ * goods that may run out: the network learns a value that nine of ten targets stay below. */
 #include <dtrain/dtrain.h>
 
 #include <mpi.h>
@@ -11,7 +11,7 @@
 
 enum { ROWS = 4000 };
 
-/* The loss of a row, and its gradient by the outputs. */
+/* Returns the loss of a row, and writes its gradient by the outputs. */
 static double cost(void *arg, int n, const float *outputs, const float *targets, float *gradient)
 {
     const double too_low = *(const double *)arg;
@@ -46,7 +46,7 @@ static dt_status train(struct dt_world *world, const char *run_dir, const struct
     return status;
 }
 
-/* What the best model says of 0.5, where targets are between 0 and 1. */
+/* Prints the best model's prediction for 0.5, where targets are between 0 and 1. */
 static dt_status predict_half(const char *run_dir)
 {
     struct dt_predictor *predictor;

@@ -1,13 +1,13 @@
-/* Answers the rows of a CSV file (numbers alone, no header) with a model that dtrain has trained:
+/* Predicts the rows of a CSV file (only numbers, no header) with a model that dtrain has trained:
  *     cc predict.c $(pkg-config --cflags --libs dtrain) -o predict
  *     ./predict RUN_DIR rows.csv
- * One line a row: the class and its probability, or the values. */
+ * Prints one line per row: the class and its probability, or the values. */
 #include <dtrain/dtrain.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One row of features; false at the end of the file, or where it is no row. */
+/* Reads one row of features; false at the end of the file, or if the line is not a row. */
 static bool read_row(FILE *in, float *row, int features)
 {
     for (int i = 0; i < features; i++)
@@ -43,7 +43,8 @@ int main(int argc, char **argv)
         return 1;
     }
     int features = dt_predictor_features(predictor), width = dt_predictor_width(predictor);
-    float *row = calloc((size_t)features, sizeof *row), *answer = calloc((size_t)width, sizeof *row);
+    float *row = calloc((size_t)features, sizeof *row),
+          *answer = calloc((size_t)width, sizeof *row);
     dt_status status = row && answer ? DT_OK : DT_EMEMORY;
     while (!status && read_row(in, row, features)) {
         int32_t class = 0;

@@ -1,7 +1,7 @@
-/* Trains a network on rows in memory, inside a program that has its own MPI:
+/* Trains a network on rows in memory, inside a program that uses MPI itself:
  *     mpicc train_arrays.c $(pkg-config --cflags --libs dtrain) -lm -o train_arrays
  *     mpirun -np 3 ./train_arrays RUN_DIR
- * Here the rows are points of the plane, and what is to be learned is whether x * y is positive. */
+ * Here the rows are points of the plane, and the network learns whether x * y is positive. */
 #include <dtrain/dtrain.h>
 
 #include <mpi.h>
@@ -14,21 +14,22 @@ static void make_rows(float *x, int32_t *label)
 {
     srand(1); /* every rank has the same rows */
     for (int i = 0; i < ROWS; i++) {
-        float a = (float)rand() / (float)RAND_MAX * 2 - 1, b = (float)rand() / (float)RAND_MAX * 2 - 1;
+        float a = (float)rand() / (float)RAND_MAX * 2 - 1,
+              b = (float)rand() / (float)RAND_MAX * 2 - 1;
         x[FEATURES * i] = a;
         x[FEATURES * i + 1] = b;
         label[i] = a * b > 0;
     }
 }
 
-/* Each record of the run, on rank 0. */
+/* Receives each record of the run, on rank 0. */
 static void print_record(void *arg, const char *json)
 {
     (void)arg;
     printf("%s\n", json);
 }
 
-/* The program may have better things to do: after `arg` questions it has the run stopped. */
+/* Returns true to stop the run: here after `arg` calls. */
 static bool wants_stop(void *arg)
 {
     int *left = arg;
@@ -38,8 +39,9 @@ static bool wants_stop(void *arg)
 static dt_status train(struct dt_world *world, const char *run_dir, const struct dt_arrays *rows,
                        int *questions)
 {
-    static const char *const settings[] = {"data.eval_fraction=0.1", "model.hidden=32", "train.epochs=30",
-                                           "train.optimizer=adam",   "train.lr=0.01",   "train.batch=100"};
+    static const char *const settings[] = {"data.eval_fraction=0.1", "model.hidden=32",
+                                           "train.epochs=30",        "train.optimizer=adam",
+                                           "train.lr=0.01",          "train.batch=100"};
     struct dt_train_options options = DT_TRAIN_OPTIONS_INIT;
     struct dt_config *config;
     char dir[4096];

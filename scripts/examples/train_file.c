@@ -1,7 +1,7 @@
-/* Trains as a configuration file says; the library starts MPI:
+/* Trains with a configuration file; the library starts MPI:
  *     cc train_file.c $(pkg-config --cflags --libs dtrain) -o train_file
  *     mpirun -np 3 ./train_file [search] CONFIG.ini [section.key=value ...]
- * With `search` it trains the trials of search.*, and makes one model of the best.
+ * With `search` it trains the trials of search.*, and writes one model made of the best.
  * SIGTERM and ^C save a checkpoint first; run it again to continue. */
 #include <dtrain/dtrain.h>
 
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Log lines go to stdout, with their level's number. */
+/* Prints log lines to stdout, with their level's number. */
 static void print_line(void *arg, enum dt_log_level level, const char *line)
 {
     (void)arg;
     printf("[%d] %s\n", (int)level, line);
 }
 
-/* The file, then the command line over it. */
+/* Reads the file, then the settings of the command line, which override it. */
 static dt_status read_settings(struct dt_config *config, int argc, char **argv)
 {
     dt_status status = dt_config_read_text(config, "defaults", "run.log_steps=1000");
@@ -49,11 +49,11 @@ int main(int argc, char **argv)
     const int rank = world ? dt_world_rank(world) : 0;
     if (rank == 0) dt_log_set_sink(print_line, NULL);
     if (!status) status = dt_config_create(&config);
-    /* Every rank reads the same settings, and so fails alike. */
+    /* Every rank reads the same settings, so all fail together. */
     if (!status) status = read_settings(config, argc, argv);
     if (!status) status = searches ? dt_search(world, config) : dt_train(world, config, NULL);
     if (!status && rank == 0) {
-        print_settings(config); /* with what the run decided */
+        print_settings(config); /* includes the settings that the run chose */
         printf("dtrain %s: trained by %d ranks\n", dt_version(), dt_world_size(world));
     }
     if (status && rank == 0) fprintf(stderr, "%s\n", dt_error_text());

@@ -21,10 +21,12 @@ struct message {
 /* This rank begins, on the host on which it is. */
 void links_join(int rank);
 void links_start(struct message *message);
-/* Sleeps until one has ended since it last slept, or for so many seconds; below 0: for ever. */
+/* Sleeps until a message has ended since the last sleep, or for this many seconds; below 0:
+ * forever. */
 void links_sleep(int rank, double secs);
-/* Sleeps until another rank of the host wakes those that wait, or for so many seconds. Once no message
- * has gone or come for long, it says what all wait for, and ends the program. */
+/* Sleeps until another rank of the host wakes the waiting ranks, or for this many seconds. If no
+ * message has been sent or received for long, prints what all ranks wait for, and ends the
+ * program. */
 void links_wait_here(int rank, double secs);
 void links_wake_here(int rank);
 

@@ -1,22 +1,22 @@
-/* The simulator's side of sim.h: what the program asks of the system and of MPI, on a cluster that
- * SimGrid simulates.
+/* The simulator's side of sim.h: replaces the system and MPI calls of the program, on a cluster
+ * that SimGrid simulates.
  *
- * All ranks are contexts of one thread, of which one runs at a time; each has a copy of the
- * program's variables, and of those here. Threads of the program's own keep real time. Computing
- * takes no simulated time but what is told by the environment:
- *   SIM_FLOPS   a worker's multiply-adds a second: layers take their share of simulated time
- *   SIM_ROWS    a worker's rows a step, for that
- *   SIM_FOLD    bytes: memory blocks of so many and more lie on the same pages, gradients are not
- *               computed, the optimizer's state stays where it is, and nothing is saved. For
+ * All ranks are contexts of one thread, and one context runs at a time; each has a copy of the
+ * program's variables, and of the variables here. Other threads of the program keep real time.
+ * Computing takes no simulated time unless the environment sets it:
+ *   SIM_FLOPS   a worker's multiply-adds per second: layers take their share of simulated time
+ *   SIM_ROWS    a worker's rows per step, for that
+ *   SIM_FOLD    bytes: memory blocks of at least this size share the same pages, gradients are not
+ *               computed, the optimizer's state is not moved, and nothing is saved. For
  *               clusters that one machine cannot hold: times are right, values are not
  *   SIM_BUCKETS for that, the network's layers with weights
- *   SIM_JITTER  seconds: each layer takes up to so many more, drawn by SIM_SEED and the rank
+ *   SIM_JITTER  seconds: each layer takes up to this much longer, drawn by SIM_SEED and the rank
  *   SIM_MESSAGE seconds of a processor to send or to receive one message
- *   SIM_BYTE    the same for a byte of it
- *   SIM_CORES   1: all that takes a processor's time takes it on the one host "cores", whose cores the
- *               ranks share, as namespaces on one machine do. Else each rank has a processor
- *   SIM_BLOCK   1: ranks that wait sleep until a message comes. Where workers share a host they
- *               wait for each other too, and have to look again and again; in async they serve */
+ *   SIM_BYTE    the same for each byte
+ *   SIM_CORES   1: all processor time is spent on the one host "cores", whose cores the ranks
+ *               share, as namespaces on one machine do. Else each rank has a processor
+ *   SIM_BLOCK   1: waiting ranks sleep until a message arrives. Workers that share a host also
+ *               wait for each other, and must poll; in async they serve */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -54,7 +54,7 @@ static bool is_rank(void)
     return syscall(SYS_gettid) == getpid();
 }
 
-static bool blocks; /* SIM_BLOCK */
+static bool blocks;     /* SIM_BLOCK */
 static sg_host_t cores; /* SIM_CORES; else NULL */
 
 static double setting(const char *name)
@@ -77,16 +77,16 @@ static struct message *message_of(MPI_Request request)
 
 static double message_secs, byte_secs; /* SIM_MESSAGE, SIM_BYTE */
 static double debt; /* seconds that messages took of the processor, and that are not yet slept */
-static bool ours, others; /* such requests, or SMPI's, were looked at in vain */
-static const MPI_Request *last; /* of SMPI's, if nothing else was looked at behind it */
-static int looks; /* in vain */
+static bool ours, others;       /* such requests, or SMPI's, were looked at in vain */
+static const MPI_Request *last; /* SMPI's request that was checked last, if no other was since */
+static int looks;               /* in vain */
 
 static void owe(const struct message *message)
 {
     debt += message_secs + byte_secs * (double)message->length;
 }
 
-/* Takes so many seconds of a processor: longer ones of the clock where more ranks than cores do. */
+/* Occupies a processor for this many seconds; with more ranks than cores it takes longer. */
 static void take_processor(double secs)
 {
     if (!(secs > 0)) return;
@@ -113,7 +113,7 @@ static void look_anew(void)
     last = NULL;
 }
 
-/* Who waits for anything else than ours looks again and again. */
+/* A rank that also waits for other requests than ours polls. */
 static void sleep_until_message(double secs)
 {
     const bool until = blocks && ours && !others;
@@ -136,9 +136,9 @@ static void looked(bool in_vain)
         sleep_until_message(NAP_SECS);
 }
 
-/* The status of nothing is asked for by who calls these. Who looks at one of SMPI's requests, and at
- * nothing else, twice, waits for it alone: SMPI does so without naps, each of which takes the time of
- * a message. */
+/* The callers ignore the status of MPI_REQUEST_NULL. A rank that checks one of SMPI's requests
+ * twice, and nothing else, waits only for it: SMPI does that without naps, each of which takes the
+ * time of a message. */
 int sim_test(MPI_Request *request, int *done, MPI_Status *status)
 {
     (void)status;
@@ -197,11 +197,11 @@ int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_St
     return code;
 }
 
-void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                              struct dt__envelope envelope);
+void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes,
+                              size_t length, struct dt__envelope envelope);
 
-void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                              struct dt__envelope envelope)
+void __wrap_dt__message_begin(struct dt__requests *requests, int *left, const void *bytes,
+                              size_t length, struct dt__envelope envelope)
 {
     MPI_Group here, all;
     int other, comm_size;
@@ -237,8 +237,8 @@ static bool is_alone(MPI_Comm comm, MPI_Request *request)
 
 /* SMPI's own ones that do not block go from one to all, or from each to each. Who agrees, or waits for
  * bytes or a barrier, has nothing else to do, and may as well block. */
-int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                   MPI_Request *request)
+int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request *request)
 {
     if (!is_alone(comm, request) && (!blocks || from != MPI_IN_PLACE)) /* within a step: the norm */
         return MPI_Iallreduce(from, to, count, type, op, comm, request);
@@ -346,15 +346,15 @@ void __wrap_dt__exchange_ready(struct dt_exchange *x, int bucket);
 void __real_dt__exchange_work(struct dt_exchange *x);
 void __wrap_dt__exchange_work(struct dt_exchange *x);
 dt_status __real_dt__network_gradient(struct dt_network *network, const float *params,
-                                     const struct dt_batch *batch, const struct dt_rng *dropout,
-                                     bool accumulate, struct dt_slot slot, double *out_loss,
-                                     const struct dt_network_hooks *hooks);
+                                      const struct dt_batch *batch, const struct dt_rng *dropout,
+                                      bool accumulate, struct dt_slot slot, double *out_loss,
+                                      const struct dt_network_hooks *hooks);
 dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *params,
-                                     const struct dt_batch *batch, const struct dt_rng *dropout,
-                                     bool accumulate, struct dt_slot slot, double *out_loss,
-                                     const struct dt_network_hooks *hooks);
+                                      const struct dt_batch *batch, const struct dt_rng *dropout,
+                                      bool accumulate, struct dt_slot slot, double *out_loss,
+                                      const struct dt_network_hooks *hooks);
 
-/* So many products of a layer's matrix with the rows of a worker. */
+/* Simulates this many products of a layer's matrix with a worker's rows. */
 static void compute(const struct dt_exchange *x, int bucket, int products)
 {
     const struct dt__floats at = x->layout->bucket[bucket].at;
@@ -363,7 +363,8 @@ static void compute(const struct dt_exchange *x, int bucket, int products)
     static uint64_t draws;
     double secs = rate > 0 ? products * rows * (double)(at.end - at.begin) / rate : 0;
     if (!draws)
-        late = dt__rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT, (uint64_t)x->world->rank, 0);
+        late = dt__rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT,
+                            (uint64_t)x->world->rank, 0);
     secs += setting("SIM_JITTER") * dt__rng_uniform(&late, draws++);
     look_anew();
     pay_debt();
@@ -392,13 +393,13 @@ void __wrap_dt__exchange_work(struct dt_exchange *x)
 }
 
 dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *params,
-                                     const struct dt_batch *batch, const struct dt_rng *dropout,
-                                     bool accumulate, struct dt_slot slot, double *out_loss,
-                                     const struct dt_network_hooks *hooks)
+                                      const struct dt_batch *batch, const struct dt_rng *dropout,
+                                      bool accumulate, struct dt_slot slot, double *out_loss,
+                                      const struct dt_network_hooks *hooks)
 {
     if (!setting("SIM_FOLD"))
         return __real_dt__network_gradient(network, params, batch, dropout, accumulate, slot,
-                                          out_loss, hooks);
+                                           out_loss, hooks);
     *out_loss = 0;
     const int buckets = (int)setting("SIM_BUCKETS");
     for (int b = 0; b < buckets && hooks && hooks->before_forward; b++)
@@ -409,13 +410,13 @@ dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *p
 }
 
 void __real_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
-                          float *first, size_t n);
+                           float *first, size_t n);
 void __wrap_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
-                          float *first, size_t n);
+                           float *first, size_t n);
 
-/* The state that owners and errors have: before the first step and behind the last. */
+/* Moves the state of owners and errors, before the first step and after the last. */
 void __wrap_dt__ranks_move(const struct dt_ranks *ranks, int from, bool to_first, float *own,
-                          float *first, size_t n)
+                           float *first, size_t n)
 {
     if (!setting("SIM_FOLD")) __real_dt__ranks_move(ranks, from, to_first, own, first, n);
 }

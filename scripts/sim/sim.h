@@ -1,5 +1,5 @@
-/* What the program is compiled with for a simulated cluster (make sim): time, sleep, waits and the
- * end of a rank are the simulator's (sim.c). */
+/* Compiled into the program for a simulated cluster (make sim): the simulator (sim.c) replaces
+ * time, sleep, waits and the end of a rank. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -20,8 +20,8 @@ int sim_init_thread(int *argc, char ***argv, int required, int *provided);
 int sim_test(MPI_Request *request, int *done, MPI_Status *status);
 int sim_testall(int count, MPI_Request *request, int *done, MPI_Status *status);
 int sim_testsome(int count, MPI_Request *request, int *ended, int *index, MPI_Status *status);
-int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                   MPI_Request *request);
+int sim_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request *request);
 int sim_ireduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, int root,
                 MPI_Comm comm, MPI_Request *request);
 int sim_ibcast(void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm,

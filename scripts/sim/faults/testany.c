@@ -1,8 +1,8 @@
 /* SMPI (3.32, and 4.1): MPI_Testany never reports a small persistent send.
  *
- * A send of less than smpi/send-is-detached-thresh (65,536 bytes) has no action of its own.
- * Request::testany leaves out requests without an action, where waitany takes them as ended. Beside
- * another request that is open it is so never reported; MPI_Test reports it at once.
+ * A send of less than smpi/send-is-detached-thresh (65,536 bytes) has no separate action.
+ * Request::testany skips requests without an action, whereas waitany treats them as ended. Next to
+ * another pending request it is therefore never reported; MPI_Test reports it at once.
  *   smpicc testany.c -o testany && smpirun -platform P -hostfile H -np 2 ./testany */
 #include <mpi.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@ int main(int argc, char **argv)
         for (int i = 0; i < 1000 && !done; i++)
             MPI_Testany(2, request, &index, &done, MPI_STATUS_IGNORE);
         MPI_Test(&request[0], &tested, MPI_STATUS_IGNORE);
-        printf("testany: %s\n", done || !tested ? "right" : "FAULT: a send that MPI_Test reports is not reported");
+        printf("testany: %s\n",
+               done || !tested ? "right" : "FAULT: a send that MPI_Test reports is not reported");
         MPI_Wait(&request[1], MPI_STATUS_IGNORE);
         MPI_Request_free(&request[0]);
     } else {

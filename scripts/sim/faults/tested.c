@@ -1,9 +1,10 @@
-/* SMPI (3.32, and 4.1): what MPI_Test has found ended is kept for ever, and makes each wait slower.
+/* SMPI (3.32, and 4.1): a request that MPI_Test found ended is kept forever, and makes each later
+ * wait slower.
  *
- * ActivityImpl::test calls finish() without a simcall in the list of those that wait; but it is for
- * these that CommImpl::finish takes the communication from the actor's activities_. Each wait walks
- * that list. Prints seconds for so many messages that are waited for, before and behind as many that
- * were tested: they should be equal.
+ * ActivityImpl::test calls finish() without a simcall in the list of waiting actors; but only for
+ * these does CommImpl::finish remove the communication from the actor's activities_. Each wait
+ * walks that list. Prints the seconds for a number of messages that are waited for, before and
+ * after as many tested ones: they should be equal.
  *   smpicc tested.c -o tested && smpirun -platform P -hostfile H -np 2 ./tested */
 #include <mpi.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int turn = 0; turn < 3; turn++) {
         if (rank == 0)
-            printf("%d messages, %s: %.2f s\n", MESSAGES, turn == 1 ? "tested" : "waited for", receive(turn == 1));
+            printf("%d messages, %s: %.2f s\n", MESSAGES, turn == 1 ? "tested" : "waited for",
+                   receive(turn == 1));
         for (int i = 0, value = 0; i < MESSAGES && rank == 1; i++)
             MPI_Send(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
         MPI_Barrier(MPI_COMM_WORLD);
