@@ -1,25 +1,26 @@
-/* The inside of the exchange of sync training: from the gradients of replicas to new weights at
- * every rank.
+/* Internals of the exchange of sync training: from the replicas' gradients to new weights at every
+ * rank.
  *
- * A node is the ranks of a host, which share memory. (With plain MPI_Reduce, and where shared
- * memory is too small, each rank is a separate node.) A node's agents do its part of the
+ * A node is the set of ranks of one host, which share memory. (With plain MPI_Reduce, and where
+ * shared memory is too small, each rank is a separate node.) A node's agents do its part of the
  * exchange: they are its workers, or the bank if it has no workers. Every agent is also an owner:
  * the vector is cut into slices, and the owner of a slice sums its gradients, keeps its optimizer
  * state, updates it, and sends the new weights to all other nodes. Each agent sends and receives
- * its own messages; no rank carries another one's traffic.
+ * its own messages; no rank forwards another rank's messages.
  *
- * How the flat vector is cut; here two buckets, and two nodes of three and of one agent:
+ * This is how the flat vector is cut, here with two buckets, and two nodes of three and of one
+ * agent:
  *
  *   vector  |----------------- bucket 0 -----------------|-------- bucket 1 --------|
  *   slices  |  0.0   |  0.1   |  0.2   |      1.0        | 0.0 | 0.1 | 0.2 |  1.0   |
  *   chunks  |...:....|...:....|...:....|...:....:...:....|                            messages
  *   blocks                                                  what a core's cache holds
  *
- *   bucket   the gradient of one layer; buckets get ready from the last to the first
- *   segment  of a bucket: floats that are exchanged whole, rows of a table (a gradient touches
- *            few), or a matrix that is updated tile by tile
- *   slice    what one owner has of a segment
- *   chunk    of a slice: one message, and what is updated at once
+ *   bucket   the gradient of one layer; buckets become ready from the last to the first
+ *   range    of a bucket (struct dt__segment): floats that are exchanged whole, rows of a table
+ *            (a gradient touches few), or a matrix that is updated tile by tile
+ *   slice    what one owner has of a range
+ *   chunk    of a slice: one message, and the unit of updates
  *   block    DT__TREE_BLOCK floats of a chunk: the sum of a block never leaves the cache
  *
  * In each node one agent acts for a chunk: it sums the gradients of the node's replicas, sends the
@@ -27,28 +28,28 @@
  * messages, and the owner sums and updates in one pass.
  *
  * Gradients are summed in the order of a binary tree over the replicas, whichever ranks have them
- * (topology.h). A node sends one sum for each of its subtrees, straight to the owner, so a bucket
- * takes two latencies at any number of nodes.
+ * (topology.h). A node sends one partial sum for each of its subtrees, directly to the owner, so a
+ * bucket takes two latencies at any number of nodes.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
- * of a group is rounded before it is added to the others': by the node that holds the whole group,
- * so that it travels rounded, else by the owner. The owner sends the rounded update, which each
- * node adds to its weights. With an f32 wire all replicas are one group.
+ * of a group is rounded before it is added to the other groups' sums: by the node that holds the
+ * whole group, so that it travels rounded, else by the owner. The owner sends the rounded update,
+ * which each node adds to its weights. With an f32 wire all replicas are one group.
  *
- * Where one node holds all ranks, the gradient of a matrix may stay two factors a replica (struct
- * dt_factored). The agent that updates a tile of the matrix then multiplies the factors of each
- * replica there, and sums the products by the same tree. With the norm, which needs all sums before
- * the first update, gradients are whole, and such a matrix is only updated in tiles.
+ * Where one node holds all ranks, the gradient of a matrix may remain two factors per replica
+ * (struct dt_factored). The agent that updates a tile of the matrix multiplies each replica's
+ * factors for that tile, and sums the products by the same tree. With the norm, which needs all
+ * sums before the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
  * A range of the vector has a kind: whole floats (whole.c), touched rows (rows.c), distributed rows
  * (rows_exchange.c) or tiles of a matrix (tiles.c). A kind is a struct of functions; the rest of
  * the exchange does not ask which one a range has. A backend does a step of all kinds: on one host
  * (node.c), on several (owners.c), or by plain MPI_Reduce and MPI_Bcast (reduce.c).
  *
- * Other files: exchange.c creates all this; exchange_step.c has a step as trainers call it;
+ * Other files: exchange.c creates these structs; exchange_step.c has a step as trainers call it;
  * topology.c and layout.c nodes, and owners of slices; tree.c sums and updates; sum_norm.c the
  * norm; wire.c rounding; requests.c pending requests. Topology, layout, node memory and the step's
- * state are const for all files but those that make them (scripts/house.sh rules).
+ * state are const except in the files that create them (scripts/house.sh rules).
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -68,9 +69,9 @@
 
 enum {
     DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
-    DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
+    DT__TREE_DEPTH = 18 /* log2 of most replicas + 1; one more for a tree over groups' trees */
 };
-/* Tags of messages between nodes in a step; dt__ranks_move has 0. */
+/* Tags of messages between nodes in a step; dt__ranks_move uses 0. */
 enum {
     DT__TAG_ASKS = 1,
     DT__TAG_SUMS,
@@ -82,21 +83,22 @@ enum {
 _Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
-/* Counts in a node's shared memory. They rise by the same amount every step, so what a waiter waits
- * for is that amount times the number of steps begun. */
+/* Event counts in a node's shared memory. They rise by the same amount every step, so a waiter's
+ * target is that amount times the number of steps begun. */
 struct dt__bucket_events {
     struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
-    struct dt__event_count updated; /* chunks and shares whose weights are the next step's */
+    struct dt__event_count updated; /* chunks and agents' ranges that have the next step's
+                                     * weights */
 };
 
 struct dt__control {
     struct dt__event_count ended;  /* workers that ended a step: all its gradients are written */
-    struct dt__event_count normed; /* agents whose blocks of the norm are there */
-    struct dt__event_count norm_known; /* steps whose norm is known, of all nodes */
+    struct dt__event_count normed; /* agents that have written their blocks of the norm */
+    struct dt__event_count norm_known; /* steps whose norm over all nodes is known */
     struct dt__event_count agreed;     /* steps whose asks all ranks know */
     struct dt__event_count settled;    /* workers that have all weights of a span's last step */
-    struct dt__event_count listed;     /* workers whose inputs of the next batch are listed */
-    struct dt__event_count pulled;     /* agents that have brought rows between steps */
+    struct dt__event_count listed;     /* workers that have listed the inputs of the next batch */
+    struct dt__event_count pulled;     /* agents that have pulled rows between steps */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
@@ -107,31 +109,32 @@ struct dt__kind;
 
 struct dt__segment {
     const struct dt__kind *kind;
-    int bucket, index; /* index: of the range of its kind */
+    int bucket, index; /* index: among the ranges of its kind */
     struct dt__floats at;
     int chunk, chunk_end;
 };
 
 struct dt__bucket {
     struct dt__floats at;
-    int segment; /* its first one; the next bucket's come after its last */
+    int segment; /* its first one; the next bucket's follow its last */
     int chunk, chunk_end;
-    uint32_t pieces; /* what `updated` rises by in a step: chunks, and agents' shares */
+    uint32_t pieces; /* increment of `updated` per step: chunks plus agents with rows or tiles */
 };
 
 struct dt__chunk {
     int bucket;
-    int node, owner; /* whose agent `owner` owns it ... */
-    int agent;       /* ... and the agent that acts for it in this node */
+    int node, owner; /* owned by agent `owner` of `node` */
+    int agent;       /* agent that acts for it in this node */
     int turn;        /* modulo their agents: the agent that acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
-    size_t bytes; /* of its floats, rounded */
-    /* Places in x->bytes: own: the sums of other nodes' subtrees, as they come, one by one, by
-     * their places; else the sums of this node's subtrees that are all of a group. Then the rounded
-     * update; f32: weights travel from and to where they are. */
+    size_t bytes; /* of its rounded floats */
+    /* Offsets in x->bytes. An owned chunk has the received sums of other nodes, one for each
+     * partial sum, in their order; another chunk has those partial sums of this node that cover a
+     * whole group. Then comes the rounded update; with f32, weights travel between their own
+     * places. */
     size_t sums, sums_each, update;
-    /* its place among the floats that this agent acts for; own: among those that it owns */
+    /* its offset among the floats that this agent acts for; owned: among those that it owns */
     size_t acted_at, own_at;
 };
 
@@ -140,80 +143,82 @@ struct dt__layout;
 /* A kind of range: how its gradients become weights. Functions that a kind does not need are
  * NULL. */
 struct dt__kind {
-    /* The range number `index`; false: there are no more, or this exchange has none of this kind,
-     * and their floats are whole. NULL: whole floats, all that are in no other range. */
+    /* Finds range number `index`. Returns false if there are no more, or if this exchange has none
+     * of this kind, and their floats are whole. NULL: whole floats, which are all floats outside
+     * other ranges. */
     bool (*range)(const struct dt_exchange *x, int index, struct dt__floats *out);
     bool is_cut;    /* into chunks, which are summed one by one */
-    bool by_agents; /* every agent has a share of the update; else chunk by chunk */
+    bool by_agents; /* every agent updates its own part; else chunk by chunk */
     bool is_apart;  /* only owners have all floats; the node's vectors have some */
 
-    /* Allocates what the node's memory depends on, before that is mapped. */
+    /* Allocates what determines the size of the node's memory, before that is mapped. */
     dt_status (*reserve)(struct dt_exchange *x, struct dt__layout *layout);
-    /* Bytes of a range that a vector of the node has, from its start. NULL: all. */
+    /* Returns the bytes of a range that a vector of the node has, from its start. NULL: all. */
     size_t (*bytes)(const struct dt_exchange *x, const struct dt__segment *segment,
                     enum dt__use use);
-    /* Takes memory of the node, and of each replica in place of whole gradients. */
+    /* Take memory for the node, and for each replica in place of whole gradients. */
     void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__room *room);
     void (*map_replica)(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
                         struct dt__room *room);
 
-    /* A step on several nodes, as in struct dt__backend; summed: all sums that this agent owns are
-     * there. */
+    /* Phases of a step on several nodes, as in struct dt__backend. summed: returns whether all sums
+     * that this agent owns are complete. */
     dt_status (*create)(struct dt_exchange *x);
     void (*begin)(struct dt_exchange *x);
     bool (*advance)(struct dt_exchange *x);
     bool (*summed)(const struct dt_exchange *x);
     bool (*done)(const struct dt_exchange *x);
 
-    /* A step on one node: sums and updates what this agent has of a range. Returns how much of the
-     * bucket's `pieces` that is. */
+    /* Sums and updates this agent's part of a range, in a step on one node. Returns the number of
+     * the bucket's `pieces` that it has done. */
     uint32_t (*update)(struct dt_exchange *x, const struct dt__segment *segment);
-    /* Adds the squares of this agent's sums of a range, or, of whole floats, of those in `at`. */
+    /* Adds the squares of this agent's sums of a range; for whole floats, of those in `at`. */
     void (*squares)(struct dt_exchange *x, const struct dt__segment *segment, struct dt__floats at,
                     struct dt__norm *norm);
-    /* Moves a range of the first `vectors` vectors between its owners and the bank; the errors of
-     * groups' sums follow the spec's vectors. Collective over the trainers. */
+    /* Collective over the trainers.
+     * Moves a range of the first `vectors` vectors between its owners and the bank; the errors of
+     * groups' sums follow the spec's vectors. */
     void (*move)(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
                  int vectors);
 };
 extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
     dt__summed_tiles_kind;
-enum { DT__KINDS = 5 }; /* of a backend at most, and a NULL */
+enum { DT__KINDS = 5 }; /* at most, per backend, with a NULL */
 
 /* How a step is done: on one host (node.c), by owners on several (owners.c), or by MPI_Reduce and
  * MPI_Bcast (reduce.c). */
 struct dt__backend {
     const struct dt__kind *kinds[DT__KINDS];      /* whole floats first */
     bool (*applies)(const struct dt_exchange *x); /* NULL: always */
-    /* Completes the layout, and allocates. */
+    /* Completes the layout, and allocates memory. */
     dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
-    void (*begin)(struct dt_exchange *x); /* NULL: nothing is to be done */
-    /* Does what can be done now, and returns whether that was anything; NULL: nothing can be done
+    void (*begin)(struct dt_exchange *x); /* NULL: nothing to do */
+    /* Does what can be done now, and returns whether it did anything. NULL: nothing can be done
      * before the end of a step. */
     bool (*advance)(struct dt_exchange *x);
-    /* Whether all of the step is done, apart from the agreement on what ranks ask for. */
+    /* Returns true if the step is complete, apart from the agreement on what ranks ask for. */
     bool (*done)(const struct dt_exchange *x);
     /* Does the rest of the step; returns what all ranks ask for. */
     int (*end)(struct dt_exchange *x);
 };
 extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
-/* First agents: what each node asks for comes to all in rounds. In round i a node sends its asks
- * and those of the stride - 1 nodes before it to the nodes that are k stride ahead of it, 0 < k <
+/* Rounds in which first agents distribute what each node asks for. In round i a node sends its asks
+ * and those of the stride - 1 nodes before it to the nodes k stride ahead of it, 0 < k <
  * DT__ASKS_RADIX; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each sends to
- * each: each message of a tree would wait for the gradients in its connection. 512 take three, with
- * 31 messages in place of 511. */
+ * each: each message of a tree would queue after the gradients in its connection. 512 nodes take
+ * three rounds, with 31 messages instead of 511. */
 struct dt__asks {
     int64_t stride; /* of the next round; 0: none of this step has begun */
     int out, in[DT__ASKS_RADIX];
-    int come, left; /* of the last round: messages to this node; in flight */
+    int come, left; /* of the last round: messages received; in flight */
 };
 
-/* Several nodes: what is left before the norm is known, and updates may be made. sum_norm.c writes
- * it. */
+/* Several nodes: what remains to be done before the norm is known, and updates may be made. Only
+ * sum_norm.c writes it. */
 struct dt__norm_progress {
-    int phases; /* 0: it is known */
-    int left;   /* 1: it is being summed over the nodes */
+    int phases; /* remaining; 0: the norm is known */
+    int left;   /* 1: the sum over the nodes is in flight */
 };
 
 struct dt__rows;
@@ -221,74 +226,79 @@ struct dt__rows_exchange;
 struct dt__reduce;
 struct dt__whole;
 
-/* How the vector is cut. Made once; const afterwards. */
+/* How the vector is cut. Const after creation. */
 struct dt__layout {
-    struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
+    struct dt__bucket *bucket; /* (buckets + 1): the last one marks the end */
     struct dt__segment *segment;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    size_t grain;    /* of a slice, the finest: a cache line, or a block of the wire or norm */
-    bool is_one_cut; /* slices are cut out of the whole vector: a norm's block has one owner */
-    /* blocks of the norm that several owners of rows have parts of, rising; NULL: none */
+    size_t grain;    /* granularity of slices, in floats: a cache line, or a block of the wire or
+                      * norm */
+    bool is_one_cut; /* slices are cut from the whole vector, so that each block of the norm has one
+                      * owner */
+    /* blocks of the norm that several owners of rows share, rising; NULL: none */
     const struct dt_touched *edge;
-    size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
-    size_t byte_count; /* of x->bytes */
+    size_t acted, own; /* floats of chunks that this agent acts for; that it owns */
+    size_t byte_count; /* size of x->bytes */
 };
 
-/* Memory that the ranks of a node share. The places are const after creation. */
+/* Memory that the ranks of a node share. Its addresses are const after creation. */
 struct dt__node_memory {
     struct dt__shared shared;
     struct dt__control *control;
-    /* weights; at the bank's node the optimizer's state too. Of distributed rows those that the
-     * node has pulled, contiguous, and no state */
+    /* Weights; at the bank's node the optimizer's state too. Of distributed rows only those that
+     * the node has pulled, contiguous, and no state. */
     float *vectors[DT_EXCHANGE_VECTORS];
-    float **slot; /* (R) gradients of the node's replicas, else NULL */
-    float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
-    /* (norm_count) of this node's agents, zeros of the others'; of all nodes. After the blocks come
-     * spec.norm.measures, spec.norm.squares, and the squares of edges */
+    float **slot; /* (R) gradients of the node's replicas, NULL for others */
+    float *sums;  /* (P) sums that wait for the norm; NULL: the norm is not needed */
+    /* (norm_count) norms: of this node's agents, 0 for others; all_norms: of all nodes. After the
+     * blocks come spec.norm.measures, spec.norm.squares, and the squares of edges. */
     double *norms, *all_norms;
     size_t norm_count;
-    /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
+    /* (spec.copies bytes) of the node; NULL: no matrix is updated tile by tile */
     void *copies;
-    void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
-    /* The bank's node, if only owners have rows or parts: whole vectors, to start from and to
-     * gather into, as large as the model and its state. Large ones are a file without a name; the
-     * kernel keeps in memory what fits. Else NULL. */
+    void **factors; /* (R) of the node's replicas; each NULL: gradients are whole */
+    /* At the bank's node, if only owners have rows or parts: whole vectors, to start from and to
+     * gather into, as large as the model and its state. Large ones are an unnamed file; the kernel
+     * keeps in memory what fits. Else NULL. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
 };
 
 /* Scratch memory of this rank. */
 struct dt__scratch {
-    float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) a block a level of the tree */
-    /* (DT__TREE_BLOCK) new weights of a block, before other ranks see them; NULL: made in place */
+    float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) one block per level of the tree */
+    /* (DT__TREE_BLOCK) new weights of a block, before they are copied out; NULL: updates are in
+     * place */
     float *fresh;
     float *tiles;     /* (tree's levels, most_tile) */
     size_t most_tile; /* floats */
 };
 
-/* State of a step. exchange_step.c writes it; for all others it is const. */
+/* State of a step. Only exchange_step.c writes it. */
 struct dt__step {
-    uint32_t tick;     /* steps begun since create, on every trainer, */
-    uint32_t steps;    /* and of these, by an agent, those that are done */
-    uint32_t all_done; /* what `ended` comes to when all the node's workers have done this step */
+    uint32_t tick;     /* steps begun since create, on every trainer */
+    uint32_t steps;    /* steps that this agent has completed */
+    uint32_t all_done; /* value of `ended` when all the node's workers have done this step */
     struct dt_update_info info;
-    int open;       /* 1: something is left of it; 0: it is done, and all know what is asked for */
-    uint32_t spans; /* synchronization points held */
+    int open;       /* 1: the step is pending; 0: it is done, and all ranks know what is asked
+                     * for */
+    uint32_t spans; /* synchronization points passed */
     struct dt__asks asks;
 };
 
 struct dt_exchange {
     struct dt_world *world;
-    struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
-    struct dt_exchange_spec spec; /* completed; its ranges and matrices are copied */
+    struct dt_ranks all; /* the trainers; or a set of workers (spec.team), whose first one acts as
+                          * bank */
+    struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
-    const struct dt__kind *kind[DT__KINDS]; /* those of the backend that have ranges, and NULL */
+    const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */
     struct dt__kept *kept;
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
 
-    /* exchange.c makes them; for all others they are const. */
+    /* Made by exchange.c; const elsewhere. */
     const struct dt__topology *topo;
     const struct dt__layout *layout;
     const struct dt__node_memory *memory;
@@ -296,14 +306,14 @@ struct dt_exchange {
 
     /* Memory of this rank. */
     struct dt__scratch scratch;
-    unsigned char *bytes; /* that come or are rounded: sums and updates (struct dt__chunk) */
-    float *state[DT_EXCHANGE_VECTORS]; /* (own) the optimizer's, but at the bank's node */
-    /* (groups) errors of a group's rounded sum: at the bank's node (P), in its memory; at the node
-     * that holds the group (acted); where no node does (own) */
+    unsigned char *bytes; /* sums and updates that are received or rounded (struct dt__chunk) */
+    float *state[DT_EXCHANGE_VECTORS]; /* (own) optimizer's, except at the bank's node */
+    /* (groups) errors of a group's rounded sum: (P) in the node's memory at the bank's node;
+     * (acted) at the node that holds the group; (own) if no node holds it */
     float **error;
     int errors;            /* groups whose errors are kept; 0: nothing is rounded */
-    struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
-    /* State of a step that the files of these names write; NULL: not in this exchange. */
+    struct dt__rows *rows; /* row-sparse ranges; NULL: none */
+    /* State of a step, each written only by the file of its name; NULL: not in this exchange. */
     struct dt__whole *whole;
     struct dt__rows_exchange *rows_exchange;
     struct dt__reduce *reduce;
@@ -315,130 +325,132 @@ struct dt_exchange {
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Slice `index` of `count` equal slices of a range, cut at multiples of `grain`. */
+/* Returns slice `index` of `count` equal slices of a range, cut at multiples of `grain`. */
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
-/* The floats that both ranges have; an empty range if there are none. */
+/* Returns the intersection of two ranges; an empty range if they are disjoint. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 
-/* Cuts buckets into segments. */
+/* Cuts buckets into ranges of one kind each. */
 void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout);
-/* Cuts segments into chunks, each with its owner. DT_EMEMORY. */
+/* Cuts these ranges into chunks, each with its owner. DT_EMEMORY. */
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout);
 static inline int dt__segments(const struct dt_exchange *x)
 {
     return x->layout->bucket[x->spec.buckets].segment;
 }
-/* The floats whose squares this agent adds for the norm: whole blocks. */
+/* Returns the range, in whole blocks, whose squares this agent adds for the norm. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
-/* The bucket whose turn it is: as they get ready, from the last one to the first. */
+/* Returns the bucket of a turn: buckets become ready from the last to the first. */
 static inline int dt__bucket_at(const struct dt_exchange *x, int turn)
 {
     return x->spec.buckets - 1 - turn;
 }
-/* The rank, of x->all, that acts for the chunk in a node. */
+/* Returns the rank, in x->all, of the agent that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
-/* Bytes of a subtree's sum of the chunk. */
+/* Returns the bytes of a partial sum of the chunk; whole: of a whole group. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
-/* Returns where that sum is: another node's as it comes; this node's as it travels, which is in
- * the first replica's slot if the subtree is only a part of a group. */
+/* Returns the address of a partial sum of the chunk: where another node's sum is received; where
+ * this node's sum is sent from, which is the first replica's slot if it covers only part of a
+ * group. */
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
-/* Returns where the chunk's new weights or their rounded update travel from or to; NULL: they do
- * not travel. */
+/* Returns where the chunk's new weights, or their rounded update, are sent from or received; NULL:
+ * they are not sent. */
 unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
-/* out = left + right, (n) each; out may be one of them. */
+/* Adds: out = left + right, (n) each; out may be one of them. */
 void dt__floats_add(size_t n, const float *left, const float *right, float *out);
 
-/* Squares of a sum as they are made: blocks of DT__TREE_BLOCK floats, in eight lanes each. */
+/* Squares of a sum, added as it is made: blocks of DT__TREE_BLOCK floats, each in eight
+ * accumulators. */
 struct dt__norm {
-    struct dt__floats at; /* that count */
+    struct dt__floats at; /* the range that counts */
     const float *sum;     /* of whole floats */
     double *norms;        /* (blocks) */
     /* layout->edge, and (edges, DT__TREE_BLOCK) the squares of these blocks */
     const struct dt_touched *edge;
     double *squares;
-    bool open; /* a block has begun: */
+    bool open; /* a block has begun */
     size_t block;
-    double *shared; /* its place in squares; NULL: it is no edge */
+    double *shared; /* its address in squares; NULL: it is no edge */
     double lane[8];
 };
-/* Returns how many floats of [at, end) come before the next multiple of DT__TREE_BLOCK. */
+/* Returns the number of floats of [at, end) before the next multiple of DT__TREE_BLOCK. */
 static inline size_t dt__block_length(size_t at, size_t end)
 {
     const size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
     return n < end - at ? n : end - at;
 }
-/* Returns the block of these floats that begins at `at`; an empty one at their end. */
+/* Returns the block of `floats` that begins at `at`; an empty one at their end. */
 static inline struct dt__floats dt__block_at(struct dt__floats floats, size_t at)
 {
     return (struct dt__floats){at, at + dt__block_length(at, floats.end)};
 }
-/* Returns the squares of a block that several agents have parts of; NULL: one agent has all. */
+/* Returns the squares of a block that several agents share; NULL: one agent has all of it. */
 double *dt__edge_squares(const struct dt__norm *norm, size_t block);
-/* Adds floats [offset, offset + n), as far as they count; sum points at the first. */
+/* Adds the squares of floats [offset, offset + n) that count; sum points at the first. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
-/* Makes the blocks of the norm of this agent's rows, and of whole floats in `at`, which is whole
- * blocks; sum has these floats at their places. */
+/* Computes the norm's blocks of this agent's rows, and of whole floats in `at`, which is whole
+ * blocks; sum is indexed as the whole vector. */
 void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats at);
-/* Gives updates the norm and the measures, from all blocks. */
+/* Passes the norm and the measures to updates, from all blocks. */
 void dt__norm_tell(struct dt_exchange *x, const double *norms);
-/* Takes the node's memory for the norm, if it is asked for. */
+/* Takes the node's memory for the norm, if the norm is needed. */
 void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory,
                   struct dt__room *room);
-/* Sums and measures an own chunk, if the norm is asked for. */
+/* Sums and measures an owned chunk, if the norm is needed. */
 void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Several nodes: begins a step; does what can be done, and returns whether that was anything. */
+/* Several nodes: _begin begins a step; _advance does what can be done now, and returns whether it
+ * did anything. */
 void dt__norm_begin(struct dt_exchange *x);
 bool dt__norm_advance(struct dt_exchange *x);
 
-/* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
+/* Computes this node's partial sums of another node's chunk, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Calls spec.norm.measure, if there is one, for these sums, which are at their places in sum. */
+/* Calls spec.norm.measure, if set, for these sums; sum is indexed as the whole vector. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
-/* Own chunk: makes the sum over all replicas, at its place in x->memory->sums. */
+/* Sums an owned chunk over all replicas, into x->memory->sums. */
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Own chunk: updates the weights, by x->memory->sums or, where there is no norm, by the sum that is
- * made on the way. */
+/* Updates the weights of an owned chunk, from x->memory->sums or, without the norm, from the sum
+ * that it computes in the same pass. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Functions of kinds, of floats that each node has whole. */
+/* Functions of kinds whose floats each node has whole. */
 void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
                        struct dt__floats at, struct dt__norm *norm);
 void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
                     int vectors);
-/* The vectors of an own chunk, and the error of a group's sum: pointers shifted so that its floats
- * are at their offsets in the whole vector. */
+/* Return the vectors of an owned chunk, and the error of a group's sum: pointers shifted so that
+ * the chunk's floats are at their offsets in the whole vector. */
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS]);
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
-/* Adds up the sums of all of this node's subtrees, in the first one's slot: what the node gives to
- * MPI_Reduce. */
+/* Adds all partial sums of this node in the first one's slot, as its operand of MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
 dt_status dt__step_create(struct dt_exchange *x);
-/* Gives updates what they must know of the whole gradient. */
+/* Passes to updates what they must know of the whole gradient. */
 void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures);
-/* Counts the step as done, unless it is void. Returns what all ask for. */
+/* Counts the step as done, unless it is void. Returns what all ranks ask for. */
 int dt__step_close(struct dt_exchange *x);
 
-/* Ranks of this node that wait for it learn what all ask for. */
+/* Publishes what all ranks ask for to the ranks of this node that wait for it. */
 void dt__asks_publish(struct dt_exchange *x, int asked);
-/* Takes what this node's workers and its bank ask for. */
+/* Takes what this node's workers ask for, and reads what its bank asks for. */
 int dt__asks_of_node(struct dt_exchange *x);
-/* Several nodes. Does what can be done now; true if that was anything. */
+/* Does what can be done now, on several nodes. Returns true if it did anything. */
 bool dt__exchange_advance(struct dt_exchange *x);
 /* `end` of the backends for several nodes. */
 int dt__step_end(struct dt_exchange *x);
 
-/* For an event of the node; the time counts as waited. */
+/* Waits for an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
                        const char *what);
-/* Does what can be done, again and again, until *left is 0. The time, but for sums and updates,
- * counts as the network's, or on one node as waited. */
+/* Advances the exchange until *left is 0. The time, except for sums and updates, counts as network,
+ * or on one node as waited. */
 void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what);
 
 #endif
