@@ -1,6 +1,6 @@
-/* Async from its creation to its end, without the protocol itself (async_slots.h has that): which
- * kind of memory is used, which rank owns which slice, where things lie in an owner's memory, what
- * is moved at the begin and end of a span, and the counts. */
+/* Async from creation to destruction, except the protocol itself (async_slots.h): which kind of
+ * memory is used, which rank owns which slice, the layout of an owner's memory, what is moved at
+ * the start and end of a span, and the counts. */
 #include "comm/async.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Takes `count` blocks of `bytes` each, rounded up to cache lines. Returns where they begin. */
+/* Takes `count` blocks of `bytes` each, rounded up to cache lines. Returns their offset. */
 static size_t reserve(struct dt__room *room, size_t count, size_t bytes)
 {
     const size_t at = room->used;
@@ -33,9 +33,10 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     DT_TRY(dt__rows_check(spec->row_range, spec->row_ranges, spec->params));
-    if (spec->params > SIZE_MAX / 64) /* a slot's vectors and lists are sizes */
+    if (spec->params > SIZE_MAX / 64) /* sizes of a slot's vectors and lists cannot overflow */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
-    /* One is the newest, and one is written; a worker that acts for the owner points at none. */
+    /* One buffer is the newest, and one is being written; a worker that acts for the owner points
+     * at none. */
     slice->buffers = async->workers + (async->shared ? 1 : 2);
     at->vector = slice->params * sizeof(float);
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
@@ -56,31 +57,31 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     return DT_OK;
 }
 
-/* Cuts the vector into slices, of which `owners` have floats. The first slice is the bank's, for
- * its tickets and update log. It has all floats if there is one owner, none if the workers are
- * enough owners, and else a share like each worker's. */
-static dt_status deal_slices(struct dt_async *async, int owners)
+/* Cuts the vector into slices, with floats in `owners` of them. The first slice is the bank's, for
+ * its tickets and update log. It has all floats if there is one owner, none if the workers suffice
+ * as owners, and else as many as each worker's slice. */
+static dt_status cut_slices(struct dt_async *async, int owners)
 {
     const struct dt_async_spec *spec = &async->spec;
-    const int workers = async->workers, dealt = owners > workers ? workers : owners;
-    const int shares = owners > workers ? workers + 1 : owners, first = shares == dealt;
-    async->slices = owners == 1 ? 1 : 1 + dealt;
+    const int workers = async->workers, owning = owners > workers ? workers : owners;
+    const int shares = owners > workers ? workers + 1 : owners, first = shares == owning;
+    async->slices = owners == 1 ? 1 : 1 + owning;
     DT_TRY(DT__KEEP(&async->kept, "slices", DT__TABLE(async->slice, (size_t)async->slices)));
-    size_t behind = 0;
+    size_t begin = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        const int share = owners == 1 ? 1 : i + 1 - first; /* shares up to this slice's end */
+        const int share = owners == 1 ? 1 : i + 1 - first; /* slices up to this end */
         const size_t even = (size_t)((double)spec->params * share / shares);
         const size_t end = share == shares ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
-        const int worker = (i - 1) * workers / dealt;
+        const int worker = (i - 1) * workers / owning;
         *slice = (struct dt__slice){.async = async,
                                     .index = i,
                                     .owner = i ? async->world->worker_rank + worker : 0,
-                                    .offset = behind,
-                                    .params = end - behind,
+                                    .offset = begin,
+                                    .params = end - begin,
                                     .log_entries = i ? 0 : DT__ASYNC_LOG};
         slice->mine = async->shared || (i ? async->worker == worker : async->worker < 0);
-        behind = end;
+        begin = end;
         DT_TRY(dt__slice_lay_out(slice));
     }
     return DT_OK;
@@ -98,7 +99,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     if (shared) owners = 1;
     if (!shared) async->spec.row_ranges = 0;
     async->at_once = DT__ASYNC_AT_ONCE;
-    DT_TRY(dt__ranks_agree(world->trainers, deal_slices(async, owners)));
+    DT_TRY(dt__ranks_agree(world->trainers, cut_slices(async, owners)));
     if (shared) {
         struct dt__slice *slice = &async->slice[0];
         return dt__onesided_shared(world, &async->kept, slice->at.end, slice->at.slots,
@@ -116,7 +117,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     return dt__onesided_window(world, &async->kept, async->slices, target);
 }
 
-/* Chooses shared memory where there is some, else windows. */
+/* Chooses shared memory if available, else windows. */
 static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
@@ -284,7 +285,7 @@ void dt__async_gather(struct dt_async *async)
 
 void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
-    int first = 0; /* alone: the first that ever takes part */
+    int first = 0; /* alone: the first active worker only */
     while (first < async->workers - 1 && !async->spec.active[first])
         first++;
     for (int w = 0; w < async->workers; w++)
@@ -292,7 +293,7 @@ void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool
     async->until = until;
     async->closed = false;
     async->own.started = async->own.asked = 0;
-    dt__ranks_barrier(async->world->trainers); /* everybody has left the span before */
+    dt__ranks_barrier(async->world->trainers); /* all ranks have left the previous span */
     if (!async->begun && !async->shared) windows_begin_with(async);
     async->begun = true;
     if (!async->shared || async->worker < 0) dt__async_open_span(async, from);

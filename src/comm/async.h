@@ -1,16 +1,16 @@
 /* async: the exchange of Downpour SGD. Workers compute gradients, each at its own pace; owners of
- * weights apply them one by one, in the order in which they come, and keep versions of the weights
- * for workers to read.
+ * weights apply them one by one, in order of arrival, and keep versions of the weights for workers
+ * to read.
  *
  * The flat vector is cut into slices, each with an owner. On one host there is one slice, in memory
  * that all ranks share: a gradient is computed where it will be read, and the worker that has
- * computed it also applies it, unless another worker is applying already; that one then goes on
- * with it. On several hosts each worker owns a slice: it gets gradients by MPI_Put, and sends
- * weights to those who ask, between the layers of its own passes and while it waits. The bank
- * counts tickets, and reads a log of what was applied; it holds all weights between spans.
+ * computed it also applies it, unless another worker is applying already; then that worker applies
+ * it too. On several hosts each worker owns a slice: it receives gradients by MPI_Put, and sends
+ * weights on request, between the layers of its passes and while it waits. The bank counts
+ * tickets, and reads a log of what was applied; it holds all weights between spans.
  *
- * Training goes in spans: runs of updates between two synchronization points. Inside a span no rank
- * waits for another one but for the staleness bound, a free slot and the weights.
+ * Training goes in spans: runs of updates between two synchronization points. Inside a span a rank
+ * waits for other ranks only because of the staleness bound, for a free slot, or for the weights.
  * src/comm/async_slots.h has the protocol. */
 #ifndef COMM_ASYNC_H
 #define COMM_ASYNC_H
@@ -23,7 +23,7 @@ struct dt_async;
 
 enum { DT_ASYNC_STATES = 4 };
 
-/* What travels with a gradient. */
+/* Header of a gradient message. */
 struct dt_note {
     uint64_t number;  /* gradients that this worker sent before; set by dt__async_send */
     uint64_t version; /* updates in the weights that it was computed from; set by dt__async_send */
@@ -33,43 +33,43 @@ struct dt_note {
     double loss;      /* sum over the rows */
     double norm2;     /* squared norm of the gradient sum; set by dt__async_send with spec.norm2 */
     int32_t replica;
-    int32_t ask; /* enum dt_ask: what the worker wants of the bank */
+    int32_t ask; /* enum dt_ask: what the worker asks of the bank */
 };
 
-/* A gradient in its slot at an owner, to be applied, or a part of it. If it has only touched rows,
+/* A gradient in its slot at an owner, or a range of it, to be applied. If it has only touched rows,
  * those of range i are contiguous from row_range[i].offset on. */
 struct dt_gradient {
     const struct dt_note *note;
     float *grad;                      /* (P) sum over the rows; the update may write to it */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
-    double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
-    uint64_t staleness; /* updates between the read of those weights and this gradient's
-                           own; spec.staleness bounds something else, the gap of clocks */
+    double norm2;       /* squared norm of the gradient sum as computed by the worker, if it was */
+    uint64_t staleness; /* updates between the read of its weights and this gradient's update;
+                         * spec.staleness bounds the gap of clocks instead */
     int worker;
 };
 
-/* How workers reach the memory of owners. */
+/* How workers access the memory of owners. */
 enum dt_async_memory {
-    DT_ASYNC_AUTO,   /* shared if all ranks have one host, an evaluator too; else windows */
+    DT_ASYNC_AUTO,   /* shared if all ranks, also an evaluator, are on one host; else windows */
     DT_ASYNC_SHARED, /* shared memory: no copies */
-    DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
+    DT_ASYNC_WINDOW, /* MPI puts and messages, on any hosts */
 };
 
-/* Updates floats [offset, offset + n) by one gradient, of which `part` has these floats (n):
- * weights (n) to out (n), which may be the same, and the states, the whole vectors (P). before:
- * updates done before this one. Runs at the owner, or in shared memory on any worker, one at a time
- * for a slice. Must act element by element. */
+/* Updates floats [offset, offset + n) by one gradient: `part` has these floats (n), weights (n) go
+ * to out (n), which may alias them, and states are whole vectors (P). before: updates done before
+ * this one. Runs at the owner, or in shared memory on any worker, one call at a time per slice.
+ * Must act element by element. */
 typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
-/* The same for `count` rows of a range, whose numbers rise; the part is (count, range->width). In
- * place: weights and states are the whole vectors. */
+/* Updates `count` rows of a range in place, like dt_async_update_fn. Row numbers rise; the part is
+ * (count, range->width); weights and states are the whole vectors. */
 typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                      const struct dt_row_range *range, const uint32_t *row,
                                      size_t count, float *weights, float *const *states);
 
-/* Squared norm of a worker's gradient sum, as it will be applied; touched: its touched rows, or
- * NULL. */
+/* Returns the squared norm of a worker's gradient sum, as it will be applied; touched: its touched
+ * rows, or NULL. */
 typedef double dt_async_norm2_fn(void *arg, const struct dt_touched *touched, const float *grad);
 
 struct dt_async_spec {
@@ -77,73 +77,77 @@ struct dt_async_spec {
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
     dt_async_norm2_fn *norm2;             /* NULL: updates need no norm */
-    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; borrowed */
+    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ranges, rising; borrowed */
     int row_ranges;
-    dt_async_update_rows_fn *update_rows; /* if there are such ranges */
+    dt_async_update_rows_fn *update_rows; /* if there are row-sparse ranges */
     void *arg;
-    int64_t staleness;  /* greatest clock gap; -1: no bound. 0: all workers go clock by clock */
-    const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
+    int64_t staleness;  /* greatest clock gap; -1: no bound. 0: workers advance in lockstep */
+    const bool *active; /* (workers) has samples to draw; copied. Equal at every rank */
     int memory;         /* enum dt_async_memory */
     int owners;         /* windows: ranks that own weights; 0: all workers, 1: the bank, more than
-                           there are workers: all ranks */
+                         * the workers: all ranks */
 };
 
-/* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
+/* Collective over the trainers.
+ * Creates the exchange, with at least one worker apart from the bank. The weights are zeros.
  * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In
  * shared memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
- * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with
- * the rest.
- * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
+ * DT_EUSAGE: ranges that do not rise, too many states, or a wire that does not fit the other
+ * settings. DT_ECOMM: MPI has no one-sided component for these hosts; the message says what to
+ * do. */
 dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
                            struct dt_async **out);
 /* Collective over the trainers. */
 void dt__async_destroy(struct dt_async *async);
-/* What dt__async_create chose: "shared" or "window". */
+/* Returns the memory that dt__async_create chose: "shared" or "window". */
 const char *dt__async_memory_name(const struct dt_async *async);
 
-/* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
- * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
- * Collective over the trainers: everybody has left the span before. */
+/* Collective over the trainers.
+ * Begins a span of updates [from, until): until - from gradients will be started, unless the bank
+ * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. All
+ * ranks must have left the previous span. */
 void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
-/* Ends the span, for a worker that begins no more gradients, though the span may not be over, and
- * for the bank when it is: all that was sent is applied, at all owners, and all ranks can read the
- * newest weights. Collective over the trainers. */
+/* Collective over the trainers.
+ * Ends the span: a worker calls it when it begins no more gradients, possibly before the span's
+ * end, and the bank at its end. Afterwards all gradients that were sent are applied, at all owners,
+ * and all ranks can read the newest weights. */
 void dt__async_end(struct dt_async *async);
 
-/* Between spans: brings the optimizer's state that other ranks own to the bank's dt__async_states,
- * which is as of the last such call. Collective over the trainers. */
+/* Collective over the trainers.
+ * Gathers the optimizer's state that other ranks own to the bank's dt__async_states, which is as of
+ * the last such call. Call it between spans. */
 void dt__async_gather(struct dt_async *async);
-/* Where slice number `slice` ends; it begins at the end of the one before. 0: there is no such
- * slice. */
+/* Returns the end of slice number `slice`; it begins at the end of the previous one. 0: there is no
+ * such slice. */
 size_t dt__async_slice_end(const struct dt_async *async, int slice);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
- * false: no gradient is left to be started in this span. Who has waited is shown as waiting until
- * its next dt__world_heartbeat, here and below. */
+ * Returns false if no gradient is left to be started in this span. A rank that has waited is shown
+ * as waiting until its next dt__world_heartbeat, here and below. */
 bool dt__async_begin(struct dt_async *async);
 /* Returns the newest weights (P), which do not change until the worker's next send or read. */
 const float *dt__async_read(struct dt_async *async);
-/* Where the gradient (P) is to be written that was begun. */
+/* Returns where to write the gradient (P) that was begun. */
 float *dt__async_grad(struct dt_async *async);
-/* Where to list the rows that it touches, one for each row-sparse range: of such a range the
- * gradient then has these rows alone, one behind the other from the range's offset on. NULL:
- * gradients are whole, as they are without ranges and in windows; the same at every rank, the bank
- * included, at any time. */
+/* Returns where to list the rows that the gradient touches, one list for each row-sparse range. The
+ * gradient then has only these rows of such a range, contiguous from the range's offset on. NULL:
+ * gradients are whole, as without ranges and in windows; equal at every rank, including the bank,
+ * at any time. */
 const struct dt_touched *dt__async_touched(const struct dt_async *async);
-/* Hands the gradient to all owners; in shared memory it also applies it, and others that wait,
- * unless another worker is at it. */
+/* Sends the gradient to all owners. In shared memory it also applies this and other waiting
+ * gradients, unless another worker is doing so. */
 void dt__async_send(struct dt_async *async, const struct dt_note *note);
-/* Serves the slice that this worker owns. In windows, to be called every few ms while a gradient is
- * computed (by the hooks of the network). */
+/* Serves the slice that this worker owns. In windows it must be called every few ms while a
+ * gradient is computed (by the hooks of the network). */
 void dt__async_progress(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The newest weights (P), and the optimizer's state (states) of (P): to read between spans, and
- * before the first one to write. */
+/* Return the newest weights (P), and the optimizer's state (states) of (P): readable between spans,
+ * writable before the first one. */
 float *dt__async_weights(struct dt_async *async);
 float *const *dt__async_states(struct dt_async *async);
 
@@ -151,35 +155,37 @@ float *const *dt__async_states(struct dt_async *async);
 struct dt_applied {
     struct dt_note note;
     uint64_t staleness; /* as in struct dt_gradient */
-    double clock;       /* dt__clock_secs behind it, on the bank's host */
+    double clock;       /* dt__clock_secs after it, on the bank's host */
     int worker;
 };
 
-/* Puts the next gradients that were applied, in order, into out (limit); returns how many. 0: there
+/* Writes the next applied gradients, in order, to out (limit), and returns their number. 0: there
  * are none yet, and a little time has passed. */
 int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out);
 
 /* Lets no more gradients begin in this span; those that have begun are still applied. */
 void dt__async_close(struct dt_async *async);
-/* Whether every gradient of the span has been applied, and was put out by dt__async_serve. */
+/* Returns true if every gradient of the span has been applied and returned by dt__async_serve. */
 bool dt__async_over(struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-enum { DT_STALENESS_BINS = 65 }; /* the last: that many or more */
+enum { DT_STALENESS_BINS = 65 }; /* the last bin: this many or more */
 
 struct dt_async_counts {
     uint64_t staleness_histogram[DT_STALENESS_BINS];
     uint64_t gap_max;
     uint64_t sent, applied;
-    double busy_secs; /* that gradients were being applied */
-    /* (workers) each. wait: for a slot, the clock, the weights and the others at a span's end */
+    double busy_secs; /* spent applying gradients */
+    /* (workers) each. wait: for a slot, the clock, the weights, and other workers at a span's
+     * end */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
-    uint64_t *slice_applied; /* (slices) of the bank, then of each owner */
+    uint64_t *slice_applied; /* (slices) at the bank's, then at each owner's */
     size_t slices;
 };
-/* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between
- * spans. A slice that has not applied what was sent is an error of this code: it ends the job. */
+/* Collective over the trainers.
+ * Returns at the bank the counts since create, at a worker NULL. Call it between spans. A slice
+ * that has not applied what was sent is an internal error, which ends the job. */
 const struct dt_async_counts *dt__async_count(struct dt_async *async);
 
 #endif

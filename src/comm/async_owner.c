@@ -1,6 +1,6 @@
-/* The owner's end of the slot protocol (async_slots.h): what whoever acts for an owner does under
- * the lock (take gradients, apply them, publish the weights), the answers of windows, spans, and
- * the bank's accounts of what was applied. */
+/* The owner's end of the slot protocol (async_slots.h): what the rank acting for an owner does
+ * under the lock (take gradients, apply them, publish the weights), the answers of windows, spans,
+ * and the bank's accounts of what was applied. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -11,7 +11,7 @@ static void owner_notify(struct dt__slice *slice, enum dt__end whom)
     slice->remote->ops->notify(slice->remote, whom);
 }
 
-/* Makes a buffer's contents the newest weights. */
+/* Publishes a buffer's contents as the newest weights. */
 static void owner_publish(struct dt__slice *slice, int buffer)
 {
     struct dt__slots_state *state = slice->state;
@@ -23,7 +23,7 @@ static void owner_publish(struct dt__slice *slice, int buffer)
     state->current = buffer;
 }
 
-/* The fewest gradients of this span that any active worker has had applied. */
+/* Returns the smallest number of gradients of this span that any active worker has had applied. */
 static uint64_t owner_lowest_clock(const struct dt__slice *slice)
 {
     const struct dt__slots_peer *peer = slice->state->peer;
@@ -39,9 +39,9 @@ static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
     slice->state->floor = floor;
 }
 
-/* ---- who acts for the owner: take ----------------------------------------------------------- */
+/* ---- acting for the owner: take ------------------------------------------------------------- */
 
-/* How many gradients may be applied now. */
+/* Returns how many gradients may be applied now. */
 static uint64_t owner_room(const struct dt__slice *slice)
 {
     const uint64_t unread = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
@@ -57,7 +57,7 @@ static bool owner_has_waiting(const struct dt__slice *slice)
     return false;
 }
 
-/* Whether gradients wait, and this rank has the lock. */
+/* Returns true if gradients wait and this rank has taken the lock. */
 static bool owner_lock(struct dt__slice *slice)
 {
     while (owner_has_waiting(slice) && owner_room(slice)) {
@@ -76,7 +76,7 @@ static void owner_unlock(struct dt__slice *slice)
     dt__add(slice, WORD_LOCK, (uint64_t)-1);
 }
 
-/* A gap in the numbers would be a lost gradient. */
+/* Checks a gradient's number: a gap in the numbers would be a lost gradient. */
 static void expect_number(const struct dt__slice *slice, const struct dt_note *note, int worker,
                           uint64_t expected)
 {
@@ -86,7 +86,8 @@ static void expect_number(const struct dt__slice *slice, const struct dt_note *n
     dt__world_abort(slice->async->world, DT_EBUG);
 }
 
-/* Whether all of a gradient has come to its slot: in windows the doorbell may be faster. */
+/* Returns true if all of a gradient has arrived in its slot: in windows the doorbell may be
+ * faster. */
 static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradient *gradient,
                           const struct dt__slot *slot, uint64_t number)
 {
@@ -95,8 +96,8 @@ static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradien
             slot->head.checksum == dt__slot_checksum(slice, gradient->note, gradient->grad));
 }
 
-/* The worker's gradient number served + depth, as the nth of this pass; false if it has not rung,
- * or is not there. */
+/* Takes the worker's gradient number served + depth as the nth of this pass; returns false if its
+ * doorbell has not rung, or it has not arrived. */
 static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n,
                            struct dt_gradient *out)
 {
@@ -104,7 +105,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
     struct dt__slots_peer *peer = &state->peer[worker];
     const uint64_t number = peer->served + depth;
     if (number >= peer->rung) return false;
-    /* the last one rang with its slot; the one before is in the other */
+    /* the last doorbell gives its slot; the gradient before is in the other */
     const int place = number + 1 == peer->rung ? peer->slot : !peer->slot;
     struct dt__slot *slot =
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
@@ -117,7 +118,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
                                 .norm2 = slot->head.note.norm2,
                                 .staleness = state->step + (uint64_t)n - slot->head.note.version};
     if (!slot_is_whole(slice, out, slot, number)) {
-        peer->rung = number; /* the one behind it waits as well */
+        peer->rung = number; /* the next gradient waits as well */
         return false;
     }
     expect_number(slice, out->note, worker, number);
@@ -125,7 +126,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
     return true;
 }
 
-/* Takes the gradients that wait, in turns of workers; returns how many. */
+/* Takes the waiting gradients, alternating between workers; returns their number. */
 static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
 {
     struct dt__slots_peer *peer = slice->state->peer;
@@ -145,9 +146,9 @@ static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
     return n;
 }
 
-/* ---- who acts for the owner: apply ---------------------------------------------------------- */
+/* ---- acting for the owner: apply ------------------------------------------------------------ */
 
-/* The buffer for the next weights: of those that are free, the one that was given up last, which is
+/* Returns the buffer for the next weights: of the free ones, the most recently retired, which is
  * still in the caches. */
 static int owner_target(const struct dt__slice *slice)
 {
@@ -168,9 +169,9 @@ static int owner_target(const struct dt__slice *slice)
     return target;
 }
 
-/* Applies n gradients, in order, to floats [from, to), all of which change. range: that they are
- * of, or NULL. It goes block by block, in this core's cache; a block's new weights go out in one
- * run, for other cores hold copies of what was there. */
+/* Applies n gradients, in order, to floats [from, to), which all change. range: the range of rows
+ * that contains them, or NULL. It works block by block, in this core's cache; a block's new weights
+ * are copied out at once, because other cores hold copies of the old ones. */
 static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                          const struct dt_row_range *range, size_t from, size_t to)
 {
@@ -238,11 +239,11 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
         dt__replace(slice, dt__word(WORD_ACK, w), state->peer[w].served);
     }
     owner_raise_floor(slice, owner_lowest_clock(slice));
-    dt__replace(slice, WORD_STEP, state->step); /* the bank may end the span by it */
+    dt__replace(slice, WORD_STEP, state->step); /* the bank may end the span after it */
     owner_notify(slice, DT__WORKERS);
-    /* The bank sleeps unless someone asks, the span is about to end, or half the log is unread:
-     * looked at behind the step, so that a bank which closes the span either sees the step, or is
-     * told of it. */
+    /* The bank sleeps unless a gradient asks for something, the span is about to end, or half the
+     * log is unread. This is checked after the step, so that a bank which closes the span either
+     * sees the step, or is notified of it. */
     if (asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
         state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2)
         owner_notify(slice, DT__BANK);
@@ -271,7 +272,7 @@ static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *grad
     slice->async->busy_secs += dt__clock_secs() - start;
 }
 
-/* Applies what waits at a slice, unless another rank is at it. */
+/* Applies what waits at a slice, unless another rank is doing so. */
 static void slice_combine(struct dt__slice *slice)
 {
     struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
@@ -279,13 +280,14 @@ static void slice_combine(struct dt__slice *slice)
         const int n = owner_take(slice, gradients);
         if (n > 0) owner_apply(slice, n, gradients);
         owner_unlock(slice);
-        if (n == 0 && !slice->async->shared) break; /* what rang has not come */
+        if (n == 0 && !slice->async->shared)
+            break; /* a gradient is in flight */
     }
 }
 
 /* ---- the owner: answers, in windows ---------------------------------------------------------- */
 
-/* A worker that leaves, and whose gradients are all served, holds nobody back. */
+/* Retires a worker that leaves, once all its gradients are served: its clock no longer counts. */
 static void slice_retire(struct dt__slice *slice, int worker)
 {
     struct dt__slots_peer *peer = &slice->state->peer[worker];
@@ -296,8 +298,9 @@ static void slice_retire(struct dt__slice *slice, int worker)
     owner_raise_floor(slice, owner_lowest_clock(slice));
 }
 
-/* Whether a worker waits for weights that it may have: its clock is within the staleness bound, and
- * a slot will be free for its next gradient; or it leaves, and nobody waits for what it asked. */
+/* Returns true if a worker's request for weights may be answered: its clock is within the staleness
+ * bound, and a slot will be free for its next gradient; or it leaves, and does not use the
+ * answer. */
 static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t request)
 {
     const struct dt__slots_peer *peer = &slice->state->peer[worker];
@@ -309,7 +312,8 @@ static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t re
     return leaves || (in_time && peer->answers <= peer->applied + 1);
 }
 
-/* Sends the newest weights to all workers that are due. Their buffer is pinned until it is sent. */
+/* Sends the newest weights to all workers whose answers are due. Their buffer is pinned until it is
+ * sent. */
 static void slice_answer(struct dt__slice *slice)
 {
     const struct dt__slots_state *state = slice->state;
@@ -363,7 +367,7 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
     }
 }
 
-/* Whether a worker has not left, or is owed an answer, or gradients wait. */
+/* Returns true if a worker has not left, or is owed an answer, or gradients wait. */
 static bool slice_is_busy(const struct dt__slice *slice)
 {
     bool busy = false;
@@ -372,7 +376,7 @@ static bool slice_is_busy(const struct dt__slice *slice)
         busy |= slice->async->active[w] && dt__fetch(slice, dt__word(WORD_REQUEST, w)) != left;
         busy |= slice->answers[w].left;
     }
-    return busy || owner_has_waiting(slice); /* who leaves has rung before */
+    return busy || owner_has_waiting(slice); /* a leaving worker has rung before */
 }
 
 void dt__async_drain(struct dt_async *async)
@@ -386,9 +390,9 @@ void dt__async_drain(struct dt_async *async)
     }
 }
 
-/* ---- the bank itself: the accounts ----------------------------------------------------------- */
+/* ---- the bank: accounts --------------------------------------------------------------------- */
 
-/* The next entries of the update log, at most `limit`, into out; returns how many. */
+/* Reads the next entries of the update log, at most `limit`, into out; returns their number. */
 static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *out)
 {
     const uint64_t step = dt__fetch(slice, WORD_STEP), seen = dt__fetch(slice, WORD_SEEN);
@@ -399,7 +403,7 @@ static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *
         out[i] = slice->log[(seen + (uint64_t)i) % slice->log_entries];
     dt__replace(slice, WORD_SEEN, seen + (uint64_t)n);
     if (dt__fetch(slice, WORD_STEP) - seen >= slice->log_entries)
-        owner_notify(slice, DT__WORKERS); /* it was full, if only by now */
+        owner_notify(slice, DT__WORKERS); /* it was full, perhaps only by now */
     return n;
 }
 
@@ -432,7 +436,7 @@ int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out)
 
 void dt__async_close(struct dt_async *async)
 {
-    const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
+    const uint64_t beyond = UINT64_C(1) << 62; /* later than any span's end */
     if (async->closed) return;
     async->closed = true;
     const uint64_t begun = dt__add(&async->slice[0], WORD_TICKET, beyond);
@@ -443,7 +447,7 @@ bool dt__async_over(struct dt_async *async)
 {
     struct dt__slice *slice = &async->slice[0];
     if (dt__fetch(slice, WORD_SEEN) < async->until) return false;
-    owner_raise_floor(slice, DT__SPAN_OVER); /* nobody waits for a clock any more */
+    owner_raise_floor(slice, DT__SPAN_OVER); /* no worker waits for a clock any more */
     owner_notify(slice, DT__WORKERS);
     return true;
 }

@@ -1,5 +1,5 @@
 /* Async over memory that the ranks of one host share: control words are the processor's atomics,
- * payload is written and read in place, and who waits sleeps at an event count. */
+ * payload is written and read in place, and a waiting rank sleeps at an event count. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -7,16 +7,16 @@
 #include "comm/shared.h"
 #include "comm/world.h"
 
-/* Who pauses wakes up this often to look for signals and clocks. */
+/* Interval at which a pausing rank wakes up to check signals and clocks. */
 static const double SLEEP_SECS = 0.02;
 
 struct shared {
-    struct dt__onesided remote; /* first: operations are given this */
+    struct dt__onesided remote; /* first, because operations are passed its address */
     struct dt_world *world;
     struct dt__shared mapping;
-    struct dt__event_count *news; /* (2), by enum dt__end; behind the protocol's memory */
-    uint32_t seen;                /* news that this rank has looked into */
-    const char *what;             /* it waited for last */
+    struct dt__event_count *news; /* (2), by enum dt__end; after the protocol's memory */
+    uint32_t seen;                /* news that this rank has seen */
+    const char *what;             /* waited for last */
 };
 
 static uint64_t shared_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
@@ -34,7 +34,7 @@ static void shared_sync(struct dt__onesided *remote)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* A notification since the last look ends the sleep at once. */
+/* Sleeps until there is news; a notification since the last look ends the sleep at once. */
 static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
@@ -53,7 +53,7 @@ static void shared_notify(struct dt__onesided *remote, enum dt__end whom)
 
 static void shared_progress(struct dt__onesided *remote)
 {
-    (void)remote; /* stores come in by themselves */
+    (void)remote; /* stores arrive without help */
 }
 
 static void shared_close(struct dt__onesided *remote)
@@ -89,7 +89,7 @@ dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, si
     shared->news = (struct dt__event_count *)(void *)(memory + bytes);
     if (world->is_bank) {
         dt__shared_fill(&shared->mapping, memory, zeroed);
-        memset(memory, 0, zeroed); /* takes the pages */
+        memset(memory, 0, zeroed); /* allocates the pages */
         memset(shared->news, 0, all - bytes);
     }
     *out = &shared->remote;

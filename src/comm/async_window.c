@@ -1,13 +1,14 @@
-/* Async over an MPI window: gradients go by MPI_Rput. What workers do to control words goes to the
- * owner as messages, which it obeys in their order, and weights come back as messages. Each owner
- * of weights is a target: a rank whose memory in the window the others put to.
+/* Async over an MPI window: gradients are sent by MPI_Rput. Operations of workers on control words
+ * are sent to the owner as messages, which it executes in their order, and weights are returned as
+ * messages. Each owner of weights is a target: a rank whose memory in the window other ranks put
+ * to.
  *
- * An owner may be a worker that computes, and MPI moves nothing of a rank that is not inside MPI
- * (osc/pt2pt). So every wait is a loop in which the rank goes on serving its own memory, and
- * nothing here blocks: neither a flush, which waits for all that is on its way, nor an
- * MPI_Accumulate, which needs one. That is also why owners send weights: the receipt of a message
- * says that they are whole. A get would have to be asked for first, by a rank that has others to
- * serve. */
+ * An owner may be a worker that computes, and MPI transfers nothing for a rank that is not inside
+ * MPI (osc/pt2pt). So every wait is a loop in which the rank continues to serve its own memory, and
+ * nothing here blocks: neither a flush, which waits for everything in flight, nor an
+ * MPI_Accumulate, which needs one. For the same reason owners send weights: receiving a message
+ * means that they are complete. A get would first have to be requested, by a rank that has other
+ * ranks to serve. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,41 +17,42 @@
 #include "comm/requests.h"
 #include "comm/world.h"
 
-/* Of control words a gradient begins two at each owner, three at the bank; of bytes that nobody
- * reads it gets three. */
+/* Capacity for operations in flight: a gradient begins two operations on control words at each
+ * owner, three at the bank, and gets three unused bytes. */
 enum { CACHE_LINE = 64, MOST_BEGUN = 8 };
 
-/* Messages of one pair of ranks keep their order, and so need no tags but these. */
+/* Tags of messages; those between two ranks keep their order, so no others are needed. */
 enum { TAG_ANSWER, TAG_CONTROL, TAG_BEFORE };
 
-/* An operation on a word, as a message. */
+/* An operation on a control word, as a message. */
 struct control {
     uint64_t value;
     int word;
     enum dt__op op;
-    bool fetch; /* the value before goes back */
-    int left;   /* it is under way */
+    bool fetch; /* the value before is returned */
+    int left;   /* messages of it in flight */
 };
 
-/* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
+/* Sleep of the bank between looks: each operation of a worker may wait for it to enter MPI
+ * (osc/pt2pt). */
 static const double NAP_SECS = 50e-6;
 
 struct window;
 struct target {
-    struct dt__onesided remote; /* first: operations are given this */
+    struct dt__onesided remote; /* first, because operations are passed its address */
     struct window *window;
     int owner;
     MPI_Aint pad;                       /* bytes before the first cache line */
-    MPI_Aint unused;                    /* where a byte is that nobody uses */
-    struct control control[MOST_BEGUN]; /* in turns */
-    char byte[MOST_BEGUN];              /* likewise, that nobody reads */
+    MPI_Aint unused;                    /* where an unused byte is */
+    struct control control[MOST_BEGUN]; /* used in turn */
+    char byte[MOST_BEGUN];              /* used in turn, receive the unused byte */
     unsigned next, next_byte;
 };
 
 struct window {
     struct dt_world *world;
     MPI_Win win;
-    struct dt__requests requests; /* all that this rank has under way */
+    struct dt__requests requests; /* all pending requests of this rank */
     int rank;
     struct dt__onesided *own; /* this rank's target; NULL: it owns nothing */
     struct dt__wait wait;
@@ -64,8 +66,8 @@ static struct target *target_of(struct dt__onesided *remote)
 
 /* ---- payload -------------------------------------------------------------------------------- */
 
-/* Short puts stay here (osc/pt2pt) until a flush, or until something asks for an answer: that of a
- * byte which is not used. */
+/* Begins a put. Short puts stay here (osc/pt2pt) until a flush, or until something requests an
+ * answer: here a get of an unused byte. */
 static void window_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                        size_t length)
 {
@@ -84,7 +86,7 @@ static void window_put(struct dt__onesided *remote, int *left, size_t offset, co
 
 /* ---- control words -------------------------------------------------------------------------- */
 
-/* Owners alone reach their words. */
+/* Operates on a control word. Only owners reach their own words. */
 static uint64_t window_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
                                 uint64_t value)
 {
@@ -110,7 +112,8 @@ static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, 
                      requests->comm, dt__request_add(requests, &control->left)));
 }
 
-/* Looks at what is under way, and does what others have begun on the words of this rank. */
+/* Advances pending requests, and executes the operations that other ranks have begun on this rank's
+ * words. */
 static void window_progress(struct dt__onesided *remote)
 {
     struct window *window = target_of(remote)->window;
@@ -126,7 +129,7 @@ static void window_progress(struct dt__onesided *remote)
                         comm, MPI_STATUS_IGNORE));
         const uint64_t before =
             window_fetch_op(window->own, control.word, control.op, control.value);
-        if (control.fetch) /* it is waited for */
+        if (control.fetch) /* the worker waits for it */
             DT_MPI(MPI_Send(&before, (int)sizeof before, MPI_BYTE, status.MPI_SOURCE, TAG_BEFORE,
                             comm));
     }
@@ -179,7 +182,7 @@ static void window_pause(struct dt__onesided *remote, const char *what)
 
 static void window_notify(struct dt__onesided *remote, enum dt__end whom)
 {
-    (void)remote, (void)whom; /* who waits looks by itself */
+    (void)remote, (void)whom; /* a waiting rank polls */
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
@@ -208,7 +211,8 @@ static const struct dt__onesided_ops OPS = {
     .expect = window_expect,
 };
 
-/* The trainers' communicator returns errors, which may differ by rank: all agree on one. */
+/* Allocates the window. The trainers' communicator returns errors, which may differ by rank: all
+ * agree on one. */
 static dt_status window_allocate(struct window *window, size_t bytes, void **base)
 {
     char text[MPI_MAX_ERROR_STRING];

@@ -2,7 +2,7 @@
  * then the public functions, which choose between the two. */
 #include "comm/async_slots.h"
 
-/* Windows: sets a word of this worker's at all owners. */
+/* Sets a control word of this worker at all owners, in windows. */
 static void worker_tell(struct dt_async *async, int word, uint64_t value)
 {
     for (int i = 0; i < async->slices; i++) {
@@ -11,7 +11,7 @@ static void worker_tell(struct dt_async *async, int word, uint64_t value)
     }
 }
 
-/* Windows: rings the doorbells of gradients that have left, in their order. */
+/* Rings, in windows, the doorbells of gradients that have left, in their order. */
 static void worker_ring(struct dt_async *async)
 {
     for (uint64_t slot; async->own.rung < async->own.sent; async->own.rung++) {
@@ -21,7 +21,7 @@ static void worker_ring(struct dt_async *async)
     }
 }
 
-/* Acts for owners, and rings. */
+/* Acts for owners, and rings doorbells. */
 static void worker_serve(struct dt_async *async)
 {
     dt__async_serve_own(async);
@@ -38,7 +38,8 @@ static void worker_pause(struct dt_async *async, const char *what)
 
 /* ---- shared memory -------------------------------------------------------------------------- */
 
-/* Waits until at most `most` of its gradients are not applied; returns how many are not. */
+/* Waits until at most `most` of this worker's gradients are not applied; returns how many are
+ * not. */
 static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
     const int ack = dt__word(WORD_ACK, async->worker);
@@ -59,15 +60,15 @@ static void shared_await_clock(struct dt_async *async)
     }
 }
 
-/* A worker points at no buffer while it may act for the owner: there is one buffer less than that
- * would need. */
+/* Clears the hazard word: a worker points at no buffer while it may act for the owner, because
+ * there is one buffer less than that would need. */
 static void shared_clear_hazard(struct dt_async *async)
 {
     dt__replace(async->slice, dt__word(WORD_HAZARD, async->worker), 0);
 }
 
-/* Protects the newest weights from being overwritten; returns their buffer. Somebody may have begun
- * to overwrite them before the hazard word could be seen: then there are newer ones. */
+/* Protects the newest weights from being overwritten; returns their buffer. Another rank may have
+ * begun to overwrite them before the hazard word became visible: then there are newer ones. */
 static int shared_protect_newest(struct dt_async *async)
 {
     struct dt__slice *slice = async->slice;
@@ -135,7 +136,7 @@ static bool windows_begin(struct dt_async *async)
     return async->own.ticket < async->until;
 }
 
-/* Leaves the span: tells all owners, which then count this worker's clock no more. */
+/* Leaves the span: notifies all owners, which then no longer count this worker's clock. */
 static void windows_leave(struct dt_async *async)
 {
     windows_await_put(async);
@@ -143,7 +144,7 @@ static void windows_leave(struct dt_async *async)
     if (async->own.awaits) windows_await(async);
 }
 
-/* Begins to put the gradient to all owners, and asks for the next weights. */
+/* Begins to put the gradient to all owners, and requests the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
     const float *grad = dt__async_grad(async);
@@ -156,7 +157,7 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
         own.version = async->slice[i].answer.head.version;
         async->slice[i].put_head[async->own.slot].note = own;
     }
-    /* Asked before the puts: behind them the request would wait until they have left. */
+    /* Requested before the puts: after them the request would wait until they have left. */
     windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -211,7 +212,7 @@ void dt__async_progress(struct dt_async *async)
     if (!async->shared) worker_serve(async);
 }
 
-/* The slot of the gradient under way. */
+/* Returns the slot of the pending gradient. */
 static struct dt__slot *shared_slot(struct dt_async *async)
 {
     const struct dt__slice *slice = async->slice;

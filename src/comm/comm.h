@@ -26,8 +26,7 @@ struct dt_world {
     int *host_of;                    /* (size) host index */
     int cores;                       /* shared by the ranks of this host */
     struct dt_ranks *all;
-    struct dt_ranks *trainers; /* the bank, then the workers by number; not valid at the
-                                * evaluator */
+    struct dt_ranks *trainers; /* the bank, then the workers by number; no evaluator */
 
     /* Set by dt__world_set_roles. */
     enum dt_role role;
@@ -121,8 +120,8 @@ bool dt__world_claim_error(struct dt_world *world);
  * Prints "dtrain: error: [rank N on HOST] MESSAGE" once per host and ends the job at once. */
 void dt__world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
-/* Collectives over a set of ranks, whose waits sleep. A failure in MPI ends the job; functions that need no
- * memory cannot fail.
+/* Collectives over a set of ranks, whose waits sleep. A failure in MPI ends the job; functions that
+ * need no memory cannot fail.
  *
  * Collective over the ranks.
  * Agreement: each rank passes its status. All return the lowest failing rank's status with its
@@ -284,8 +283,7 @@ struct dt_exchange_spec {
     int matrices;
     dt_tile_fn *tile; /* if there are factored matrices */
     dt_update_tile_fn *update_tile;
-    size_t copies; /* bytes shared by all ranks, for what update_tile keeps in addition to the
-                    * vectors */
+    size_t copies; /* bytes shared by all ranks, for further state of update_tile */
     void *arg;
 };
 

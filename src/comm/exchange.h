@@ -87,8 +87,7 @@ _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is 
  * target is that amount times the number of steps begun. */
 struct dt__bucket_events {
     struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
-    struct dt__event_count updated; /* chunks and agents' ranges that have the next step's
-                                     * weights */
+    struct dt__event_count updated; /* chunks and agents' ranges with new weights */
 };
 
 struct dt__control {
@@ -232,10 +231,8 @@ struct dt__layout {
     struct dt__segment *segment;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    size_t grain;    /* granularity of slices, in floats: a cache line, or a block of the wire or
-                      * norm */
-    bool is_one_cut; /* slices are cut from the whole vector, so that each block of the norm has one
-                      * owner */
+    size_t grain;    /* of slices, in floats: a cache line, or a block of wire or norm */
+    bool is_one_cut; /* slices are cut from the whole vector: one owner per norm block */
     /* blocks of the norm that several owners of rows share, rising; NULL: none */
     const struct dt_touched *edge;
     size_t acted, own; /* floats of chunks that this agent acts for; that it owns */
@@ -281,16 +278,14 @@ struct dt__step {
     uint32_t steps;    /* steps that this agent has completed */
     uint32_t all_done; /* value of `ended` when all the node's workers have done this step */
     struct dt_update_info info;
-    int open;       /* 1: the step is pending; 0: it is done, and all ranks know what is asked
-                     * for */
+    int open;       /* 1: the step is pending; 0: it and the agreement are done */
     uint32_t spans; /* synchronization points passed */
     struct dt__asks asks;
 };
 
 struct dt_exchange {
     struct dt_world *world;
-    struct dt_ranks all; /* the trainers; or a set of workers (spec.team), whose first one acts as
-                          * bank */
+    struct dt_ranks all; /* the trainers; or spec.team workers, whose first acts as bank */
     struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
     const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */

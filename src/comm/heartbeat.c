@@ -1,11 +1,11 @@
-/* Heartbeats: the rows in which the ranks of a host show what they do, and which rank prints the
- * error line. No message goes from here. */
+/* Heartbeats: the rows in which the ranks of a host show what they do, and the choice of the rank
+ * that prints the error line. This file sends no messages. */
 #include <string.h>
 
 #include "comm/world.h"
 
-/* The job of this process, of several the last that was to be watched: for errors and progress that
- * are told far from it. */
+/* The world of this process, the last one that was watched: for errors and progress reported from
+ * code that has no pointer to it. */
 static struct dt_world *_Atomic watched_world;
 
 struct dt_world *dt__watched_world(void)
@@ -55,7 +55,7 @@ struct dt__heartbeat *dt__heartbeat_own(const struct dt_world *world)
 void dt__watchdog_progress(struct dt_world *world)
 {
     dt__store_relaxed(&dt__heartbeat_own(world)->progress_us, dt__now_us());
-    /* Who sees that it waits no more sees the progress, too. */
+    /* A reader that sees the end of the wait also sees the progress. */
     atomic_store_explicit(&dt__heartbeat_own(world)->wait.word[0], 0, memory_order_release);
 }
 
@@ -80,8 +80,8 @@ void dt__world_show(struct dt_world *world, uint64_t samples, double wait_share)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* This rank's process has ended, and not as one that is done. A mutex whose owner has died is never
- * to be had again. */
+/* Returns whether this row's process has died without deregistering: a mutex whose owner has died
+ * cannot be locked normally again. */
 bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat)
 {
     if (!atomic_load(&heartbeat->present)) return false;
@@ -90,13 +90,14 @@ bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat)
     return (code == EOWNERDEAD || code == ENOTRECOVERABLE) && atomic_load(&heartbeat->present);
 }
 
-/* The thread's: shows in that row, and no more in the one before; NULL: in none. */
+/* Called by the thread: registers it in a row, and deregisters it from its previous one; NULL: in
+ * none. */
 void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *heartbeat)
 {
     struct dt__heartbeat *before = watchdog->held;
     if (before == heartbeat) return;
     if (before) {
-        atomic_store(&before->awake_us, 0); /* who has ended is not stuck */
+        atomic_store(&before->awake_us, 0); /* an ended rank is not stuck */
         atomic_store(&before->present, 0);
         pthread_mutex_unlock(&before->life);
     }
@@ -106,8 +107,8 @@ void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *hea
     atomic_store(&heartbeat->present, 1);
 }
 
-/* This rank shows in that row of the table from here on. Who is awake has made progress: the own
- * thread may write to the row, and others read it, before this is through. */
+/* Makes this rank use a row of the table. `awake_us` is set after the progress, because the main
+ * thread may write to the row, and other ranks read it, before this function returns. */
 void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
@@ -125,7 +126,7 @@ void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table 
     atomic_store(&world->inside->watchdog.table, table);
 }
 
-/* When somebody in the table last made progress. */
+/* Returns the time of the last progress of any rank in the table. */
 int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table)
 {
     int64_t newest = 0;
@@ -159,7 +160,7 @@ void dt__error_told(void)
     struct dt_world *world = atomic_load(&watched_world);
     if (!world) return;
     atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_TOLD);
-    /* Messages are the main threads': of this rank, or of the first one of its host. */
+    /* Only main threads send messages: of this rank, or of the first rank of its host. */
     if (world->hosts > 1 && !pthread_equal(pthread_self(), world->inside->watchdog.main))
         dt__sleep_secs((double)DT__LOOK_US * 1e-6);
 }

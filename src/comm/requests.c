@@ -1,4 +1,4 @@
-/* The list of requests that are under way. */
+/* The list of pending MPI requests. */
 #include "comm/requests.h"
 
 #include "comm/world.h"

@@ -1,9 +1,9 @@
-/* Requests of MPI that are under way: all that a rank waits for, in a list that one call looks at.
+/* Pending MPI requests: everything that a rank waits for, in one list that one call tests.
  *
- * Each request belongs to a count of the caller's, which rises as it is added and falls as it is
- * done. So whoever waits for several looks at a number: a chunk for the sums of all nodes, a round
- * of agreement for its messages, an owner for an answer that must have left before its buffer may
- * change. */
+ * Each request belongs to a counter of the caller, which rises when the request is added and falls
+ * when it completes. So a caller that waits for several requests checks one number: a chunk for the
+ * sums of all nodes, a round of agreement for its messages, an owner for an answer that must have
+ * left before its buffer may change. */
 #ifndef DT_COMM_REQUESTS_H
 #define DT_COMM_REQUESTS_H
 
@@ -14,28 +14,28 @@
 
 struct dt__requests {
     struct dt_world *world;
-    MPI_Comm comm;        /* of messages */
+    MPI_Comm comm;        /* for messages */
     MPI_Request *request; /* (room) */
-    int **left;           /* (room) the count of each */
+    int **left;           /* (room) counter of each */
     int *index;           /* (room) scratch */
     int count;
-    size_t room; /* grows in the first steps; where it cannot, the job ends */
+    size_t room; /* capacity; grows in the first steps, and ends the job if it cannot */
 };
 
-/* Room for one more, which an MPI call fills at once. */
+/* Returns an entry for one more request, which the caller must fill at once by an MPI call. */
 MPI_Request *dt__request_add(struct dt__requests *requests, int *left);
-/* Takes off those that are done; true if there were some. */
+/* Removes completed requests; returns true if there were any. */
 bool dt__requests_advance(struct dt__requests *requests);
-/* None is under way. */
+/* Frees the list, which has no pending requests. */
 void dt__requests_free(struct dt__requests *requests);
 
-/* Which way a message goes, whom to or whom from, and what it is. */
+/* Direction of a message, its other end, and its tag. */
 struct dt__envelope {
     bool sends;
     int rank, tag;
 };
-/* Begins one: of any length, none if that is 0. Those of one tag between two ranks keep their
- * order. What is sent is only read. */
+/* Begins a message of any length; none is sent if the length is 0. Messages of one tag between two
+ * ranks keep their order. Bytes that are sent are only read. */
 void dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
                        struct dt__envelope envelope);
 /* Begins a message as several of at most DT__EAGER bytes, which is below TCP's eager limit. Before

@@ -3,16 +3,17 @@
  * In a round each node sends one message to each owner of another node, and gets one answer:
  *
  *   length    of the message, in bytes
- *   lists     of each of the node's subtrees and each range: how many rows, their numbers and sums
- *   inputs    how many, and those whose weights the node's workers will read next
+ *   lists     for each of the node's partial sums and each range: number of rows, their numbers
+ *             and sums
+ *   inputs    number of inputs, and those whose weights the node's workers will read next
  *
- *   answer    the weights of these inputs, range by range, right to where they are read
+ *   answer    the weights of these inputs, range by range, directly to where they are read
  *
- * A message is cut into chunks of DT__CHUNK floats: from some size on MPI would first ask the
- * receiver whether it is ready. The first one begins with the length, by which the receiver asks
- * for the others. As the rows of this step travel with the inputs of the next one, a step
- * waits for two latencies, as it does for dense floats. A round at a span's begin or in an
- * evaluation has no rows to sum, and only pulls weights. */
+ * A message is cut into chunks of DT__CHUNK floats: for longer messages MPI would first ask the
+ * receiver whether it is ready. The first chunk begins with the length, from which the receiver
+ * knows how many others to receive. As the rows of this step travel with the inputs of the next
+ * one, a step waits for two latencies, as it does for dense floats. A round at the start of a span
+ * or in an evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
 
 #include "comm/exchange.h"
@@ -22,18 +23,18 @@ struct message {
     unsigned char lists[];
 };
 
-/* A node and an owner of another node, with the message between them. At the node's end it belongs
- * to the agent that acts for this owner, at the other end to the owner. */
+/* A node and an owner of another node, with the message between them. At the node it belongs to the
+ * agent that acts for this owner, at the other end to the owner. */
 struct link {
     int node, owner; /* the sending node, and the owner's number among all owners */
-    int rank;        /* at the other end */
+    int rank;        /* the rank at the other end */
     struct message *message;
-    size_t capacity; /* of it, in bytes */
-    /* The owner's: */
-    size_t asked;             /* bytes of it that have been asked for, */
-    int left;                 /* chunks of these that have not come */
-    bool whole;               /* none is wanting */
-    struct dt_touched inputs; /* whose weights the node wants */
+    size_t capacity; /* of the message, in bytes */
+    /* Used by the owner: */
+    size_t asked;             /* bytes of the message whose receives were begun */
+    int left;                 /* chunks of these that have not arrived */
+    bool whole;               /* all of it has arrived */
+    struct dt_touched inputs; /* inputs whose weights the node needs */
     float *answer;
 };
 
@@ -43,17 +44,17 @@ struct dt__rows_exchange {
 
     /* The pending round. */
     uint32_t round;     /* rounds begun */
-    uint32_t pulls;     /* of these, without rows to sum */
+    uint32_t pulls;     /* rounds without rows to sum */
     bool step;          /* there are rows to sum */
     bool sent, updated; /* this node's rows; this agent's own rows */
     int missing;        /* nodes whose rows have not all arrived */
     int left;           /* other messages in flight */
-    int open;           /* 1: something is left of it; 0: it is done, and other ranks know */
+    int open;           /* 1: the round is pending; 0: it is done, and other ranks know */
 };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* Notes where the lists and inputs of a message are. */
+/* Records where the lists and inputs of a message are. */
 static void message_map(struct dt_exchange *x, struct link *link)
 {
     unsigned char *at = link->message->lists;
@@ -66,7 +67,7 @@ static void message_map(struct dt_exchange *x, struct link *link)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Allocates room for a link's largest message and answer. */
+/* Allocates memory for a link's largest message and answer. */
 static dt_status add_link(struct dt_exchange *x, struct link *link)
 {
     const size_t inputs =
@@ -100,7 +101,7 @@ static dt_status rows_create(struct dt_exchange *x)
     struct dt__rows_exchange *e = x->rows_exchange;
     DT_TRY(DT__KEEP(&x->kept, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
                     DT__TABLE(e->in, (size_t)x->topo->nodes)));
-    /* Nodes send to those that follow them first, so that not all send to the same one. */
+    /* Each node starts with the nodes after it, so that not all send to the same one first. */
     for (int i = 0; i < x->topo->owners; i++) {
         const int owner = (x->topo->agents_of[x->topo->node] + i) % x->topo->owners,
                   rank = x->topo->agent_rank[owner];
@@ -123,7 +124,7 @@ static dt_status rows_create(struct dt_exchange *x)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* Sends n bytes to the rank at the other end, in eager messages, or receives them: the node sends
+/* Sends n bytes to the rank at the other end in eager messages, or receives them: the node sends
  * rows, the owner weights. */
 static void move_eager(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
                        size_t n, int *left)
@@ -132,7 +133,7 @@ static void move_eager(struct dt_exchange *x, const struct link *link, int tag, 
     dt__eager_begin(&x->requests, left, bytes, n, (struct dt__envelope){sends, link->rank, tag});
 }
 
-/* The owner receives the message up to this byte. */
+/* Begins to receive the message, up to byte `bytes`, at its owner. */
 static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
 {
     move_eager(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
@@ -157,7 +158,8 @@ static void round_begin(struct dt_exchange *x, bool step)
     }
 }
 
-/* Sends the node's sums and inputs to an owner of another node, and expects its answer. */
+/* Sends the node's sums and inputs to an owner of another node, and begins to receive its
+ * answer. */
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt__indices inputs = dt__rows_pulled_of(x, link->owner);
@@ -207,7 +209,8 @@ static void answer_own_node(struct dt_exchange *x)
     }
 }
 
-/* All chunks have come that were asked for; the first one says how many others there are. */
+/* Processes a message whose chunks received so far are complete; the first one gives the number of
+ * the others. */
 static void take_rows(struct dt_exchange *x, struct link *link)
 {
     if (link->asked < link->message->length) {
@@ -219,7 +222,8 @@ static void take_rows(struct dt_exchange *x, struct link *link)
     x->rows_exchange->missing--;
 }
 
-/* Updates this agent's rows of a range. Vectors are shifted so that they are at their offsets. */
+/* Updates this agent's rows of a range. Vectors are shifted so that these rows are at their
+ * offsets. */
 static void update_range(struct dt_exchange *x, int i)
 {
     float *vectors[DT_EXCHANGE_VECTORS] = {NULL};
@@ -310,7 +314,7 @@ void dt__exchange_pull(struct dt_exchange *x)
 static void rows_squares(struct dt_exchange *x, const struct dt__segment *segment,
                          struct dt__floats at, struct dt__norm *norm)
 {
-    (void)at; /* owners have rows wherever these are */
+    (void)at; /* owners have rows at any position */
     dt__rows_squares(x, segment->index, dt__rows_own(x, segment->index), norm);
 }
 

@@ -1,10 +1,10 @@
 /* Memory that ranks of one host share, and event counts in it.
  *
- * It is a file in /dev/shm, or, where it may be larger than memory, on a disk, that one rank makes,
- * the others open, and that has lost its name before it takes room: it goes with the last rank,
- * however that ends. A shortage would show late, as a SIGBUS: so there is a look at the room first,
- * then each rank takes hold of its share of the pages, near its cores, and all agree. Each rank
- * maps it at a multiple of huge pages, so that it may have some. */
+ * The memory is a file in /dev/shm, or on a disk where it may be larger than memory. One rank
+ * creates it, the others open it, and its name is removed before it takes space: it disappears with
+ * the last rank, however that ends. A shortage would appear late, as a SIGBUS: so the free space is
+ * checked first, then each rank allocates some of the pages, near its cores, and all agree. Each
+ * rank maps the file at a multiple of huge pages, so that the kernel can use them. */
 #include "comm/shared.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include "comm/world.h"
 
-/* PAGE: no usual page is larger */
+/* PAGE: no regular page is larger */
 enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 4096 };
 enum { OPEN_FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW };
 
@@ -62,7 +62,7 @@ static dt_status no_memory(const struct dt__room *room, const char *what)
                    dir_of(room), what, strerror(errno));
 }
 
-/* Bytes of these that have pages. */
+/* Returns the bytes that are backed by pages. */
 static size_t room_pages(const struct dt__room *room)
 {
     size_t bytes = room->used;
@@ -71,7 +71,7 @@ static size_t room_pages(const struct dt__room *room)
     return bytes;
 }
 
-/* The file, and its name. */
+/* Creates the file, and writes its name. */
 static dt_status segment_create(const struct dt__room *room, size_t bytes, const char *what,
                                 char name[NAME_SIZE], int *out_fd)
 {
@@ -85,8 +85,8 @@ static dt_status segment_create(const struct dt__room *room, size_t bytes, const
     return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(room, what) : DT_OK;
 }
 
-/* Room in the address space is taken with a huge page to spare, and what is too much given back.
- * fd -1: of a single rank. NULL: errno says why. */
+/* Maps the file, in an address range reserved with a huge page to spare, whose excess is released.
+ * fd -1: memory of a single rank. NULL: errno says why. */
 static unsigned char *segment_map(int fd, size_t bytes)
 {
     const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -100,7 +100,7 @@ static unsigned char *segment_map(int fd, size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* This rank's share of the pages is had, or not to be had: of those between holes, whole units. */
+/* Allocates this rank's pages, in whole units of the ranges between holes, or fails. */
 static dt_status segment_reserve(int fd, const struct dt__room *room, size_t unit, int rank,
                                  int size, const char *what)
 {
@@ -132,7 +132,7 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
     if (!dt__size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
-    /* alone: memory as any; named: a file; neither: a mapping, whose holes take no pages */
+    /* alone: private memory; named: a file; neither: a mapping, whose holes take no pages */
     const bool alone = !bytes || (size == 1 && !room->holes && !room->dir);
     const bool named = !alone && (size > 1 || room->dir);
     if (!status && alone)
@@ -170,8 +170,8 @@ void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t 
     at += skip;
     bytes = (bytes - skip) / HUGE_PAGE * HUGE_PAGE;
     for (size_t i = 0; i < bytes; i += HUGE_PAGE)
-        at[i] = 0;                     /* the kernel makes nothing of pages that are not there */
-    madvise(at, bytes, MADV_COLLAPSE); /* advice alone */
+        at[i] = 0;                     /* the kernel does not collapse pages that do not exist */
+    madvise(at, bytes, MADV_COLLAPSE); /* a hint; may fail */
 }
 
 void dt__shared_free(struct dt__shared *shared)

@@ -8,48 +8,50 @@
 
 #include "comm/comm.h"
 
-/* Room for so many bytes, in whole cache lines. */
+/* Returns `bytes` rounded up to whole cache lines. */
 static inline size_t dt__cache_lines(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
 
 struct dt__shared {
-    unsigned char *memory; /* cache-line aligned; the same bytes at every rank */
+    unsigned char *memory; /* cache-line aligned; shared by all ranks */
     size_t bytes;          /* mapped */
-    void *own;             /* of a single rank: plain memory */
+    void *own;             /* of a single rank: private memory */
 };
 
-/* Shared memory as it is dealt out; without memory it is only counted. */
+/* An allocator of shared memory. Without memory it only counts bytes. */
 struct dt__room {
-    /* where a file is the memory, on a disk: it may be larger than the host's; NULL: /dev/shm */
+    /* directory of the file that backs the memory, on a disk: it may be larger than the host's
+     * memory; NULL: /dev/shm */
     const char *dir;
     unsigned char *memory;
-    size_t used;   /* SIZE_MAX: more than can be */
-    size_t filled; /* of these, from the first on, those that are written all over */
-    /* bytes that nobody will touch: they have addresses and no pages; rising */
+    size_t used;   /* SIZE_MAX: overflow */
+    size_t filled; /* the first `filled` of these will all be written */
+    /* Ranges of bytes that are never touched: they have addresses and no pages; rising. */
     struct dt__hole {
         size_t begin, end;
-    } * hole; /* the caller's; NULL: none are noted */
+    } * hole; /* of the caller; NULL: holes are not recorded */
     int holes;
 };
-/* The next bytes, from a cache line on; NULL without memory. */
+/* Returns the next count * size bytes, from a cache line on; NULL without memory. */
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
-/* room->used bytes of memory that the ranks of `comm` share, all of one host; what: whose it is,
- * for messages. The contents are zeros. Collective over comm; fails on all ranks of `all`,
- * which holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
- * here. */
+/* Collective over comm.
+ * Creates room->used bytes of zeroed memory that the ranks of `comm`, all of one host, share. what:
+ * its owner, for messages. Fails on all ranks of `all`, which includes those of comm, or on none;
+ * all ranks of `all` call it. DT_EMEMORY: not enough memory, or no such memory here. */
 dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out);
-/* DT_EMEMORY: /dev/shm has less than that. */
+/* Returns DT_EMEMORY if /dev/shm has less than `bytes` free. */
 dt_status dt__shared_room(size_t bytes, const char *what);
-/* Whether the ranks of `comm`, all of one host, can share so much: one rank alone takes none of
- * /dev/shm. */
+/* Not collective.
+ * Returns whether the ranks of `comm`, all of one host, can share `bytes`; a single rank uses none
+ * of /dev/shm. */
 bool dt__shared_fits(MPI_Comm comm, size_t bytes, const char *what);
-/* Bytes at `begin` will all be written, and read anywhere: at one rank, before they are. If they
- * are many the kernel gives huge pages where it can: a row at random of 256 MB took 28 ns instead
- * of 45. Writes a zero to each of these pages. */
+/* Prepares bytes at `begin` that will all be written, and read at random. One rank calls it before
+ * they are written. For many bytes the kernel provides huge pages where it can: reading a random
+ * row of 256 MB took 28 ns instead of 45. Writes a zero to each of these pages. */
 void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t bytes);
 void dt__shared_free(struct dt__shared *shared);
 
@@ -60,14 +62,14 @@ struct dt__event_count {
     _Atomic uint32_t sleepers;
 };
 
-/* Raises the count, and wakes those who sleep. What was written before is seen by those who see it.
- * Returns the new count. */
+/* Raises the count by n, and wakes sleeping waiters. A rank that sees the new count also sees what
+ * was written before. Returns the new count. */
 uint32_t dt__event_post(struct dt__event_count *event, uint32_t n);
 bool dt__event_reached(struct dt__event_count *event, uint32_t target);
-/* Waits until the count has reached `target`, which the watchdog is told. */
+/* Waits until the count has reached `target`; the watchdog shows `what` as waited for. */
 void dt__event_wait(struct dt__event_count *event, uint32_t target, struct dt_world *world,
                     const char *what);
-/* Sleeps until the target is reached or `secs` are over; true if it is reached. */
+/* Sleeps until the target is reached or `secs` have passed; returns true if it is reached. */
 bool dt__event_wait_for(struct dt__event_count *event, uint32_t target, double secs);
 
 #endif

@@ -1,6 +1,7 @@
-/* Split layers: activations and the gradients by them between the workers that have rows and those
- * that have columns (comm/split.h has the figure). A node's workers share one place of each; what
- * other nodes lack goes straight from worker to worker, without waiting for one another's order. */
+/* Split layers: messages of activations, and of gradients by them, between the workers that have
+ * rows and those that have columns (comm/split.h has the figure). A node's workers share one copy
+ * of each; what other nodes lack is sent directly from worker to worker, without waiting for each
+ * other's order. */
 #include "comm/split.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "comm/exchange.h"
 
 enum { MOST_DEPTH = 11 }; /* of a tree of parts */
-/* Floats that travel of a row and a part, in place of its outputs. */
+/* Floats that are sent per row and part, in place of its outputs. */
 enum { SOFTMAX = sizeof(struct dt_softmax_part) / sizeof(float) };
 _Static_assert(DT_SPLIT_MOST_PARTS <= 1 << (MOST_DEPTH - 1), "a row a level");
 
@@ -19,13 +20,14 @@ struct place {
     int part, part_end;
 };
 
-/* A subtree of the tree over parts: all of it is one node's, or, of this node, one worker's. Its
- * sum has a place in this node's memory; others get rows of the sums of this node as a whole. */
+/* A node of the tree over parts, whose parts all belong to one node or, on this node, to one
+ * worker. Its sum has space in this node's memory; other nodes get rows of this node's combined
+ * sums. */
 struct sum {
     int first, end;
-    int worker; /* -1: of a node */
+    int worker; /* -1: of a whole node */
     int node;
-    float *data; /* (max_rows, nin) in blocks, of the layer that is under way */
+    float *data; /* (max_rows, nin) in blocks, of the current layer */
 };
 
 struct dt_split {
@@ -34,25 +36,25 @@ struct dt_split {
     struct dt_split_spec spec;
     struct dt_split_layer *layer; /* (layers), copied */
     struct place *worker;         /* (world->workers) */
-    int self;                     /* -1: none of them */
-    int *owner;                   /* (parts) a worker */
-    struct sum *sum;              /* (sums) in the order of the parts: of this node the workers' */
-    int *sum_at;                  /* (parts) the one that begins with this part */
-    struct sum *give;             /* (gives) the same of nodes alone: what they send to others */
+    int self;                     /* -1: not a worker */
+    int *owner;                   /* (parts) worker that owns each */
+    struct sum *sum;              /* (sums) in the order of the parts; here one worker's each */
+    int *sum_at;                  /* (parts) the sum that begins with this part */
+    struct sum *give;             /* (gives) sums of a whole node: what it sends to others */
     int sums, gives;
 
     struct dt__shared shared;
-    struct dt__event_count *met; /* workers of this node that came to a meeting */
+    struct dt__event_count *met; /* workers of this node that have arrived at a meeting */
     uint32_t meetings;
     float **input, **output; /* (layers) */
     int32_t *label;          /* (max_rows); NULL: no layer has a softmax */
 
-    int *row;    /* (R + 1) where rows of a replica begin, in this step */
+    int *row;    /* (R + 1) first row of each replica, in this step */
     float *send; /* (this node's gives, max_rows, widest input) for other nodes */
-    int left;    /* messages under way */
+    int left;    /* messages in flight */
 };
 
-/* ---- who has what --------------------------------------------------------------------------- */
+/* ---- rows and parts of workers -------------------------------------------------------------- */
 
 static void list_workers(struct dt_split *s)
 {
@@ -71,14 +73,15 @@ static void list_workers(struct dt_split *s)
     }
 }
 
-/* The worker of a node that acts for a worker of another one; -1: it has none, but the bank. */
+/* Returns the worker of a node that acts for a worker of another node; -1: the node has none, only
+ * the bank. */
 static int helper_of(const struct dt_split *s, int node, int worker)
 {
     return dt__agent_rank(s->x->topo, node, worker) - s->x->world->worker_rank;
 }
 
-/* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
- * node. */
+/* Lists the largest ranges of parts with one owner: on another node, that node; on this node, a
+ * worker, or with `whole` the node. */
 static void find_sums(const struct dt_split *s, int first, int end, bool whole, struct sum *sum,
                       int *count)
 {
@@ -114,7 +117,7 @@ static size_t widest_sum(const struct dt_split *s)
     return widest;
 }
 
-/* Where a part's columns begin among the outputs that travel. */
+/* Returns the offset of a part's columns among the outputs that are sent. */
 static size_t part_begin(const struct dt_split *s, int layer, int part)
 {
     if (s->layer[layer].softmax) return (size_t)part * SOFTMAX;
@@ -153,7 +156,7 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
 {
     struct dt_split *s = NULL;
     struct dt__room room = {0};
-    size_t own = 0; /* subtrees of this node's */
+    size_t own = 0; /* partial sums of this node */
     dt_status status = dt__alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
         *s = (struct dt_split){.x = x, .self = x->world->worker};
@@ -163,7 +166,7 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     list_workers(s);
     list_sums(s);
     deal_memory(s, &room);
-    /* what a small /dev/shm does not hold beside gradients is in a file */
+    /* what does not fit a small /dev/shm, besides gradients, is in a file */
     if (!dt__shared_fits(x->node_comm, room.used, "rows of split layers"))
         room.dir = dt__temporary_dir();
     DT_GUARD(dt__shared_create(x->node_comm, &room, "rows of split layers", &x->all, &s->shared));
@@ -195,7 +198,7 @@ int dt__split_owner(const struct dt_split *s, int part)
     return s->owner[part];
 }
 
-/* Number `index` of this worker's subtrees; NULL: it has not so many. */
+/* Returns this worker's partial sum number `index`; NULL: it has fewer. */
 static const struct sum *own_sum(const struct dt_split *s, int index)
 {
     for (int i = 0; i < s->sums; i++)
@@ -228,7 +231,7 @@ int dt__split_row(const struct dt_split *s, int replica)
     return s->row[replica];
 }
 
-/* A worker's first row, and how many it has. */
+/* Return a worker's first row, and its number of rows. */
 static int first_row(const struct dt_split *s, int worker)
 {
     return s->row[s->worker[worker].replica];
@@ -247,7 +250,7 @@ static size_t block_depth(const struct dt_split *s, int layer, size_t block)
 {
     return block_begin(s, layer, block + 1) - block_begin(s, layer, block);
 }
-/* Where a row of a block stands, in floats. */
+/* Returns the offset of a row of a block, in floats. */
 static size_t block_at(const struct dt_split *s, int layer, size_t block, int row)
 {
     return (size_t)s->spec.max_rows * block_begin(s, layer, block) +
@@ -276,16 +279,18 @@ float *dt__split_sum(const struct dt_split *s, int layer, int index, size_t bloc
 
 /* ---- messages -------------------------------------------------------------------------------
  *
- * Who of a node writes and who reads its places, and the meeting between them:
- *   input    who has the rows; owners of parts         behind the messages of give_inputs
- *   output   owners; who has the rows                  behind those of return_outputs
- *   (deltas) who has the rows; owners                  behind those of give_deltas
- *   sums     owners; who adds up and who has the rows  before those of return_sums
- * A place is written again in the next step alone, behind the exchange's end of this one; but for
- * sums, which all split layers of a step share: behind the deltas' meeting of the next of them. */
+ * Buffers of a node's memory, the workers that write and read them, and the meeting between them.
+ * Here R is the worker that has the rows, and O the owner of a part:
+ *   buffer   written by   read by                         meeting
+ *   input    R            O                               after the messages of give_inputs
+ *   output   O            R                               after those of return_outputs
+ *   (deltas) R            O                               after those of give_deltas
+ *   sums     O            the worker that adds them, R    before those of return_sums
+ * A buffer is written again only in the next step, after the exchange's end of this one; except
+ * sums, which all split layers of a step share: after the deltas' meeting of the next layer. */
 
-/* Floats, or labels, from a worker to another one: this one's end of it, if it is one of them. All
- * post in the same order. */
+/* Begins a message of floats, or labels, from one worker to another, if this worker is either of
+ * them. All workers call it in the same order. */
 static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
     const bool sends = from == s->self;
@@ -295,13 +300,13 @@ static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
                           (struct dt__envelope){sends, rank, DT__TAG_SPLIT});
 }
 
-/* All messages have come and gone; gradients of other layers get on meanwhile. */
+/* Waits until all messages are complete; gradients of other layers advance meanwhile. */
 static void finish_messages(struct dt_split *s)
 {
     dt__exchange_finish(s->x, &s->left, "rows of split layers");
 }
 
-/* This node's workers have all come here. */
+/* Waits until this node's workers have all arrived here. */
 static void meet(struct dt_split *s)
 {
     s->meetings += (uint32_t)s->x->topo->workers;
@@ -325,7 +330,7 @@ void dt__split_give_inputs(struct dt_split *s, int layer)
     meet(s);
 }
 
-/* Rows of parts from or to where these are owned: `home`, from there. */
+/* Moves rows of parts to the workers that own the parts, or with `home` back from them. */
 static void move_outputs(struct dt_split *s, int layer, bool home)
 {
     for (int p = 0; p < s->spec.parts; p++) {
@@ -351,8 +356,8 @@ void dt__split_give_deltas(struct dt_split *s, int layer)
     move_outputs(s, layer, false);
 }
 
-/* n floats, from `at` on, of the sum over parts [first, end). Returns where they stand: in a place
- * of sums if the whole sum is there, else in out (n). */
+/* Returns n floats, from `at` on, of the sum over parts [first, end): the address of a stored sum
+ * if it covers this range, else of out (n). */
 static const float *sum_floats(const struct dt_split *s, int first, int end, size_t at, size_t n,
                                float *out, float (*level)[DT_SPLIT_DEPTH])
 {
@@ -365,7 +370,8 @@ static const float *sum_floats(const struct dt_split *s, int first, int end, siz
     return out;
 }
 
-/* Rows of a block of that sum; rows stand `stride` floats from each other in out. */
+/* Writes rows of a block of the sum over parts [first, end); rows are `stride` floats apart in
+ * out. */
 static void sum_rows(const struct dt_split *s, int layer, size_t block, int first, int end, int row,
                      int rows, float *out, size_t stride)
 {

@@ -1,5 +1,5 @@
-/* topology: the nodes of an exchange, their agents, the replicas, and the tree over these. Made
- * once from facts that all ranks know, without messages; const afterwards.
+/* topology: the nodes of an exchange, their agents, the replicas, and the tree over these. It is
+ * computed once from facts that all ranks know, without messages, and const afterwards.
  *
  * The order in which gradients are summed is a binary tree over the replicas, whichever ranks have
  * them. Here are seven replicas, 0 to 3 on node 0, 4 to 6 on node 1:
@@ -10,12 +10,12 @@
  *             0-3          |         4-6          subtrees: the largest that one node holds
  *                         0-6
  *
- * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries 2
- * (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits are a
- * function of the replicas alone.
+ * A node sends one partial sum for each of its subtrees. With H nodes of one subtree each, a link
+ * carries 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits
+ * are a function of the replicas alone.
  *
- * With a rounded wire there is a tree over each group's replicas, and one over the groups; without,
- * all replicas are one group. */
+ * With a rounded wire there is a tree over each group's replicas, and one over the groups; without
+ * rounding, all replicas are one group. */
 #ifndef DT_COMM_TOPOLOGY_H
 #define DT_COMM_TOPOLOGY_H
 
@@ -23,29 +23,30 @@
 
 #include "base/kept.h"
 
-/* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make
- * their sum alone. */
+/* One of the largest ranges [first, end) of the tree whose replicas are all on one node, which
+ * computes their sum alone. */
 struct dt__subtree {
     int first, end;
     int node;
-    bool whole; /* it is all of a group: its node rounds the sum */
-    int place;  /* its sum's number: among other nodes' sums, or among this node's whole ones */
+    bool whole; /* it covers a whole group: its node rounds the sum */
+    int place;  /* index of its sum among other nodes' sums, or among this node's whole ones */
 };
 
-/* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
+/* Consecutive replicas whose sum is rounded before it is added to the sums of other groups
+ * (train.groups). */
 struct dt__group {
-    int first; /* its first replica; it ends where the next group begins */
-    int node;  /* that holds all of it, and rounds its sum; -1: the owners round it */
+    int first; /* its first replica; the next group's first is its end */
+    int node;  /* node that holds all of it, and rounds its sum; -1: the owners round it */
 };
 
 struct dt__topology {
     int nodes, node;     /* this rank's node */
-    int rank;            /* this one */
+    int rank;            /* this rank */
     int workers, agents; /* of this node */
-    int agent;           /* this rank's number among the agents; -1: a bank that has workers */
+    int agent;           /* its number among the agents; -1: a bank with workers */
     int owners, owner;   /* agents of all nodes, in their order; this rank's number among them */
     int *node_at;        /* (ranks) the node of each rank */
-    int *agents_of;      /* (nodes + 1) where a node's agents begin in: */
+    int *agents_of;      /* (nodes + 1) index of a node's first agent in agent_rank */
     int *agent_rank;     /* (owners) the rank of each agent */
 
     int *node_of;                /* (R) the node of each replica */
@@ -54,33 +55,33 @@ struct dt__topology {
     struct dt__subtree *subtree; /* (subtrees) in tree order */
     int *subtree_at;             /* (R) the subtree that begins with this replica; -1: none */
     int *subtrees_of;            /* (nodes) */
-    int subtrees, others;        /* others: of other nodes */
-    int own_wholes;              /* this node's subtrees that are all of a group */
-    bool others_whole;           /* all subtrees of other nodes are */
-    double *cut; /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+    int subtrees, others;        /* others: on other nodes */
+    int own_wholes;              /* this node's subtrees that cover a whole group */
+    bool others_whole;           /* all subtrees of other nodes cover a whole group */
+    double *cut; /* (nodes + 1) node n owns fraction [cut[n], cut[n + 1]) of each slice; 0 to 1 */
 };
 
-/* Where the replicas are. */
+/* Placement of the replicas on ranks. */
 struct dt__placement {
     int replicas, groups;
     int workers, first_rank; /* ranks first_rank, first_rank + 1, ... are the workers */
-    const int *worker_of;    /* (replicas); NULL: in equal runs */
+    const int *worker_of;    /* (replicas) worker of each; NULL: in equal runs */
 };
 
 /* Allocates the tables, which live as long as `kept`. DT_EMEMORY. */
 dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
                                 int replicas, int groups);
 /* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone
- * on its node is that node's agent. has_bank: rank 0 does no gradients. */
+ * on its node is that node's agent. has_bank: rank 0 computes no gradients. */
 void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank);
-/* Finds each replica's node and group, the subtrees, and the nodes' parts of the vector. */
+/* Finds each replica's node and group, the subtrees, and the nodes' fractions of the vector. */
 void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement *placement);
 
-/* Where range [a, b) of the tree over replicas splits: inside a group by its replicas, and a range
- * of several groups, which are whole, by these. */
+/* Returns where range [a, b) of the tree over replicas splits: inside a group by its replicas; a
+ * range of several groups, which are whole, by groups. */
 int dt__replicas_split(const struct dt__topology *topo, int a, int b);
 
-/* The range is all of a group. */
+/* Returns whether the range is exactly one group. */
 static inline bool dt__is_group(const struct dt__topology *topo, int a, int b)
 {
     const struct dt__group *group = &topo->group[topo->group_of[a]];
@@ -90,7 +91,7 @@ static inline int dt__agents(const struct dt__topology *topo, int node)
 {
     return topo->agents_of[node + 1] - topo->agents_of[node];
 }
-/* The rank of the node's agent number `turn`, modulo their number. */
+/* Returns the rank of the node's agent number `turn`, modulo their number. */
 static inline int dt__agent_rank(const struct dt__topology *topo, int node, int turn)
 {
     return topo->agent_rank[topo->agents_of[node] + turn % dt__agents(topo, node)];

@@ -1,11 +1,11 @@
-/* What struct dt_world keeps to itself; MPI calls that are checked, and waits that sleep. */
+/* Internals of struct dt_world; checked MPI calls, and waits that sleep. */
 #ifndef DT_COMM_WORLD_H
 #define DT_COMM_WORLD_H
 
 #include <mpi.h>
 
-/* MPICH declares statuses as an array, and says with an address that is none that nobody wants
- * them: gcc takes that for an overflow. */
+/* MPICH declares statuses as an array, and marks unwanted ones by an invalid address, which gcc
+ * reports as an overflow. */
 #if defined(MPICH_NAME) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
@@ -18,49 +18,50 @@
 #include "comm/watchdog.h"
 
 struct dt_ranks {
-    struct dt_world *world; /* NULL: there is none yet; waits block */
-    MPI_Comm comm;          /* MPI_COMM_NULL: this rank is none of them */
-    /* they move and broadcast, for the watchdog; NULL: nothing in particular */
+    struct dt_world *world; /* NULL: none yet; waits block */
+    MPI_Comm comm;          /* MPI_COMM_NULL: this rank is not in the set */
+    /* what they move and broadcast, for the watchdog; NULL: unspecified */
     const char *what;
 };
 
 struct dt__world_inside {
-    bool owns_mpi;       /* dt_world_create began it */
+    bool owns_mpi;       /* dt_world_create has called MPI_Init */
     bool connected;      /* the communicators below exist */
     struct dt_ranks all; /* a copy of the program's communicator */
     struct dt_ranks trainers;
     MPI_Comm host; /* the ranks of this host */
     int host_rank, host_size;
-    cpu_set_t own_cores; /* that this rank may use */
+    cpu_set_t own_cores; /* cores that this rank may use */
     bool spin;           /* no more ranks than cores: a short spin pays */
-    int slack;           /* the program's timer slack in ns; 0: it is as it was */
+    int slack;           /* the program's timer slack in ns; 0: unchanged */
     struct dt__watchdog watchdog;
     struct dt__kept *kept;
 };
 
-/* Numbers parts of the ranks of `all`, of which `part` is this rank's, by their lowest ranks: into
- * of, whose each rank is. Returns their number. Collective over `all`. */
+/* Collective over `all`.
+ * Numbers disjoint communicators of the ranks of `all` by their lowest ranks; `part` is this
+ * rank's. of: receives the number of each rank's. Returns how many there are. */
 int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of);
 
-/* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
+/* Wraps every MPI call: on failure prints call, place and MPI's text, and ends the job. */
 #define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
 void dt__mpi_check(int code, const char *call, const char *file, int line);
-/* MPI's own words for an error; into text, which is returned. */
+/* Writes MPI's text for an error to `text`, and returns it. */
 const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 
-/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. Zeros but for the
- * first two. */
+/* State of a pending wait: short spin, then sleeps that grow; shown to the watchdog. Zeros but for
+ * the first two members. */
 struct dt__wait {
     struct dt_world *world;
-    const char *what; /* is waited for */
+    const char *what; /* shown as waited for */
     unsigned round;
-    double nap_secs; /* of each pause; 0: a short spin, then sleeps that grow */
+    double nap_secs; /* length of each pause; 0: a short spin, then sleeps that grow */
 };
-/* Passes a little time. */
+/* Pauses a little. */
 void dt__wait_pause(struct dt__wait *wait);
-/* Call when something arrived: the back-off starts again. */
+/* Restarts the back-off. Call it when something arrived. */
 void dt__wait_progress(struct dt__wait *wait);
-/* The wait is over. */
+/* Ends the wait. */
 void dt__wait_done(struct dt__wait *wait);
 
 /* Prints the error line, with this rank's place and the cause before the message, and ends the
