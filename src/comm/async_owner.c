@@ -280,8 +280,7 @@ static void slice_combine(struct dt__slice *slice)
         const int n = owner_take(slice, gradients);
         if (n > 0) owner_apply(slice, n, gradients);
         owner_unlock(slice);
-        if (n == 0 && !slice->async->shared)
-            break; /* a gradient is in flight */
+        if (n == 0 && !slice->async->shared) break; /* a gradient is in flight */
     }
 }
 

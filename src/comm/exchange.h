@@ -285,7 +285,7 @@ struct dt__step {
 
 struct dt_exchange {
     struct dt_world *world;
-    struct dt_ranks all; /* the trainers; or spec.team workers, whose first acts as bank */
+    struct dt_ranks all;          /* the trainers; or spec.team workers, whose first acts as bank */
     struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
     const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */
