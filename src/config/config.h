@@ -739,6 +739,9 @@ dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_
 /* Sets all values from packed bytes. DT_EMISMATCH: bytes of another program; nothing changes. */
 dt_status dt__config_unpack(struct dt_config *config, const void *bytes, size_t length);
 
+/* Removes in place the quotes that dt_config_print puts around a value. Returns false if the value
+ * begins with '"' and is not well-formed. */
+bool dt__value_unquote(char *value);
 /* Computes the CRC-32C of dt_config_print without run.dir and run.resume. */
 dt_status dt__config_crc(const struct dt_config *config, uint32_t *out);
 

@@ -36,8 +36,7 @@ static dt_status value_quote(struct dt_text *text, const char *value)
     return dt__text_add(text, "\"");
 }
 
-/* Removes the quotes in place. Returns false if a value begins with '"' and is not well-formed. */
-static bool value_unquote(char *value)
+bool dt__value_unquote(char *value)
 {
     if (value[0] != '"') return true;
     char *out = value;
@@ -128,7 +127,7 @@ static int on_value(void *arg, const char *section, const char *key, const char 
     DT_GUARD(dt__format(&name, "%s%s%s", section, *section ? "." : "", key));
     DT_GUARD(dt__strdup(value, &plain));
     DT_GUARD(dt__option_find(name, &option));
-    if (!value_unquote(plain))
+    if (!dt__value_unquote(plain))
         DT_GUARD(dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value));
     int *given = &ini->given[option - dt__options];
     if (*given) DT_GUARD(dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", name, *given));

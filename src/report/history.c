@@ -389,7 +389,8 @@ static dt_status read_config(struct dt_history *history)
         if (*line == '[')
             snprintf(section, sizeof section, "%.*s", (int)strcspn(line + 1, "]"), line + 1);
         if (*line == '[' || *line == ';' || *line == '#' || !equals) continue;
-        const char *value = equals + 1 + strspn(equals + 1, " ");
+        char *value = equals + 1 + strspn(equals + 1, " ");
+        (void)dt__value_unquote(value);
         while (equals > line && equals[-1] == ' ')
             equals--;
         snprintf(key, sizeof key, "%s.%.*s", section, (int)(equals - line), line);

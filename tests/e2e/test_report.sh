@@ -60,12 +60,14 @@ for t in $(seq 0 59); do
 done
 awk 'BEGIN { for (t = 0; t < 60; t++) printf "{\"kind\":\"trial\",\"trial\":%d,\"status\":\"%s\",%s\"settings\":%s,\"secs\":2}\n",
     t, t == 9 ? "diverged" : "completed", t == 9 ? "\"error\":\"</script>\"," : "\"score\":" (t == 40 ? 0.5 : 2 - t % 2) ",",
-    t ? "{\"train.lr\":\"" 10 ^ (-4 + t * 7 % 60 / 20) "\",\"model.hidden\":\"" (t % 2 ? "<b>x" : 64) "\"}" : "{}" }' \
+    t ? "{\"train.lr\":\"" 10 ^ (-3 + t * 7 % 60 / 59) "\",\"model.hidden\":\"" (t % 2 ? "<b>x" : 64) "\"}" : "{}" }' \
     >"$tmp/search/search.jsonl"
 echo '{"kind":"ensemble","trials":60,"members":[40,1],"score":0.4}' >>"$tmp/search/search.jsonl"
+printf '[search]\nspace = "train.lr=log 1e-3..1e-2\\x3b model.hidden=64|<b>x"\n' >"$tmp/search/trials/0040/config.ini"
 "$dtrain" report "$tmp/search" "$tmp/search.html" || fail 'report of a search'
 check_eq 'trials of the page' "$(grep -o '"kind":"trial"' "$tmp/search.html" | wc -l)" 60
 check_eq 'runs of the page' "$(grep -o '"name":"00..",' "$tmp/search.html" | wc -l)" 48
+grep -qF '"search.space":"train.lr=log 1e-3..1e-2; model' "$tmp/search.html" || fail 'the value of a key is in quotes'
 check_eq 'the best runs' "$(grep -o '"name":"00..",' "$tmp/search.html" | head -n 2 | tr -d '\n')" '"name":"0040","name":"0001",'
 check_eq 'scripts that end' "$(grep -o '</script>' "$tmp/search.html" | wc -l)" 2
 
@@ -87,7 +89,7 @@ for page in ended on; do
 done
 timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
     "file://$tmp/search.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
-for text in '60 trials decided' 'Best score so far, by time' 'Which keys mattered' '>failed<' '>&lt;b&gt;x</text>' '48 of 60'; do
+for text in '60 trials decided' 'Best score so far, by time' 'Which keys mattered' '>failed<' '>0.005<' '>&lt;b&gt;x</text>' '48 of 60'; do
     grep -qF -e "$text" "$tmp/dom" || fail "search.html does not show '$text'"
 done
 check_eq 'members among the lines' "$(grep -o '<path d="M[^>]*stroke="var(--c1)" stroke-width="2"' "$tmp/dom" | wc -l)" 2
