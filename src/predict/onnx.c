@@ -1,8 +1,7 @@
 /* ONNX: a graph of the nodes that the model's layers and its task emit (model/emitter.h).
  *
- * Nodes and constants are written as they are made, with the names of the values that nodes read
- * and give.
- * Source: the messages of https://github.com/onnx/onnx/blob/v1.12.0/onnx/onnx.proto */
+ * Nodes and constants are written as soon as they are made, with the names of their inputs and
+ * outputs. Source: the messages of https://github.com/onnx/onnx/blob/v1.12.0/onnx/onnx.proto */
 #include "predict/onnx.h"
 
 #include <math.h>
@@ -18,7 +17,7 @@
 enum { IR_VERSION = 8, OPSET = 17 };
 enum type { FLOAT = 1, INT64 = 7 };
 
-/* The fields' numbers. */
+/* Numbers of the fields. */
 enum {
     MODEL_IR_VERSION = 1,
     MODEL_PRODUCER = 2,
@@ -56,12 +55,13 @@ enum {
 };
 
 struct graph {
-    struct dt__emitter emitter; /* first: layers and tasks get a pointer to it */
+    struct dt__emitter emitter; /* first member: layers and tasks get a pointer to it */
     const struct dt_schema *schema;
     struct dt__message body; /* nodes and constants so far */
-    struct dt__message node; /* the newest: attributes may follow */
-    struct dt__names names;  /* of values */
-    int member;              /* whose layers are added, before their names; -1: the model's own */
+    struct dt__message node; /* the newest node: attributes may follow */
+    struct dt__names names;  /* names of values */
+    int member;              /* index of the member whose layers are being added, a prefix of names;
+                              * -1: the model itself */
     void *scratch;           /* memory of emitter.scratch */
     size_t scratch_bytes;
 };
@@ -82,7 +82,7 @@ static void *scratch(struct dt__emitter *e, size_t count, size_t size)
 
 /* ---- nodes and constants -------------------------------------------------------------------- */
 
-/* Returns a copy that stays; NULL for a new name. */
+/* Returns a copy of the name that lives as long as the graph; NULL asks for a new name. */
 static const char *value_name(struct graph *graph, const char *name)
 {
     char number[32];
@@ -114,7 +114,7 @@ static const char *add_node(struct dt__emitter *e, const char *name, const char 
     return name;
 }
 
-/* An attribute of the newest node, but for its value. */
+/* Starts an attribute of the newest node, without its value. */
 static struct dt__message attribute_begin(const char *name, enum attribute type)
 {
     struct dt__message attribute = {0};
@@ -198,8 +198,7 @@ static const char *add_layer(struct dt__emitter *e, const struct dt__layer *laye
 
 /* ---- the ends of the graph ------------------------------------------------------------------ */
 
-/* Features that the graph works out itself, the flags of gaps, stand behind the numbers: first and
- * count. */
+/* Features that the graph computes itself, the flags of gaps: they follow the numbers. */
 struct flags {
     int first, count;
 };
@@ -214,7 +213,7 @@ static struct flags flags_of(const struct dt_schema *schema)
     return flags;
 }
 
-/* Means in place of gaps, which are NaN, and the flags that say where. */
+/* Replaces gaps, which are NaN, by means, and adds the flags of gaps. */
 static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schema, const char *x)
 {
     const struct flags flags = flags_of(schema);
@@ -240,7 +239,7 @@ static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schem
     return x;
 }
 
-/* z of encoded numbers, and encodings of them, behind the dense of the inputs. */
+/* Adds z of encoded numbers, and their encodings, after the dense inputs. */
 static const char *add_encoding(struct dt__emitter *e, const struct dt_schema *schema,
                                 const char *inputs, const char *z)
 {
@@ -263,7 +262,8 @@ static const char *add_ranks(struct dt__emitter *e, const struct dt_schema *sche
     return dt__emit_quantile_normal(e, &quantiles, raw);
 }
 
-/* Rows as a network gets them, but for encodings; *out_raw: as they come. */
+/* Adds the rows that a network reads, without encodings; *out_raw: the rows before
+ * normalisation. */
 static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *schema,
                               const char **out_raw)
 {
@@ -272,7 +272,7 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     /* with data.missing=error each column's fill is NaN, else none is */
     if (schema->columns && !isnan(schema->columns->fill)) x = add_gaps(e, schema, x);
     const char *raw = x;
-    /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
+    /* x = (raw * scale - mean) * inv_std, clipped; steps without effect are left out */
     if (schema->scale != 1) x = DT__NODE(e, "Mul", x, dt__emit_scalar(e, schema->scale));
     if (schema->mean) {
         x = DT__NODE(e, "Sub", x, dt__emit_vector(e, "mean", n, schema->mean));
@@ -285,7 +285,7 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     return x;
 }
 
-/* Says what "input" or an output is: (rows, width), or (rows) for width 0. */
+/* Describes the shape of "input" or an output: (rows, width), or (rows) for width 0. */
 static void add_value(struct graph *graph, int field, const char *name, enum type type, int width)
 {
     struct dt__message dim = {0}, shape = {0}, tensor = {0}, kind = {0}, value = {0};
@@ -313,7 +313,7 @@ static void add_metadata(struct dt__message *model, const char *key, const char 
     dt__message_add(model, MODEL_METADATA, &entry);
 }
 
-/* A list of names as JSON, without those of flags; NULL: there are no names. */
+/* Adds a list of names as JSON, without those of flags; NULL: there are no names. */
 static void add_names(struct dt__message *model, const char *key, char *const *names, int count,
                       struct flags flags)
 {
@@ -327,7 +327,7 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
     json_decref(list);
 }
 
-/* The model, but for the graph, which is its last field. */
+/* Writes the model's fields except the graph, which is its last. */
 static void write_head(const struct dt_predictor *predictor, struct dt__message *model)
 {
     const struct dt_checkpoint *file = &predictor->file;
@@ -383,7 +383,7 @@ static const char *add_network(struct graph *graph, const struct dt_model *model
     return x;
 }
 
-/* Adds the members of a mean, whose tensors have a name and a place of their own each. */
+/* Adds the members of a mean. Each member has separate tensors, with its own names. */
 static const char *add_members(struct graph *graph, const struct dt_model *model, const char *x,
                                const char *z)
 {
@@ -404,8 +404,8 @@ static const char *add_members(struct graph *graph, const struct dt_model *model
     return model->loss->task->emit_from_mean(e, sum);
 }
 
-/* Adds the ends of intervals, from the answer: its lowest value of each target less the margin, its
- * highest one and the margin. */
+/* Adds the ends of intervals: the lowest value of each target in the answer minus the margin, and
+ * the highest value plus the margin. */
 static void add_interval(struct dt__emitter *e, const struct dt_predictor *predictor)
 {
     const int64_t each = predictor->model->outputs.each;

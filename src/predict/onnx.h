@@ -1,7 +1,7 @@
 /* onnx: a predictor as an ONNX file (opset 17), for other runtimes. Not collective.
  *
- * The graph has one input, "input" (rows, features): features as they stand in data files; scaling
- * and normalisation are part of the graph. Of a table with texts the features are those that
+ * The graph has one input, "input" (rows, features): raw features, as in data files; scaling and
+ * normalisation are part of the graph. For a table with texts the features are those that
  * "feature_names" lists, each 1 or 0: "colour=green". Outputs: "probabilities" (rows, classes) and
  * "class" (rows) int64, or "values" (rows, targets). The model's metadata has "task", "step",
  * "layers", and as JSON lists, where they are known, "feature_names" and "class_names". */

@@ -1,8 +1,8 @@
-/* The predictor: a model file, the network that it describes, and room for a chunk of rows.
+/* The predictor: a model file, the network that it describes, and memory for a chunk of rows.
  *
- * Rows are computed in chunks of at most DT_EVAL_CHUNK, as evaluation does; wide ones, as they
- * stand in files, in smaller ones (rows_that_fit). A row's prediction is the same in any chunk.
- * Evaluation reads the same logits, but for their last digits. */
+ * Rows are computed in chunks of at most DT_EVAL_CHUNK, like in evaluation; wide rows that are not
+ * yet normalised, in smaller chunks (rows_that_fit). A row's prediction is the same in any chunk.
+ * Evaluation computes the same logits up to their last digits. */
 #include "predict/predict.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "model/certainty.h"
 #include "table/normalize.h"
 
-/* Rows that 64 MiB hold, at most a chunk. */
+/* Returns the number of rows that fit in 64 MiB, at most a chunk. */
 static size_t rows_that_fit(size_t numbers)
 {
     const size_t fit = ((size_t)64 << 20) / sizeof(float) / numbers;
@@ -149,8 +149,8 @@ float dt__predictor_bound(const struct dt_predictor *predictor, const float *ans
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Dense rows as the sparse ones that training and evaluation read: the sums have the same terms
- * then. */
+/* Converts dense rows to the sparse rows that training and evaluation read, so that the sums have
+ * the same terms. */
 static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
 {
     const size_t nin = p->features, rows = (size_t)batch->rows;
