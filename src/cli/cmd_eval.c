@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "config/named_sets.h"
+#include "config/threshold.h"
 #include "text/text.h"
 #include "report/report.h"
 #include "train/train.h"
@@ -235,12 +236,16 @@ static void result_free(struct result *result)
 }
 
 /* Returns what of the model these rows fitted, so that its score has seen them; NULL: nothing. */
-static const char *rows_fitted(const struct dt_predictor *predictor, const struct dt_source *rows)
+static const char *rows_fitted(const struct cli_model *model, const struct dt_source *rows)
 {
-    const struct dt_certainty *certainty = &predictor->file.certainty;
+    static const char *const parts[2][2] = {{NULL, "temperature"},
+                                            {"threshold", "temperature and threshold"}};
+    const struct dt_certainty *certainty = &model->predictor->file.certainty;
+    struct dt__threshold rule;
     if (!certainty->rows_crc || dt__source_crc(rows) != certainty->rows_crc) return NULL;
-    return certainty->temperature == 1 ? "threshold" : certainty->cut == 0 ? "temperature"
-                                                               : "temperature and threshold";
+    const bool cuts = !dt__threshold_parse(model->config.eval.threshold, &rule) &&
+                      rule.kind != DT__CUT_AT; /* a given probability is not fitted */
+    return parts[cuts][certainty->temperature != 1];
 }
 
 static dt_status result_measure(const struct cli_model *model, const struct dt_source *source,
@@ -252,7 +257,7 @@ static dt_status result_measure(const struct cli_model *model, const struct dt_s
     struct dt_measure *measure = NULL;
     dt_status status;
     result->predictor = model->predictor;
-    result->fitted = rows_fitted(model->predictor, source);
+    result->fitted = rows_fitted(model, source);
     DT_GUARD(dt__metrics_create(network, &model->config, &result->metrics));
     DT_GUARD(dt__measure_create(&model->config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)

@@ -323,7 +323,8 @@ static dt_status refuse_other_trials(void *arg, const char *key, const char *bef
     static const char keys[] =
         "run.preset|run.init|data.eval|data.eval_labels|model.kind|model.hidden|model.activation|"
         "model.dropout|model.embedding|model.wide|train.epochs|train.max_steps|eval.steps|"
-        "eval.batches|eval.metric|eval.weighted|eval.patience";
+        "eval.batches|eval.metric|eval.weighted|eval.patience|eval.positive|eval.threshold|"
+        "eval.calibrate|predict.interval";
     return dt__config_word_index(keys, key) >= 0 ? refuse_change(arg, key, before, now) : DT_OK;
 }
 

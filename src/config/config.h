@@ -749,7 +749,7 @@ dt_status dt__config_crc(const struct dt_config *config, uint32_t *out);
  * FIXED key that differs, with both values. now->run.replicas 0 matches any. */
 dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now);
 /* The same for a search, whose later trials must be made as its first ones were. DT_EMISMATCH also
- * names RECORDED keys, and FREE keys on which a trial's weights or score depend. */
+ * names RECORDED keys, and FREE keys on which a trial's weights or score or the model depend. */
 dt_status dt__config_match_search(const struct dt_config *before, const struct dt_config *now);
 /* Calls `report` for each RECORDED key that differs, with both values as text. Returns DT_EMEMORY,
  * or what `report` returns. */

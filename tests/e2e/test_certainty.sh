@@ -41,6 +41,9 @@ check_eq 'what held-out rows fitted' "$(sed 's/"sets".*//' measured | json fitte
 check_eq 'loss of the test rows' "$(sed 's/.*"test"://' measured | json loss)" "$(lines one eval | grep '"set":"test"' |
     json loss)"
 check_eq 'the positive class' "$(json positive <measured)" rare
+job 1 data.train=class.csv run.dir=given data.eval_fraction=0.2 train.epochs=1 eval.threshold=0.3 eval.calibrate=yes \
+    2>err || { cat err; fail 'a given threshold'; }
+check_eq 'what they fitted besides a given threshold' "$("$dtrain" eval given 2>/dev/null | json fitted)" temperature
 "$dtrain" eval plain >measured 2>/dev/null
 grep -q fitted measured && fail 'a model without them says that rows fitted something'
 

@@ -84,7 +84,7 @@ grep -q 'the search is complete' err || fail 'it does not say that it is complet
 check_eq 'decisions' "$(decisions s)" "$(decisions np1)"
 if search 2 'search.space=train.lr=log 0.001..0.1'; then fail 'another space'; fi
 grep -q 'search.space' err || fail 'the space is not named'
-for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8; do # also where the space draws it not
+for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8 eval.threshold=f1; do # also where the space draws it not
     search 1 search.trials=10 $other && fail "$other for later trials"
     grep -q "error: .*${other%=*}=.*the run to resume has" err || { cat err; fail "$other"; }
 done
