@@ -125,7 +125,7 @@ dt_status dt__rows_create(struct dt_exchange *x)
 
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
-    return x->rows && x->rows->all.count ? x->rows->replica[replica].list : NULL;
+    return x->rows && x->rows->all.leaf ? x->rows->replica[replica].list : NULL;
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */
