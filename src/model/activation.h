@@ -51,7 +51,7 @@ bool dt__dropout_of(const struct dt__layer_call *call, struct dt__dropout *out);
 void dt__dropout_apply(const struct dt__dropout *dropout, uint64_t number, int n, float *restrict a,
                        float *restrict b);
 
-/* ---- layers of their own --------------------------------------------------------------------- */
+/* ---- separate layers ------------------------------------------------------------------------- */
 
 /* infer and backward of layers that only keep their slope. */
 dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer);

@@ -174,7 +174,8 @@ static dt_status parse_item(struct dt_model *model, char *item)
     char *words[MAX_WORDS], **word = words;
     struct dt_text text = {0};
     int count = cut_words(item, word);
-    if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
+    if (count < 1)
+        return dt_fail(DT_EUSAGE, count ? "an item with too many words" : "an empty item");
     DT_TRY(expect_open(model, !strcmp(word[0], dt__wide_layer.name)));
     struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
     if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer after it");
@@ -296,7 +297,7 @@ dt_status dt__layers_parse(struct dt_model *model)
     return status;
 }
 
-/* ---- the text again, and its short forms ---------------------------------------------------- */
+/* ---- canonical text and short forms ---------------------------------------------------------- */
 
 /* The first and the last item, which have separate keys. */
 struct ends {

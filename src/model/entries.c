@@ -124,7 +124,7 @@ dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_to
         while (at < *inputs->count && inputs->row[at] < entry->input)
             at++;
         if (at == *inputs->count || inputs->row[at] != entry->input)
-            return dt_fail(DT_EBUG, "the weights of input %u are not here", entry->input);
+            return dt_fail(DT_EBUG, "the weights of input %u are missing", entry->input);
         index[entry->place] = at;
     }
     return DT_OK;

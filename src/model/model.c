@@ -127,8 +127,8 @@ static dt_status model_infer_shapes(struct dt_model *model)
         if (!status && dt__shape_size(layer->out) > INT_MAX)
             status = dt_fail(DT_EUSAGE, "an output beyond 2^31 values a row");
         if (!status && layer->last && dt__shape_size(layer->out) != (size_t)model->desc.nout)
-            status = dt_fail(DT_EUSAGE, "%d x %d x %d come out, expected %d in all", layer->out.h,
-                             layer->out.w, layer->out.c, model->desc.nout);
+            status = dt_fail(DT_EUSAGE, "the output is %d x %d x %d, expected %d values in all",
+                             layer->out.h, layer->out.w, layer->out.c, model->desc.nout);
         if (status)
             return dt_fail_prefix(status, "'%.100s' of %d x %d x %d: ",
                                   layer->text ? layer->text : layer->kind->name, in.h, in.w, in.c);
@@ -293,7 +293,7 @@ void dt__model_destroy(struct dt_model *model)
     dt_free(model);
 }
 
-/* ---- what a model says ---------------------------------------------------------------------- */
+/* ---- predictions ----------------------------------------------------------------------------- */
 
 const struct dt_tensor *dt__model_row_sparse_tensor(const struct dt_model *model, size_t index)
 {

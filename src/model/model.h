@@ -1,8 +1,8 @@
 /* model: networks over one flat parameter vector, tasks, optimizers, schedules, metrics. No MPI.
  *
  * A model is a list of layers and a list of named tensors, both made from a text (struct
- * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; what a call needs is in a
- * struct dt_network made once for a largest batch. */
+ * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; the memory of a call is in
+ * a struct dt_network created once for the largest batch. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -332,7 +332,8 @@ struct dt_network_stop {
 dt_status dt__network_begin(struct dt_network *network, const float *params,
                             const struct dt_batch *batch, const struct dt_rng *dropout,
                             struct dt_slot slot, const struct dt_network_hooks *hooks);
-/* Continues to the next stop. *out_loss is written on the way. DT_EMEMORY: a product failed. */
+/* Continues to the next stop. *out_loss is set when the forward pass ends. DT_EMEMORY: a product
+ * failed. */
 dt_status dt__network_continue(struct dt_network *network, double *out_loss,
                                struct dt_network_stop *out_stop);
 

@@ -18,7 +18,7 @@ static inline float weight_of(const struct dt_batch *batch, int row)
     return batch->weight ? batch->weight[row] : 1.0f;
 }
 
-/* ---- constants of least loss ---------------------------------------------------------------- */
+/* ---- constants with the least loss ----------------------------------------------------------- */
 
 /* Returns the slope of the batch's loss by output i, if that output is z for all rows; it increases
  * with z. */
@@ -871,7 +871,7 @@ static void numbers_from_mean(int rows, const struct dt_outputs *outputs, const 
         out[i] = i % each ? softplus_inverse(mean[i] - mean[i - 1]) : mean[i];
 }
 
-/* ---- a program's own ------------------------------------------------------------------------ */
+/* ---- losses defined by the program ----------------------------------------------------------- */
 
 static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
                       const float *z, float *slope)
@@ -895,7 +895,7 @@ static void own_constant(const struct dt_outputs *outputs, const struct dt_batch
     mse_constant(outputs, batch, z); /* the mean: the minimum is not known */
 }
 
-/* ---- yes or no, several times ---------------------------------------------------------------- */
+/* ---- multilabel: several yes or no ----------------------------------------------------------- */
 
 /* Adds to sums: right, predicted, positive, both predicted and positive. */
 static void labels_measure(const struct dt_outputs *outputs, const float *logits,

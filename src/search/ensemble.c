@@ -169,7 +169,7 @@ done:
     return status;
 }
 
-/* ---- outputs that are kept ------------------------------------------------------------------ */
+/* ---- stored outputs -------------------------------------------------------------------------- */
 
 struct dt__path dt__outputs_path(const struct dt__search *search, int trial, int fold)
 {
@@ -384,7 +384,7 @@ static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
     return join_params(join, out);
 }
 
-/* ---- its certainty -------------------------------------------------------------------------- */
+/* ---- calibration of the model ---------------------------------------------------------------- */
 
 /* Computes the mean of the members' outputs for all rows that folds hold out. */
 static dt_status judged_make(const struct dt__search *search, const struct dt__scorer *scorer,

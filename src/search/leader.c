@@ -362,7 +362,7 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
     return leader->status ? dt_fail(leader->status, "%s", leader->error) : DT_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole search ------------------------------------------------------------------------ */
 
 /* Chooses the best search.finish trials by their first epochs, in the order of trials. */
 static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count)

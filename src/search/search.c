@@ -237,7 +237,7 @@ static dt_status space_make(struct dt__search *search, struct dt_config *config)
     return dt__ranks_agree(search->world->all, status);
 }
 
-/* ---- together ------------------------------------------------------------------------------- */
+/* ---- the search on all ranks ----------------------------------------------------------------- */
 
 static void start_print(const struct dt__search *search)
 {

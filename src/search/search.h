@@ -23,7 +23,7 @@
 #include "model/model.h"
 #include "state/state.h"
 
-/* ---- space.c: what trials draw -------------------------------------------------------------- */
+/* ---- space.c: values that trials draw -------------------------------------------------------- */
 
 /* A value, or a range of numbers. */
 struct dt__choice {

@@ -186,7 +186,7 @@ dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial
                       out);
 }
 
-/* ---- the usual space ------------------------------------------------------------------------ */
+/* ---- the default space ----------------------------------------------------------------------- */
 
 /* Writes the default space. For tables, by measurements: networks of one to three layers of one
  * width, without an encoding, with cosines and with piecewise linear fractions in turn, at

@@ -378,7 +378,7 @@ static const struct {
     {"conv 3 3x3, residual()", "item 2: item 1: an empty item"},
     {"residual(conv 3 3x3, upsample 3)", "has no stride"},
     {"output conv 1 3x3, dense 3", "item 2: there is an item after the output layer"},
-    {"output conv 1 3x3 pad same", "8 x 8 x 1 come out, expected 3 in all"},
+    {"output conv 1 3x3 pad same", "the output is 8 x 8 x 1, expected 3 values in all"},
     {"output dense 3 relu", "without activation in the output layer"},
     {"dense 3, output dropout 0.3", "'output dropout 0.3': expected dropout P"},
     {"batchnorm 3", "'batchnorm 3': expected batchnorm"},

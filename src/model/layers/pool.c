@@ -106,7 +106,7 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
         return DT_OK;                                                                              \
     }
 
-/* ---- greatest ------------------------------------------------------------------------------- */
+/* ---- maximum --------------------------------------------------------------------------------- */
 
 /* The maximum of each window, NaN if it contains one. keep, as int32_t (rows, OH, OW, C): its
  * number in row-major order of the window, the first of equals. The numbers are as wide as floats,
@@ -210,7 +210,7 @@ const struct dt__layer_kind dt__globalpool_layer = {.name = "globalpool",
                                                     .backward = avgpool_backward,
                                                     .emit = avgpool_emit};
 
-/* ---- as one vector -------------------------------------------------------------------------- */
+/* ---- flatten --------------------------------------------------------------------------------- */
 
 static dt_status flatten_infer(struct dt_model *model, struct dt__layer *layer)
 {
