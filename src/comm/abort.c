@@ -4,7 +4,7 @@
 
 #include "comm/world.h"
 
-/* An abort may end the others at once (Hydra): who tells does so before. */
+/* An abort may end the other ranks at once (Hydra): print the error line first. */
 void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
 {
     const double TELL_SECS = 2;

@@ -1,6 +1,6 @@
 /* Collective agreement on errors, and patient collectives.
  *
- * Every wait for MPI is a loop of MPI_Test and sleeps, so that a rank that waits takes no core from
+ * Every wait for MPI is a loop of MPI_Test and sleeps, so that a waiting rank takes no core from
  * one that computes, and the watchdog sees what is waited for. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-/* The back-off of a wait on MPI: rounds without sleep, about 100 us in all, then sleeps in
- * microseconds that stay short beside a message between hosts (500 us at 1 Gbit/s) and let an idle
- * core rest. */
+/* Back-off of a wait on MPI: rounds without sleep, about 100 us in all, then sleeps in microseconds
+ * that are short compared with a message between hosts (500 us at 1 Gbit/s) and leave an idle core
+ * free. */
 enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_ROUNDS = 64 };
 
 void dt__wait_pause(struct dt__wait *wait)
@@ -28,7 +28,7 @@ void dt__wait_pause(struct dt__wait *wait)
 void dt__wait_progress(struct dt__wait *wait)
 {
     if (!wait->round) return;
-    wait->round = SPIN_ROUNDS; /* more is to come, but not within a spin */
+    wait->round = SPIN_ROUNDS; /* more will arrive, but not within a spin */
     dt__watchdog_wait(wait->world, wait->what);
 }
 
@@ -37,7 +37,7 @@ void dt__wait_done(struct dt__wait *wait)
     if (wait->round) dt__watchdog_progress(wait->world);
 }
 
-/* Waits patiently for a request. world: NULL: there is none yet; blocks. */
+/* Waits patiently for a request. world NULL: there is none yet; blocks. */
 static void request_finish(struct dt_world *world, MPI_Request *request, const char *what)
 {
     struct dt__wait wait = {.world = world, .what = what};
@@ -55,7 +55,7 @@ static void request_finish(struct dt_world *world, MPI_Request *request, const c
 
 /* ---- agreement ------------------------------------------------------------------------------ */
 
-/* The lowest failing rank's status and message. */
+/* Status and message of the lowest failing rank. */
 struct agreement {
     int status;
     char text[DT_ERROR_MAX];
@@ -74,7 +74,7 @@ dt_status dt__ranks_agree(const struct dt_ranks *ranks, dt_status mine)
     if (lowest == size) return DT_OK;
     struct agreement agreement = {.status = (int)mine};
     char host[MPI_MAX_PROCESSOR_NAME] = "", place[DT__PLACE] = "";
-    const bool has_place = !strncmp(dt_error_text(), "[rank ", 6); /* of an agreement before */
+    const bool has_place = !strncmp(dt_error_text(), "[rank ", 6); /* of an earlier agreement */
     if (mine != DT_EUSAGE && !has_place && (world ? world->size : size) > 1) {
         DT_MPI(MPI_Get_processor_name(host, &length));
         snprintf(place, sizeof place, "[rank %d on %.*s] ", world ? world->rank : rank,
@@ -141,7 +141,7 @@ void dt__ranks_sum(const struct dt_ranks *ranks, const double *values, int count
     request_finish(ranks->world, &request, "sum");
 }
 
-/* To a rank, or from it. */
+/* Sends bytes to a rank, or receives them from it. */
 static void move_bytes(const struct dt_ranks *ranks, int rank, bool to, void *bytes, size_t length)
 {
     MPI_Request request;

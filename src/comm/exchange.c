@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* An exchange with what its other files see as const. */
+/* An exchange with the structs that are const in all other files. */
 struct whole {
-    struct dt_exchange x; /* first: a pointer to it is one to this */
+    struct dt_exchange x; /* first, so that a pointer to it is a pointer to the whole */
     struct dt__topology topo;
     struct dt__layout layout;
     struct dt__node_memory memory;
@@ -19,7 +19,7 @@ static struct whole *whole_of(struct dt_exchange *x)
 
 /* ---- ranks and nodes ------------------------------------------------------------------------ */
 
-/* The ranks that take part: the trainers, or a team of workers. */
+/* Returns the ranks that take part: the trainers, or spec.team workers. */
 static struct dt_ranks choose_ranks(const struct dt_world *world,
                                     const struct dt_exchange_spec *spec)
 {
@@ -37,7 +37,7 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* grouped: ranks that share memory are one node. */
+/* Assigns ranks to nodes. grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
     struct dt__topology *topo = &whole_of(x)->topo;
@@ -64,7 +64,7 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
 
 /* ---- kinds and backends --------------------------------------------------------------------- */
 
-/* The first backend that applies, and its kinds that have ranges. */
+/* Chooses the first backend that applies, and its kinds that have ranges. */
 static void choose_backend(struct dt_exchange *x)
 {
     static const struct dt__backend *const ALL[] = {&dt__node_backend, &dt__reduce_backend,
@@ -118,7 +118,7 @@ static void take_memory(struct dt_exchange *x, struct dt__room *room)
 {
     struct dt__node_memory *memory = &whole_of(x)->memory;
     const size_t buckets = (size_t)x->spec.buckets * sizeof *memory->control->bucket;
-    int first = -1; /* replica of this node */
+    int first = -1; /* first replica of this node */
     memory->control = dt__room_take(room, 1, sizeof *memory->control + buckets);
     dt__norm_map(x, memory, room);
     for (int v = 0; v < (x->topo->node == 0 ? x->spec.vectors : 1); v++)
@@ -133,8 +133,9 @@ static void take_memory(struct dt_exchange *x, struct dt__room *room)
     }
     for (int g = 0; g < x->errors && x->topo->node == 0; g++)
         x->error[g] = dt__room_take(room, x->spec.params, sizeof(float));
-    /* The sums of own chunks are where this replica's gradient of them was; other nodes' chunks,
-     * whose sums are sent from slots, and rows have other floats of it. */
+    /* The sums use the first replica's slot: sums of owned chunks overwrite its gradient of them,
+     * while other nodes' chunks, whose sums are sent from slots, and rows use other floats of the
+     * slot. */
     if (!x->spec.norm.needed)
         memory->sums = NULL;
     else if (first >= 0)
@@ -151,7 +152,7 @@ static void dissolve_nodes(struct dt_exchange *x)
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
 }
 
-/* Makes nodes, and what depends on them: the backend, tables and memory. Fails on all ranks or on
+/* Creates nodes, and what depends on them: the backend, tables and memory. Fails on all ranks or on
  * none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
@@ -271,7 +272,7 @@ static dt_status choose_nodes(struct dt_exchange *x)
 {
     const int kind = x->spec.kind;
     dt_status status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
-    /* factors and copies save time, but need memory besides whole gradients' */
+    /* factors and copies save time, but need memory besides whole gradients */
     if (status && x->spec.matrices) {
         x->spec.matrices = 0;
         status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);

@@ -255,7 +255,7 @@ struct dt__node_memory {
     /* (spec.copies bytes) of the node; NULL: no matrix is updated tile by tile */
     void *copies;
     void **factors; /* (R) of the node's replicas; each NULL: gradients are whole */
-    /* At the bank's node, if only owners have rows or parts: whole vectors, to start from and to
+    /* Whole vectors at the bank's node, if only owners have rows or parts: to start from and to
      * gather into, as large as the model and its state. Large ones are an unnamed file; the kernel
      * keeps in memory what fits. Else NULL. */
     struct dt__shared books_memory;

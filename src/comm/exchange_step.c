@@ -1,11 +1,11 @@
 /* A step, as trainers call it: its state, the agreement on what ranks ask for, and waits in which
- * the backend does what can be done. */
+ * the backend advances. */
 #include "comm/exchange.h"
 
-/* How often a sleeping bank looks for signals and clocks. */
+/* Interval at which a sleeping bank looks for signals and clocks. */
 static const double BANK_NAP_SECS = 0.02;
 
-/* The state of a step is const for all other files. */
+/* Returns the step's state, which is const in all other files. */
 static struct dt__step *step_of(struct dt_exchange *x)
 {
     return (struct dt__step *)(uintptr_t)x->step;
@@ -43,7 +43,8 @@ int dt__asks_of_node(struct dt_exchange *x)
            atomic_load(&x->memory->control->bank_ask);
 }
 
-/* First agent: once the node's workers have ended the step, goes round by round. */
+/* Advances the rounds of the agreement at a first agent, once the node's workers have ended the
+ * step. */
 static bool advance_asks(struct dt_exchange *x)
 {
     struct dt__asks *asks = &step_of(x)->asks;
@@ -97,7 +98,7 @@ void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *wha
 {
     const double start = dt__clock_secs(), busy = x->times.reduce + x->times.update;
     struct dt__wait wait = {.world = x->world, .what = what};
-    if (!x->backend->advance) return; /* no message, so nothing is left */
+    if (!x->backend->advance) return; /* without messages nothing is left */
     for (;;) {
         const bool moved = dt__exchange_advance(x);
         if (!*left) break;
@@ -194,8 +195,8 @@ double dt__exchange_waited(const struct dt_exchange *x)
 
 /* ---- the bank ------------------------------------------------------------------------------- */
 
-/* The workers of the bank's node do all: the bank sleeps, and passes on what it is asked to ask
- * for. */
+/* Serves a span at a bank whose node's workers do all the work: it sleeps, and forwards what `ask`
+ * returns. */
 static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, void *arg,
                          uint64_t *out_step)
 {

@@ -1,6 +1,6 @@
-/* Layout (exchange.h has the figure): buckets are cut into segments, segments into the owners'
- * slices, and these into chunks. All ranks make the same tables from the same facts, without
- * messages. */
+/* Layout (exchange.h has the figure): buckets are cut into ranges of one kind (struct dt__segment),
+ * these into the owners' slices, and slices into chunks. All ranks compute the same tables from the
+ * same facts, without messages. */
 #include "comm/exchange.h"
 
 /* ---- segments ------------------------------------------------------------------------------- */
@@ -42,7 +42,8 @@ void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout)
 
 /* ---- slices and chunks ---------------------------------------------------------------------- */
 
-/* The floats from share `from` to share `to` (0 to 1) of a range, cut at multiples of `grain`. */
+/* Returns the floats from fraction `from` to fraction `to` (0 to 1) of a range, cut at multiples of
+ * `grain`. */
 static struct dt__floats cut_floats(struct dt__floats of, double from, double to, size_t grain)
 {
     const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
@@ -55,8 +56,8 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
     return cut_floats(of, (double)index / count, (double)(index + 1) / count, grain);
 }
 
-/* Returns where slices of these floats may begin. Few are not cut for all nodes: with many nodes a
- * message costs more than its bytes. */
+/* Returns the grain of slices of these floats. Few floats are not cut for all nodes: with many
+ * nodes a message costs more than its bytes. */
 static size_t slice_grain(const struct dt_exchange *x, struct dt__floats of)
 {
     const bool is_short = (of.end - of.begin) / (size_t)x->topo->nodes < DT__LEAST_NODE_SLICE;
@@ -64,8 +65,8 @@ static size_t slice_grain(const struct dt_exchange *x, struct dt__floats of)
                                                                : x->layout->grain;
 }
 
-/* Returns what agent `index` of a node owns of a segment. A short segment is not cut for all agents
- * of the node: only the first ones get a slice (cut_chunk turns which ones these are). */
+/* Returns what agent `index` of a node owns of a range. A short range is not cut for all agents of
+ * the node: only the first ones get a slice (cut_chunk rotates which ones these are). */
 static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats segment, int node,
                                   int index)
 {
@@ -110,13 +111,13 @@ unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk
     return x->bytes ? x->bytes + chunk->update : NULL;
 }
 
-/* Which chunk comes next. */
+/* The chunk that comes next. */
 struct turn {
-    int bucket, number; /* number of the segment, in the order of sending */
+    int bucket, number; /* number of the range, in the order of sending */
     int owner, nth;
 };
 
-/* The floats of chunk `nth` of what an owner has of a segment; empty: it has fewer chunks. */
+/* Returns the floats of chunk `nth` of an owner's slice of a range; empty: it has fewer chunks. */
 static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__floats segment,
                                       const struct turn *turn)
 {
@@ -128,7 +129,7 @@ static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__fl
     return dt__slice(at, turn->nth, (int)count, x->layout->grain);
 }
 
-/* Places in x->bytes and in this agent's state for a chunk for which it acts. */
+/* Assigns a chunk's offsets in x->bytes and in this agent's state, if the agent acts for it. */
 static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                         struct dt__chunk *chunk)
 {
@@ -144,7 +145,7 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     if (own) layout->own += floats;
 }
 
-/* Appends the chunk whose turn it is, if there is one. */
+/* Appends the chunk that comes next, if there is one. */
 static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                       struct dt__floats segment, const struct turn *turn)
 {
@@ -169,7 +170,7 @@ static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     if (chunk->agent == topo->agent) place_chunk(x, layout, chunk);
 }
 
-/* Makes the chunks of all owners, in the order in which this node sends: bucket by bucket, and
+/* Computes the chunks of all owners, in the order in which this node sends: bucket by bucket, and
  * owners from the next node on, so that the nodes do not all send to the same one first. */
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
 {
@@ -195,7 +196,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
             bucket->pieces +=
                 (uint32_t)(segment->kind->by_agents ? topo->agents
                                                     : segment->chunk_end - segment->chunk);
-            turn.number += !layout->is_one_cut; /* all agents have their turn */
+            turn.number += !layout->is_one_cut; /* the next range starts at another agent */
         }
         bucket->chunk_end = layout->chunks;
     }

@@ -1,12 +1,12 @@
 /* The exchange on one host, from top to bottom. All ranks share memory: each replica's gradient is
- * in its slot, and the weights are in one place.
+ * in its slot, and there is one copy of the weights.
  *
  *   worker 0, 1, 2   gradients ... ended | agreed | sum, update own chunks | next forward reads
  *
- * Nothing is done before all workers have ended the step: a slice's sum needs every slot. Then each
- * worker sums and updates its own chunks, rows and tiles in one pass over memory, the first layer's
- * first, because the next forward needs these first. A waiting worker sleeps at an event count.
- * Costs: no message; two events a worker, and one a bucket. */
+ * Sums begin when all workers have ended the step, because a slice's sum needs every slot. Then
+ * each worker sums and updates its own chunks, rows and tiles in one pass over memory, the first
+ * layer's first, because the next forward needs these first. A waiting worker sleeps at an event
+ * count. Costs: no message; two events a worker, and one a bucket. */
 #include "comm/exchange.h"
 
 static bool node_applies(const struct dt_exchange *x)
@@ -14,8 +14,8 @@ static bool node_applies(const struct dt_exchange *x)
     return x->topo->nodes == 1;
 }
 
-/* The last worker to end the step speaks for all: what was asked by then ends the span after this
- * step. Returns what all ask for. */
+/* Agrees on what ranks ask for: the last worker to end the step collects it, and what was asked by
+ * then ends the span after this step. Returns what all ranks ask for. */
 static int node_agree(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;

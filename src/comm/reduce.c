@@ -1,6 +1,6 @@
-/* A step by plain MPI_Reduce and MPI_Bcast: each rank is a node, gives the sum of its replicas, and
- * the bank updates. The MPI library chooses the order of the sum, so bits are the same only for the
- * same number of ranks.
+/* A step by plain MPI_Reduce and MPI_Bcast: each rank is a node and gives the sum of its replicas,
+ * and the bank updates. The MPI library chooses the order of the sum, so bits are equal only for
+ * equal numbers of ranks.
  *
  * Chunk c's weights go down while chunk c + 1's gradients come up: a link that carries both
  * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the
@@ -10,11 +10,11 @@
 #include "comm/exchange.h"
 
 struct dt__reduce {
-    const float *mine; /* (P) this rank's sums; zeros of one without replicas */
+    const float *mine; /* (P) this rank's sums; zeros at a rank without replicas */
     float *sum;        /* bank: (P) gradient sums; else NULL */
-    int least;         /* sums that the first update waits for: all of them with the norm */
+    int least;         /* sums needed before the first update: all of them with the norm */
     int *left;         /* (chunks) 1: its sum or its weights are in flight */
-    int started;       /* buckets of which this rank has given its sums */
+    int started;       /* buckets whose sums this rank has given */
     /* Chunks of this step whose sums have started up and have arrived, and whose weights have
      * started down and have arrived. */
     int up, summed, down, taken;
@@ -56,7 +56,7 @@ static void reduce_begin(struct dt_exchange *x)
     s->started = s->up = s->summed = s->down = s->taken = 0;
 }
 
-/* Sends this rank's gradients up, bucket by bucket, as far as can be done now. At most
+/* Sends this rank's gradients up, bucket by bucket, as far as possible now. At most
  * DT__STREAM_CHUNKS are in flight at once. */
 static bool advance_up(struct dt_exchange *x)
 {
@@ -80,7 +80,7 @@ static bool advance_up(struct dt_exchange *x)
     return s->started + s->up + s->summed != before;
 }
 
-/* Makes the norm of the gradient, at the bank, which has all sums. */
+/* Computes the norm of the gradient, at the bank, which has all sums. */
 static void make_norm(struct dt_exchange *x)
 {
     dt__norm_blocks(x, x->reduce->sum, (struct dt__floats){0, x->spec.params});
@@ -89,11 +89,11 @@ static void make_norm(struct dt_exchange *x)
     dt__norm_tell(x, x->memory->norms);
 }
 
-/* The bank updates and sends the chunks that are summed (with the norm: all, once all are summed);
- * the other ranks receive them. Sums and weights have a communicator each, for an order of calls of
- * their own. The bank does not wait for the agreement on what ranks ask for, whose message is
- * queued behind megabytes of gradients: a step that turns out to have failed ends the run, and its
- * weights are never saved. */
+/* Updates and sends, at the bank, the chunks that are summed (with the norm: all, once all are
+ * summed); receives them at the other ranks. Sums and weights have a communicator each, so that the
+ * order of calls is independent. The bank does not wait for the agreement on what ranks ask for,
+ * whose message is queued after megabytes of gradients: a step that turns out to have failed ends
+ * the run, and its weights are never saved. */
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;

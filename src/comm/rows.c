@@ -1,4 +1,4 @@
-/* Touched rows: what a node knows of their gradients, how these are summed, and the update.
+/* Touched rows: a node's lists of them, how their gradients are summed, and the update.
  *
  * Each replica lists the rows that its batch touched, in rising order, and its slot has their
  * gradients in the same order. A sum over replicas is a k-way merge of such lists: a cursor moves
@@ -6,8 +6,8 @@
  * its matches. Their values are added in the order of the fixed tree.
  *
  * On several nodes, rows are distributed to owners (rows.h has the figure). The second half of the
- * file then says which rows belong to whom, packs sums for other nodes' owners, and finds the
- * places of the weights that they send back; rows_exchange.c sends the messages. */
+ * file then assigns rows to owners, packs sums for other nodes' owners, and finds the addresses of
+ * the weights that they return; rows_exchange.c sends the messages. */
 #include "comm/rows.h"
 
 #include <string.h>
@@ -16,14 +16,14 @@
 #include "base/clones.h"
 #include "comm/exchange.h"
 
-/* A leaf of the sum: a replica, or a subtree of another node, whose sum came by message. */
+/* A leaf of the sum: a replica, or another node's partial sum, received by message. */
 struct leaf {
     int first;               /* its first replica */
-    struct dt_touched *list; /* (ranges) the rows that it has of each range */
+    struct dt_touched *list; /* (ranges) its rows of each range */
     /* (ranges) the gradients of these rows, contiguous */
     struct values {
         const float *floats;
-        const uint16_t *rounded; /* bf16, as they came; NULL: they are in `floats` */
+        const uint16_t *rounded; /* bf16, as received; NULL: they are in `floats` */
     } * values;
 };
 
@@ -31,40 +31,40 @@ struct leaf {
 struct leaves {
     const struct leaf *leaf; /* (count) by their first replicas, rising */
     int count;
-    int a, b; /* the range of the tree that they make up */
+    int a, b; /* range of the tree that they cover */
 };
 
-/* A merge's place in the list of one leaf. */
+/* A merge's position in the list of one leaf. */
 struct cursor {
     const struct leaf *leaf;
     const uint32_t *row; /* the next row */
-    const uint32_t *end; /* where the merge ends in this list */
+    const uint32_t *end; /* end of the merge in this list */
 };
 
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
-    int vectors;             /* that have rows: the errors of rounded updates are none */
+    int vectors;             /* vectors with rows: errors of rounded updates have none */
     struct leaf *replica;    /* (R) */
     struct dt_touched *list; /* (R, ranges) the lists of `replica` */
     struct values *values;   /* (R, ranges) the values of `replica` */
-    struct leaf *leaf;       /* (R) distributed: this node's replicas, and others' subtrees */
+    struct leaf *leaf;       /* (R) distributed: this node's replicas, and others' partial sums */
     struct leaves all;       /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
     /* Distributed rows. */
     size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
-    struct dt_touched edge; /* (edges) blocks of the norm that several agents have parts of */
+    struct dt_touched edge; /* (edges) blocks of the norm that several agents share */
     uint32_t edges;
-    struct dt_touched *needs; /* (workers of this node) the inputs that each will read next, */
-    struct leaf *reader;      /* (workers of this node) as lists to merge */
-    struct dt_touched pulled; /* all of these merged: the inputs whose weights this node has */
+    struct dt_touched *needs; /* (workers of this node) inputs that each will read next */
+    struct leaf *reader;      /* (workers of this node) the same as lists to merge */
+    struct dt_touched pulled; /* the merged lists: the inputs whose weights this node has */
     uint32_t pulled_count;
     float **table; /* (ranges, vectors) the rows that this agent owns */
 
     /* The pending merge. */
     const struct leaves *leaves;
-    struct cursor *cursor; /* (lists) those that are not at their ends */
-    struct cursor *match;  /* (lists) those that were at the row at hand */
+    struct cursor *cursor; /* (lists) cursors that are not at their ends */
+    struct cursor *match;  /* (lists) cursors that were at the current row */
     int cursors, matches;
 
     size_t block;  /* floats in `sum`: a block, or the widest row */
@@ -111,7 +111,7 @@ dt_status dt__rows_create(struct dt_exchange *x)
     }
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
-    const size_t lists = replicas + (size_t)x->world->workers; /* at least as many as are merged */
+    const size_t lists = replicas + (size_t)x->world->workers; /* upper bound on lists in a merge */
     DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->list, replicas * ranges),
                     DT__TABLE(rows->values, replicas * ranges), DT__TABLE(rows->replica, replicas),
                     DT__TABLE(rows->leaf, replicas), DT__TABLE(rows->cursor, lists),
@@ -139,7 +139,7 @@ uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->topo->nodes * agents));
 }
 
-/* Returns the first row of an owner in a range; the owner before has the rows below it. */
+/* Returns the first row of an owner in a range; the previous owner has the rows below it. */
 static uint32_t first_row(const struct dt_exchange *x, int owner, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
@@ -201,7 +201,7 @@ dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
 
 /* ---- memory of the node --------------------------------------------------------------------- */
 
-/* An empty list, with memory for `most` rows. */
+/* Takes an empty list, with capacity for `most` rows. */
 static struct dt_touched list_take(struct dt__room *room, size_t most)
 {
     struct dt_touched list;
@@ -277,7 +277,7 @@ static uint32_t row_after(const struct dt__rows *rows, const struct leaves *leav
     return from;
 }
 
-/* One node: returns the rows of a range that this agent updates. Agents get equal numbers of
+/* Returns the rows of a range that this agent updates, on one node. Agents get equal numbers of
  * touched rows, where only these are updated, else equal numbers of rows. */
 static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
 {
@@ -291,7 +291,7 @@ static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
                                 (uint32_t)(all * ((uint64_t)x->topo->agent + 1) / agents)};
 }
 
-/* Begins to merge the leaves' lists of these rows of a range. */
+/* Begins to merge the leaves' lists of rows `of` of a range. */
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
                         struct dt__indices of)
 {
@@ -308,7 +308,8 @@ static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int 
     }
 }
 
-/* Moves on to the next row, and finds the leaves that have it. false: there is no row left. */
+/* Advances to the next row, and finds the leaves that have it. Returns false if there is no row
+ * left. */
 static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
 {
     uint32_t next = UINT32_MAX;
@@ -346,7 +347,7 @@ struct row_part {
     size_t at, n;
 };
 
-/* Returns these floats of the matched row as one leaf has them: in its values, or read into out
+/* Returns the part's floats of the matched row from one leaf: in its values, or read into out
  * (n). */
 static const float *match_read(const struct dt__rows *rows, const struct row_part *part,
                                struct cursor match, float *out)
@@ -359,9 +360,9 @@ static const float *match_read(const struct dt__rows *rows, const struct row_par
     return out;
 }
 
-/* Their sum over range [a, b) of the tree. matches [first, last), at least one, are the leaves in
- * this range that have the row; the others would add 0, and are left out. The result is in
- * block[0], or in the values of a single leaf. */
+/* Returns the sum of the part's floats over range [a, b) of the tree. matches [first, last), at
+ * least one, are the leaves in this range that have the row; the others would add 0, and are left
+ * out. The result is in block[0], or in the values of a single leaf. */
 static const float *sum_matches(const struct dt_exchange *x, const struct row_part *part, int first,
                                 int last, int a, int b, float (*block)[DT__TREE_BLOCK])
 {
@@ -389,8 +390,8 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
     return block[0];
 }
 
-/* The sum of the row at hand, with the bits that the sum of whole gradients would have. There, a
- * leaf without this row has +0, which turns a sum of -0 into +0. At which level of the tree that
+/* Sums the current row, with the bits that the sum of whole gradients would have. There, a leaf
+ * without this row has +0, which turns a sum of -0 into +0. The level of the tree at which that
  * happens makes no difference, so it is done once, at the end. */
 static void row_sum(const struct dt_exchange *x, int range, float *out)
 {
@@ -411,7 +412,7 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
 /* ---- distributed rows: what nodes and owners send each other --------------------------------- */
 
 /* The leaves of the whole sum are, in the order of the tree, this node's replicas and the other
- * nodes' subtrees. A subtree that comes by message uses the entry of its first replica. */
+ * nodes' partial sums. A received partial sum uses the entry of its first replica. */
 dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
@@ -441,13 +442,13 @@ int dt__rows_vectors(const struct dt_exchange *x)
     return x->rows->vectors;
 }
 
-/* Returns whether a node sends the sums of its subtree rounded. */
+/* Returns whether a node sends one of its partial sums rounded. */
 static bool is_sent_rounded(const struct dt_exchange *x, int subtree)
 {
     return x->errors && x->topo->subtree[subtree].whole;
 }
 
-/* Returns how many floats these sums are long as a node sends them. */
+/* Returns how many floats of a message these sums take. */
 static size_t sent_floats(const struct dt_exchange *x, int subtree, size_t sums)
 {
     return is_sent_rounded(x, subtree) ? (sums + 1) / 2 : sums;
@@ -506,11 +507,10 @@ struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner)
 }
 
 /* A worker that reads a row of the range also reads all inputs below its first one (struct
- * dt_row_range). So these fill the list's first places, and the rows of the range follow:
+ * dt_row_range). So these are the first entries of the list, and the rows of the range follow:
  *
  *   first = 3   pulled   0  1  2  3  7  9 ...
- *               rows              0  4  6        at offset + 0, + width, + 2 width
- */
+ *               rows              0  4  6        at offset + 0, + width, + 2 width */
 float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__indices inputs,
                           size_t *out_floats)
 {
@@ -541,7 +541,7 @@ size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t 
 
 /* ---- norm and update ------------------------------------------------------------------------ */
 
-/* Rows that no gradient touched count as 0. */
+/* Untouched rows count as 0. */
 void dt__rows_squares(struct dt_exchange *x, int i, struct dt__floats of_rows,
                       struct dt__norm *norm)
 {
@@ -570,7 +570,7 @@ void dt__rows_squares(struct dt_exchange *x, int i, struct dt__floats of_rows,
     }
 }
 
-/* Goes by runs of rows whose sums stay in the cache. */
+/* Works in runs of rows whose sums remain in the cache. */
 void dt__rows_update(struct dt_exchange *x, int i, struct dt__indices of, float *const *vectors)
 {
     struct dt__rows *rows = x->rows;

@@ -3,9 +3,9 @@
  * A row-sparse range of the vector is a matrix (an embedding, the first layer of sparse rows). A
  * batch touches few of its rows. A replica's slot has the gradients of the rows that its batch
  * touched, contiguous, and a rising list of their numbers; both are in shared memory. The workers
- * merge the lists, each for its share of the rows, and sum a row over the replicas that have it, in
- * the order of the fixed tree. The bits are those of whole gradients, in which the other replicas
- * would have zeros.
+ * merge the lists, each for some of the rows, and sum a row over the replicas that have it, in the
+ * order of the fixed tree. The bits are those of whole gradients, in which the other replicas would
+ * have zeros.
  *
  * On several nodes a node has only some of the rows. Row r of a range belongs to input first + r of
  * the network, and inputs are distributed in blocks to owners, which are the agents of all nodes.
@@ -14,24 +14,24 @@
  *   inputs   0 |-------|-------|-------|-------|
  *   owner        0.0     0.1     1.0     1.1        the rows of every range are cut there
  *
- * Only its owner has the weights of a row, and the optimizer's state of it. In a step:
+ * Only the owner of a row has its weights and optimizer state. In a step:
  *
  *   node                                         owner of a block
- *     sums the touched rows of each     --->       sums these sums in the tree's order, and
- *     of its subtrees; lists the                   updates its rows
+ *     sums the touched rows of each     --->       adds these partial sums in the tree's order,
+ *     of its subtrees; lists the                   and updates its rows
  *     inputs that its workers will
  *     read in the next step
  *     stores these weights, row by      <---       sends the weights of the listed inputs
- *     row, from the range's begin on
+ *     row, from the range's start on
  *
- * One agent of a node exchanges messages with one owner of another node, in its whole node's name.
- * A node's memory and the bytes on a link do not grow with the number of nodes, since no node but
- * the owner's has rows that its batch does not read.
+ * One agent of a node exchanges messages with one owner of another node, on behalf of its whole
+ * node. A node's memory and the bytes on a link do not grow with the number of nodes, since only
+ * the owner's node has rows that its batch does not read.
  *
  * With a rounded wire, bf16 or q8, each group's sum of a row is rounded to bf16 before it is added
- * to the other groups'. A subtree that is all of a group is sent in bf16; every rank that sums a
- * row rounds by itself, and rounding a rounded sum again does not change it. No rounding error is
- * kept: the next gradient of a row may be many steps away. */
+ * to the other groups' sums. A partial sum that covers a whole group is sent in bf16; every rank
+ * that sums a row rounds by itself, and rounding a rounded sum again does not change it. No
+ * rounding error is kept: the next gradient of a row may be many steps away. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -51,7 +51,7 @@ struct dt__floats {
 /* Use of a vector in the node's memory. */
 enum dt__use { DT__WEIGHTS, DT__GRADIENT, DT__STATE };
 
-/* How many entries of a rising list are below `row`. */
+/* Returns the number of entries of a rising list that are below `row`. */
 static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t row)
 {
     uint32_t from = 0, to = *list->count;
@@ -65,71 +65,72 @@ static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t
     return from;
 }
 
-/* Checks that ranges follow one another and end before `params`: so per-row tables are smaller than
+/* Checks that ranges follow one another and end before `params`, so per-row tables are smaller than
  * the vectors, and their sizes cannot overflow. DT_EUSAGE. */
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
-/* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: dt__rows_check, or a range that
- * reaches over a bucket's end. */
+/* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: as in dt__rows_check, or a range
+ * that crosses the end of a bucket. */
 dt_status dt__rows_create(struct dt_exchange *x);
-/* The lists (ranges) of a replica of this node; NULL: rows are not touched. */
+/* Returns the lists (ranges) of a replica of this node; NULL: rows are not touched. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
-/* The kind's functions (struct dt__kind) that touched and distributed rows have in common. */
+/* Functions (struct dt__kind) that touched and distributed rows have in common. */
 bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
                   struct dt__room *room);
 
 /* ---- owners of distributed rows -------------------------------------------------------------- */
 
-/* Functions of the kind. */
+/* Functions of the kind of distributed rows. */
 dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout);
 size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__segment *segment,
                       enum dt__use use);
 void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
                         struct dt__room *room);
-/* The first input of an owner's block; owners are agents, node by node. */
+/* Returns the first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* Rows of a range, or entries of a list: [begin, end). */
 struct dt__indices {
     uint32_t begin, end;
 };
-/* An owner's rows of a range. */
+/* Returns an owner's rows of a range. */
 struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
-/* The floats of this agent's rows of a range. */
+/* Returns the floats of this agent's rows of a range. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
-/* The greatest number of inputs whose rows a node has at once. */
+/* Returns the greatest number of inputs whose rows a node has at once. */
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 
 /* ---- sums and updates ------------------------------------------------------------------------ */
 
-/* Sums and updates these rows of a range. */
+/* Sums and updates rows `of` of a range. */
 void dt__rows_update(struct dt_exchange *x, int range, struct dt__indices of,
                      float *const *vectors);
-/* Adds the squares of the summed rows of a range that are in these floats, and count. */
+/* Adds the squares of the summed rows of a range that are in floats `of_rows` and count for the
+ * norm. */
 void dt__rows_squares(struct dt_exchange *x, int range, struct dt__floats of_rows,
                       struct dt__norm *norm);
 
 /* ---- distributed rows ------------------------------------------------------------------------ */
 
-/* How many vectors rows have. */
+/* Returns how many vectors rows have. */
 int dt__rows_vectors(const struct dt_exchange *x);
 /* Allocates the rows that this agent owns. DT_EMEMORY. */
 dt_status dt__rows_own_tables(struct dt_exchange *x);
-/* The rows of a range that this agent owns, of one vector. */
+/* Returns the rows of a range that this agent owns, of one vector. */
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
-/* Sums these rows of a range over a subtree of this node, and writes them to `out` for their owner:
+/* Sums rows `of` of a range over a subtree of this node, and writes them to `out` for their owner:
  * how many were touched, their numbers, their sums. Returns the end of what was written. */
 unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__indices of,
                              unsigned char *out);
-/* Notes that packed rows of another node's subtree are at `bytes`. Returns where they end. */
+/* Records that packed rows of another node's partial sum are at `bytes`. Returns their end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
                                    unsigned char *bytes);
 /* Merges the inputs that the node's workers will read into the list that dt__exchange_inputs
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
-/* Its entries that belong to an owner. */
+/* Returns the entries of dt__exchange_inputs that belong to an owner. */
 struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner);
-/* Returns the place of their weights of a range, and how many floats these are. */
+/* Returns the address of the weights of a range for these inputs, and their number of floats. */
 float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__indices inputs,
                           size_t *out_floats);
 /* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, contiguous.

@@ -18,7 +18,7 @@
  *     3. Backward, the gradient by the outputs takes the reverse path: dt__split_give_deltas.
  *     4. Owners compute the gradient by the weights, which they keep, and by the inputs, which is a
  *        sum over all parts in the order of the fixed tree (exchange.h): each node adds the sums of
- *        its own parts, and sends each worker its rows of the result: dt__split_return_sums.
+ *        its parts, and sends each worker its rows of the result: dt__split_return_sums.
  *
  * In a step, a link of H equal nodes carries B (1 - 1 / H) (2 nin + 2 nout / H) floats each way for
  * a layer; with data parallelism 2 (1 - 1 / H) nin nout.

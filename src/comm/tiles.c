@@ -1,9 +1,10 @@
-/* Tiles of a matrix, a kind of range on one node without rounding: each agent updates some tiles
- * of the matrix.
+/* Tiles of a matrix, a kind of range on one node without rounding: each agent updates some tiles of
+ * the matrix.
  *
- * As a rule a replica gives away two factors in place of the matrix's gradient (struct
- * dt_factored): the agent that updates a tile multiplies them there, in its cache. With the norm
- * gradients are whole and cut into chunks, whose sums are kept; each tile is copied out of them. */
+ * Normally a replica provides two factors in place of the matrix's gradient (struct dt_factored):
+ * the agent that updates a tile multiplies their rows and columns of it, in its cache. With the
+ * norm gradients are whole and cut into chunks, whose sums are kept; each tile is copied from
+ * them. */
 #include <string.h>
 
 #include "comm/exchange.h"
@@ -39,8 +40,8 @@ static void factors_map(const struct dt_exchange *x, struct dt__node_memory *mem
     memory->factors[replica] = dt__room_take(room, last->place + last->bytes, 1);
 }
 
-/* Sums a tile over range [a, b) of the tree, into level[0]: each gradient is made here, from its
- * factors. */
+/* Sums a tile over range [a, b) of the tree, into level[0]: each gradient is computed here, from
+ * its factors. */
 static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_tile tile,
                      float *level)
 {
@@ -56,7 +57,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
     dt__floats_add(tile.rows * tile.columns, level, right, level);
 }
 
-/* Copies a tile out of the sums. */
+/* Copies a tile from the sums. */
 static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums,
                       float *out)
 {
@@ -65,12 +66,12 @@ static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, con
         memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
 }
 
-/* Tile by tile, so that neither the gradients that are made of factors nor their sum leave the
+/* Updates tile by tile, so that neither the gradients computed from factors nor their sum leave the
  * cache. */
 static uint32_t tiles_update(struct dt_exchange *x, const struct dt__segment *segment)
 {
     const struct dt_factored *matrix = &x->spec.factored[segment->index];
-    const struct dt__floats tiles = /* their numbers */
+    const struct dt__floats tiles = /* tile numbers */
         dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->topo->agent, x->topo->agents, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
         const struct dt_tile tile = dt__tile_at(matrix, t);

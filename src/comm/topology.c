@@ -1,5 +1,5 @@
 /* Topology of an exchange, in this order: agents of nodes; the tree, with subtrees and groups; the
- * parts of the vector that nodes own; replicas. No MPI. */
+ * fractions of the vector that nodes own; replicas. No MPI. */
 #include "comm/topology.h"
 
 #include <math.h>
@@ -60,7 +60,8 @@ int dt__replicas_split(const struct dt__topology *topo, int a, int b)
 }
 
 /* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
- * one group. A node's need not stand in a row: ranks may go to hosts in turn. */
+ * one group. The replicas of a node need not be contiguous: ranks may be assigned to hosts in
+ * turn. */
 static void find_subtrees(struct dt__topology *topo, int first, int end)
 {
     const int node = topo->node_of[first], group = topo->group_of[first];
@@ -86,11 +87,11 @@ static void find_subtrees(struct dt__topology *topo, int first, int end)
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
 
-/* Gives each node a share of the vector such that no link carries more than `most` vectors in
- * either direction, and returns the sum of the shares; NaN: some node can have none. A node that
- * has p of all P subtrees, and owns the share s, sends p (1 - s) + (H - 1) s vectors, and receives
- * (P - p) s + 1 - s. part: 0 gives each node the least share that is possible, 1 the greatest; in
- * between it is interpolated. */
+/* Assigns each node a fraction of the vector such that no link carries more than `most` vectors in
+ * either direction, and returns the sum of the fractions; NaN: for some node there is none. A node
+ * that has p of all P subtrees, and owns the fraction s, sends p (1 - s) + (H - 1) s vectors, and
+ * receives (P - p) s + 1 - s. part: 0 gives each node the least possible fraction, 1 the greatest;
+ * in between it is interpolated. */
 static double cut_shares_at(struct dt__topology *topo, double most, double part)
 {
     bool can = true;
@@ -107,8 +108,8 @@ static double cut_shares_at(struct dt__topology *topo, double most, double part)
     return can ? topo->cut[topo->nodes] : (double)NAN;
 }
 
-/* Cuts the vector into shares of the nodes, such that the busiest link carries as little as it can
- * (bisection). Where each node has one subtree the shares are equal. */
+/* Cuts the vector into fractions of the nodes such that the busiest link carries as little as
+ * possible (bisection). Where each node has one subtree the fractions are equal. */
 static void cut_shares(struct dt__topology *topo)
 {
     double low = 0, high = topo->subtrees + topo->nodes;

@@ -1,6 +1,6 @@
-/* Sums over replicas in the order of the fixed tree, and what a sum does to the weights, block by
- * block, in a core's cache. The stages of a sum: replicas of a group are added (tree_sum); the
- * group's sum is rounded (sum_round); groups are added (groups_sum). */
+/* Sums over replicas in the order of the fixed tree, and the update of the weights, block by block,
+ * in a core's cache. The stages of a sum: replicas of a group are added (tree_sum); the group's sum
+ * is rounded (sum_round); groups are added (groups_sum). */
 #include <string.h>
 
 #include "base/clones.h"
@@ -20,13 +20,14 @@ void dt__floats_add(size_t n, const float *left, const float *right, float *out)
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-/* Returns where float `at` begins in a rounded chunk, in bytes. */
+/* Returns the offset of float `at` in a rounded chunk, in bytes. */
 static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
 {
     return dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
 }
 
-/* Returns these floats of another node's sum: where they came, or read into out. */
+/* Returns floats `of` of another node's partial sum: at the address where it was received, or read
+ * into out. */
 static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int subtree,
                        struct dt__floats of, float *out)
 {
@@ -38,9 +39,9 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
 }
 
 /* Returns the sum of at most DT__TREE_BLOCK floats over replicas [a, b), a range of one group's
- * tree: in block[0], or where it is without an addition, in a replica's slot or as another node
- * sent it. chunk: has these floats; NULL: all replicas are this node's. block: scratch, one a
- * level. */
+ * tree. It is in block[0] or, if no addition is needed, in a replica's slot or where another node's
+ * partial sum was received. chunk: contains these floats; NULL: all replicas are on this node.
+ * block: scratch, one per level. */
 static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                        struct dt__floats of, float (*block)[DT__TREE_BLOCK])
 {
@@ -49,15 +50,15 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
         return sum_read(x, chunk, s, of, block[0]);
     if (b - a == 1) return x->memory->slot[a] + of.begin;
     const int split = dt__tree_split(a, b);
-    /* The left sum may be in block[0] while the right one is made in the levels below. */
+    /* The left sum may be in block[0] while the right one is computed in the levels below. */
     const float *left = tree_sum(x, chunk, a, split, of, block);
     const float *right = tree_sum(x, chunk, split, b, of, block + 1);
     dt__floats_add(of.end - of.begin, left, right, block[0]);
     return block[0];
 }
 
-/* Rounds a group's sum of floats of a chunk, and keeps the error. bytes: the chunk's sum as it
- * travels; NULL: it does not. */
+/* Rounds a group's sum of floats of a chunk, and keeps the error. bytes: the chunk's sum in the
+ * form in which it is sent; NULL: it is not sent. */
 static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int group,
                       struct dt__floats of, float *sum, unsigned char *bytes)
 {
@@ -66,8 +67,8 @@ static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int 
                    bytes ? bytes + bytes_before(chunk, of.begin) : NULL);
 }
 
-/* Returns the sum of these floats over groups [a, b), as tree_sum does. The sum of a group is
- * rounded, in a slot too, unless another node has done so. */
+/* Returns the sum of floats `of` over groups [a, b), at an address as in tree_sum. A group's sum is
+ * rounded, also in a slot, unless another node has done so. */
 static float *groups_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                          struct dt__floats of, float (*block)[DT__TREE_BLOCK])
 {
@@ -86,7 +87,7 @@ static float *groups_sum(struct dt_exchange *x, const struct dt__chunk *chunk, i
 
 /* ---- sums that a node sends ----------------------------------------------------------------- */
 
-/* Sums floats over a subtree's replicas, into the slot of the first one. */
+/* Sums floats over a subtree's replicas, into the first one's slot. */
 static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree,
                           struct dt__floats of)
 {
@@ -154,10 +155,10 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
     }
 }
 
-/* A block's new weights are made in this core's cache and copied out at once. Other cores have the
- * old weights in their caches; written directly, each line would be fetched from them on its own,
- * between lines of the state: 44 us for 50,000 weights on cores without a common cache, against
- * 27 us with the copy (measured). */
+/* A block's new weights are computed in this core's cache and copied out at once. Other cores have
+ * the old weights in their caches; written directly, each line would be fetched from them
+ * separately, between lines of the state: 44 us for 50,000 weights on cores without a common cache,
+ * against 27 us with the copy (measured). */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     unsigned char *update = dt__update_at(x, chunk);

@@ -114,7 +114,8 @@ struct dt__watchdog {
 
 enum { DT__LOOK_US = 200000 }; /* interval between looks of the thread */
 
-/* The error line of a table's host; TOLD: printed, here or by another host. */
+/* State of the error line of a table's host: not printed, claimed by a rank, printed (here or by
+ * another host). */
 enum { DT__ERROR_NONE, DT__ERROR_CLAIMED, DT__ERROR_TOLD };
 
 /* Returns this process's world, the last one that was watched. NULL: none. */

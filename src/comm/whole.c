@@ -2,8 +2,8 @@
  * with an owner (layout.c). On several nodes, in a step:
  *
  *   node                                          owner of a chunk
- *     sums the chunk over its replicas,   --->      sums these sums in the tree's order, and, once
- *     when its workers' gradients of                the norm is known, updates its chunk
+ *     sums the chunk over its replicas,   --->      adds these partial sums in the tree's order,
+ *     when its workers' gradients of                and, once the norm is known, updates its chunk
  *     the bucket are written
  *     takes the new weights               <---      sends the new weights
  *
@@ -15,12 +15,12 @@
 
 /* State of a step. */
 struct dt__whole {
-    /* (chunks) what a chunk still waits for: the gradients of this node's replicas as one, and, if
-     * it is an own chunk, the other nodes' sums, else its new weights */
+    /* (chunks) what a chunk still waits for: the gradients of this node's replicas, as one; and the
+     * other nodes' sums if it is owned here, else its new weights */
     int *left;
     int started; /* buckets whose work this agent has begun */
-    /* Chunks that this agent has finished: its own ones once summed and once updated, others once
-     * their new weights arrived. */
+    /* Chunks that this agent has finished: its own once summed and once updated, others once their
+     * new weights arrived. */
     int summed, updated, taken;
     int sends; /* in flight */
 };
@@ -38,7 +38,7 @@ static int *left_of(struct dt_exchange *x, const struct dt__chunk *chunk)
     return &x->whole->left[chunk - x->layout->chunk];
 }
 
-/* Returns whether this agent acts for the chunk: as its owner, or in its node's name. */
+/* Return whether this agent acts for the chunk: as its owner, or for its node. */
 static bool is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     return chunk->agent == x->topo->agent && chunk->node == x->topo->node;
@@ -50,8 +50,8 @@ static bool is_acted(const struct dt_exchange *x, const struct dt__chunk *chunk)
 
 /* ---- messages of a chunk -------------------------------------------------------------------- */
 
-/* Sends this node's subtrees' sums to the chunk's owner, or, of an own chunk, receives those of all
- * other nodes. */
+/* Sends this node's partial sums to the chunk's owner, or, for an owned chunk, receives those of
+ * all other nodes. */
 static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     const bool own = chunk->node == x->topo->node;
@@ -65,7 +65,7 @@ static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
     }
 }
 
-/* Sends an own chunk's new weights, or the rounded update, to a node, or receives another chunk's
+/* Sends an owned chunk's new weights, or the rounded update, to a node, or receives another chunk's
  * from its owner. */
 static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
@@ -77,7 +77,7 @@ static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, i
 
 /* ---- a step on several nodes ---------------------------------------------------------------- */
 
-/* Receives other nodes' sums from the start: they come to where no other rank reads. */
+/* Begins to receive other nodes' sums at once: no other rank reads their buffers. */
 static void whole_begin(struct dt_exchange *x)
 {
     x->whole->started = x->whole->summed = x->whole->updated = x->whole->taken = 0;
@@ -88,9 +88,9 @@ static void whole_begin(struct dt_exchange *x)
     }
 }
 
-/* Starts a bucket, once the node's gradients of it are there. New weights may come from now on, not
- * earlier: a node without replicas gives no sum that the owner would wait for, while its workers
- * may still read the old ones. */
+/* Starts a bucket, once the node's gradients of it are written. New weights may arrive from now on,
+ * not earlier: a node without replicas gives no sum that the owner would wait for, while its
+ * workers may still read the old ones. */
 static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
 {
     for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
@@ -99,8 +99,8 @@ static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
         --*left_of(x, chunk);
         if (!is_acted(x, chunk)) continue;
         /* The sum is sent from the slot of a replica that may be another worker's. That worker
-         * writes it again only after its next forward, which waits for the weights of all
-         * chunks: these come once the owner has the sum. */
+         * writes it again only after its next forward, which waits for the weights of all chunks:
+         * these arrive once the owner has the sum. */
         dt__chunk_give(x, chunk);
         x->times.reduce += dt__clock_secs() - start;
         move_sums(x, chunk);
@@ -108,7 +108,7 @@ static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
     }
 }
 
-/* Sums own chunks, if the norm asks for sums before the first update. */
+/* Sums owned chunks, if the norm needs sums before the first update. */
 static void advance_sums(struct dt_exchange *x)
 {
     struct dt__whole *whole = x->whole;
@@ -120,7 +120,7 @@ static void advance_sums(struct dt_exchange *x)
     }
 }
 
-/* Updates own chunks and sends their new weights. */
+/* Updates owned chunks and sends their new weights. */
 static void advance_updates(struct dt_exchange *x)
 {
     struct dt__whole *whole = x->whole;
@@ -136,7 +136,7 @@ static void advance_updates(struct dt_exchange *x)
     }
 }
 
-/* Takes other nodes' chunks whose new weights have come. */
+/* Takes other nodes' chunks whose new weights have arrived. */
 static void advance_weights(struct dt_exchange *x)
 {
     struct dt__whole *whole = x->whole;
@@ -220,7 +220,7 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
 }
 
-/* Bank: copies floats of the first vectors between its node's memory and the books. */
+/* Copies, at the bank, floats of the first vectors between its node's memory and the books. */
 static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank, int vectors)
 {
     const bool has_books = x->world->is_bank && x->memory->books[0];
@@ -230,7 +230,7 @@ static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank
     }
 }
 
-/* Each node has the owners in another order: here they come in one. */
+/* Each node has the owners in a different order; here they are visited in one order. */
 void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
                     int vectors)
 {

@@ -8,10 +8,11 @@
 #include "base/clones.h"
 #include "config/config.h"
 
-/* Blocks whose greatest value is less are zeros: the inverse of their scale would not be finite. */
+/* Blocks whose greatest value is less become zeros: the inverse of their scale would not be
+ * finite. */
 static const float LEAST = 0x1p-100f;
 
-/* Floats of the first block of [offset, offset + n). */
+/* Returns the floats of the first block of [offset, offset + n). */
 static size_t block_length(size_t offset, size_t n)
 {
     size_t room = DT__WIRE_BLOCK - offset % DT__WIRE_BLOCK;
@@ -58,7 +59,7 @@ static float q8_add(size_t n, float *restrict values, const float *restrict erro
         uint32_t bits;
         values[i] += error[i];
         memcpy(&bits, &values[i], sizeof bits);
-        bits &= 0x7fffffffu; /* magnitudes have the order of their bits */
+        bits &= 0x7fffffffu; /* magnitudes are ordered like their bits */
         most = bits > most ? bits : most;
     }
     memcpy(&result, &most, sizeof result);

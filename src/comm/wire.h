@@ -22,7 +22,7 @@
 
 enum { DT__WIRE_BLOCK = 256 };
 
-/* Bytes of floats [offset, offset + n). wire: enum dt_wire. */
+/* Returns the bytes of floats [offset, offset + n). wire: enum dt_wire. */
 size_t dt__wire_bytes(int wire, size_t offset, size_t n);
 
 /* Rounds values + error: writes the rounded floats to values, as they travel to bytes (NULL: not
@@ -30,7 +30,7 @@ size_t dt__wire_bytes(int wire, size_t offset, size_t n);
  * NaN. f32 only copies values to bytes, and reads no error. */
 void dt__wire_round(int wire, size_t offset, size_t n, float *values, float *error,
                     unsigned char *bytes);
-/* Returns the floats that bytes hold: read into out (n), or, in f32, where they are. */
+/* Returns the floats that bytes hold: read into out (n), or, in f32, at their own address. */
 float *dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes, float *out);
 
 /* Rounds an update: adds round(fresh - weights + error) to weights, and writes the rounded

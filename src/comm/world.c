@@ -1,8 +1,8 @@
 /* Ranks, hosts and roles: how a job begins and ends.
  *
- * A start has two halves. What a rank does by itself, and what can fail there (memory, the
- * watchdog's thread), comes first, and all ranks agree on how it went; so that none goes on, or
- * ends, alone. Behind it come the collective calls. */
+ * A start has two halves. First come the local steps of each rank, which can fail (memory, the
+ * watchdog's thread), and all ranks agree on their outcome, so that no rank continues, or exits,
+ * alone. Then come the collective calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -45,7 +45,7 @@ const char *dt__world_mpi_version(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
-    size_t n = 0; /* MPICH has blanks in it, and adds pages of how it was built */
+    size_t n = 0; /* MPICH's text has blanks, and adds pages about its build */
     for (const char *c = text; *c && !strchr(",\n", *c); c++)
         if (!strchr(" \t", *c))
             text[n++] = *c;
@@ -66,9 +66,9 @@ static long env_number(const char *name)
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-/* TCP's BBR learns the rate of a connection from what its socket held. Of an exchange with many
- * hosts each connection gets short bursts, and is then paced too low. With small send buffers there
- * always waits something: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against
+/* TCP's BBR estimates a connection's rate from what its socket held. In an exchange with many hosts
+ * each connection gets short bursts, and is then paced too low. With small send buffers there is
+ * always data waiting: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against
  * 215, and at 1 Gbit/s no more than without (measured by scripts/bench/scale.sh). Below four hosts,
  * and with other congestion controls, they only cost. */
 static void limit_send_buffers(void)
@@ -88,9 +88,10 @@ static void limit_send_buffers(void)
     setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
 }
 
-/* Begins MPI. Within a host no network device is chosen by its place, so hwloc, which MPI asks for
- * the topology, need not look at devices: to read the PCI bus, disks and a display takes it a third
- * of a rank's MPI_Init (Open MPI 4.1.4, hwloc 2.9). The program's own hwloc finds them again. */
+/* Begins MPI. Within a host no network device is chosen by its location, so hwloc, which MPI asks
+ * for the topology, need not look at devices: reading the PCI bus, disks and a display takes it a
+ * third of a rank's MPI_Init (Open MPI 4.1.4, hwloc 2.9). The program's own hwloc finds them
+ * again. */
 static void begin_within(bool one_host, int *out_provided)
 {
     static const struct {
@@ -107,7 +108,7 @@ static void begin_within(bool one_host, int *out_provided)
         if (own[i]) unsetenv(settings[i].name);
 }
 
-/* DT_EUSAGE if the launcher says that it has started several ranks, of which this one is alone. */
+/* Returns DT_EUSAGE if the launcher has started several ranks, but this one is alone in MPI. */
 static dt_status check_alone(void)
 {
     static const char *const keys[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
@@ -126,7 +127,8 @@ static dt_status check_alone(void)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* This rank's own part; the rank that has no world yet is still in the agreement behind it. */
+/* Creates this rank's part of the world. A rank without a world still takes part in the agreement
+ * that follows. */
 static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out)
 {
     struct {
@@ -151,8 +153,8 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
-    /* What the launcher, a batch system or a container left to this process; all if that cannot be
-     * told. */
+    /* The cores that the launcher, a batch system or a container allows this process; all if
+     * unknown. */
     cpu_set_t *cores = &inside->own_cores;
     CPU_ZERO(cores);
     if (sched_getaffinity(0, sizeof *cores, cores) == 0) return DT_OK;
@@ -175,7 +177,8 @@ int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of)
     return parts;
 }
 
-/* Collective; what fails here ends the job. */
+/* Collective over comm.
+ * Connects the ranks; a failure ends the job. */
 static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 {
     struct dt__world_inside *inside = world->inside;
@@ -183,7 +186,7 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     inside->connected = true;
     DT_MPI(MPI_Comm_dup(comm, &world->all->comm));
     DT_MPI(MPI_Comm_set_errhandler(*all, MPI_ERRORS_RETURN));
-    /* A host is what shares memory: two machines may bear one name. */
+    /* A host is a set of ranks that share memory: two machines may have the same name. */
     char mine[DT_HOST_NAME];
     memcpy(mine, world->host_name[world->rank], sizeof mine);
     DT_MPI(MPI_Allgather(mine, DT_HOST_NAME, MPI_CHAR, world->host_name, DT_HOST_NAME, MPI_CHAR,
@@ -196,15 +199,17 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     cpu_set_t cores;
     DT_MPI(MPI_Allreduce(&inside->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, *host));
     world->cores = CPU_COUNT(&cores);
-    /* Spinning pays while every rank of the host can have a core, the sleeping bank aside. */
+    /* Spinning pays while every rank of the host can have a core, not counting the sleeping
+     * bank. */
     inside->spin = inside->host_size - 1 <= world->cores;
     inside->slack = prctl(PR_GET_TIMERSLACK);
-    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: patient waits consist of short sleeps */
     dt__watchdog_connect(world);
     dt__world_set_roles(world, false);
 }
 
-/* Before MPI_Init, and behind MPI_Finalize, every other call of MPI ends the program. */
+/* Checks that MPI is initialized and not finalized, as every other MPI call would end the
+ * program. */
 static dt_status check_begun(void)
 {
     int begun, ended;
@@ -230,7 +235,7 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
         return status;
     }
     connect_ranks(world, ranks.comm);
-    dt__world_rest(world, false); /* the program's own time is no stall */
+    dt__world_rest(world, false); /* time in the program is no stall */
     *out = world;
     return DT_OK;
 }
@@ -255,29 +260,29 @@ dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world *
 
 dt_status dt_world_create(struct dt_world **out)
 {
-    const double START_SECS = 600; /* as run.stall_secs by default */
+    const double START_SECS = 600; /* the default of run.stall_secs */
     const MPI_Comm comm = MPI_COMM_WORLD;
     int begun, provided, size;
     DT_MPI(MPI_Initialized(&begun));
     if (begun)
         return dt_fail(DT_EUSAGE, "dt_world_create: MPI has begun already, which it does once: "
                                   "expected dt_world_attach");
-    /* What Open MPI needs and does not choose itself; a user's own setting wins. */
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
-    setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
+    /* Settings that Open MPI needs and does not choose itself; a user's own setting wins. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks yield their core */
+    setenv("OMPI_MCA_osc", "^ucx", 0); /* else Debian's has no one-sided component across hosts */
     limit_send_buffers();
     const bool launched =
         getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK");
-    /* A process alone would start a daemon, for which only MPI_Comm_spawn has a use. A word of it
-     * that comes within MPI_Finalize is handed to code that is unloaded by then (Open MPI 4.1.4, 1
-     * of 1,000 ends on busy cores: SIGSEGV), and to start it takes a third of a short run. Without
-     * it all such processes of a host would make and remove the same directories. */
+    /* A single process would start a daemon, which is only needed for MPI_Comm_spawn. A message of
+     * the daemon that arrives within MPI_Finalize is passed to code that is unloaded by then (Open
+     * MPI 4.1.4, 1 of 1,000 ends on busy cores: SIGSEGV), and starting it takes a third of a short
+     * run. Without it all such processes of a host would make and remove the same directories. */
     if (!launched) {
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
         setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     }
-    /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
-     * world of its own, or ends it in MPI_Init with a page about its build. */
+    /* srun without PMIx starts N processes that do not know of each other: Open MPI gives each a
+     * separate world, or ends it in MPI_Init with a page about its build. */
     if (!launched) DT_TRY(check_alone());
     const long ranks = env_number("OMPI_COMM_WORLD_SIZE");
     begin_within(!launched || (ranks > 0 && ranks == env_number("OMPI_COMM_WORLD_LOCAL_SIZE")),
@@ -290,7 +295,7 @@ dt_status dt_world_create(struct dt_world **out)
             "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
             "MPI_THREAD_FUNNELED)",
             dt__world_mpi_version(), provided, MPI_THREAD_FUNNELED);
-    if (size == 1) DT_TRY(check_alone()); /* a launcher whose PMI this MPI does not speak */
+    if (size == 1) DT_TRY(check_alone()); /* the launcher's PMI is not supported by this MPI */
     DT_TRY(dt_world_attach(&comm, START_SECS, out));
     (*out)->inside->owns_mpi = true;
     return DT_OK;
@@ -306,14 +311,14 @@ static void world_free(struct dt_world *world)
     for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
     dt__kept_free(&inside->kept);
-    dt_free(world); /* and what is inside, which it begins */
+    dt_free(world); /* also frees `inside`, in the same allocation */
 }
 
-/* MPI_Finalize waits for all ranks in many an MPI, and nobody watches over it. So it begins when
- * all have come, under the watchdog: the bank may have saved until then. Behind that there is
- * nothing to do that takes long. A job that failed has its exit code, and has said why: it ends
- * soon. To end a healthy one costs its exit code: it gets no less than LEAST_SECS, however soon a
- * step counts as stalled. */
+/* MPI_Finalize waits for all ranks in many MPIs, and the watchdog does not cover it. So it begins
+ * when all have arrived, under the watchdog: the bank may have saved until then. Nothing after that
+ * takes long. A job that failed has its exit code, and has printed the reason: it ends soon. Ending
+ * a healthy job costs its exit code: it gets at least LEAST_SECS, however soon a step counts as
+ * stalled. */
 void dt__world_end(struct dt_world *world, dt_status status)
 {
     const double LEAST_SECS = 60, FAILED_SECS = 10, LEAVE_SECS = 0.1;
@@ -333,9 +338,10 @@ void dt__world_end(struct dt_world *world, dt_status status)
                         ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
                         : NULL);
     if (world) world_free(world);
-    /* In MPI_Finalize of MPICH over TCP a rank asks each other one for a last word (UCX). One that
-     * gave it from inside an earlier call may get none itself: who was first is through by then,
-     * and listens no more (MPICH 4.0.2: 3 of 10 ends hung). So all leave that call before. */
+    /* MPICH's MPI_Finalize over TCP has each rank ask every other one for a last message (UCX). A
+     * rank that sent its own from inside an earlier call may get none itself: the first rank has
+     * finished by then, and no longer listens (MPICH 4.0.2: 3 of 10 ends hung). So all ranks leave
+     * that call before. */
     if (leaves) {
         DT_MPI(MPI_Barrier(MPI_COMM_WORLD));
         dt__sleep_secs(LEAVE_SECS);
@@ -354,9 +360,10 @@ void dt_world_destroy(struct dt_world *world)
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
-/* What a host has of the replicas is summed there as far as it is a subtree of theirs, which splits
- * behind powers of two. So the workers of a host are numbered in a row, and hosts with most workers
- * come first: that of the bank, which takes a worker's place, thus comes last. */
+/* A host sums its replicas locally as far as they form a subtree of the tree over replicas, which
+ * splits after powers of two. So the workers of a host are numbered consecutively, and hosts with
+ * most workers come first: the bank's host, where the bank takes a worker's place, thus comes
+ * last. */
 static void number_workers(struct dt_world *world)
 {
     const int end = world->worker_rank + world->workers;
@@ -397,7 +404,7 @@ void dt__replicas_assign(int workers, int worker, int replicas, int *first, int 
 {
     int64_t w = workers;
     int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;
-    if (replicas <= w) { /* one each for the first R workers; the rest idle */
+    if (replicas <= w) { /* one each for the first R workers; the others idle */
         begin = worker < replicas ? worker : replicas;
         end = worker < replicas ? worker + 1 : replicas;
     }
