@@ -99,8 +99,8 @@
  *
  * Weights in windows: a worker sends a request to all owners. An owner answers once the worker's
  * clock and slots allow it, from the newest buffer, which remains pointed at until the answer has
- * left. That takes one message each way. Reads by the worker would take three looks and a get, each
- * of which would queue after the gradients on a full link. The worker sends the request before it
+ * left. That takes one message each way. Reads by the worker would take three looks and a get, all
+ * of them queued after the gradients on a full link. The worker sends the request before it
  * puts its last gradient: links carry both directions at once. Between spans all ranks get the
  * newest weights.
  *

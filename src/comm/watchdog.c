@@ -207,8 +207,8 @@ void dt__watchdog_connect(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     size_t bytes =
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
-    /* If there is no memory for a host's table each rank keeps its private one, in which other ranks never
-     * appear. */
+    /* If there is no memory for a host's table, each rank keeps its private one, in which other
+     * ranks never appear. */
     if (!dt__shared_create(world->inside->host, &(struct dt__room){.used = bytes},
                            "heartbeat table", world->all, &watchdog->shared)) {
         struct dt__heartbeat_table *table =
