@@ -9,10 +9,9 @@ float dt__row_weight(const struct dt_source *source, const struct dt__block *fro
 
 /* Turns raw rows into what a network reads, in separate buffers. */
 struct dt__assembly {
-    const struct dt_source
-        *source; /* describes, normalises and weighs the rows; borrowed */
-    struct dt__row_layout layout; /* of the assembled rows: all floats */
-    struct dt__block rows;        /* x (rows, dense and z), y; weight NULL: all 1 */
+    const struct dt_source *source; /* describes, normalises and weighs the rows; borrowed */
+    struct dt__row_layout layout;   /* of the assembled rows: all floats */
+    struct dt__block rows;          /* x (rows, dense and z), y; weight NULL: all 1 */
 };
 
 /* Prepares batches of `rows` rows. DT_EMEMORY: also if they take more than 1 GiB and more than

@@ -54,9 +54,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                              config && config->data.decimal == DT_DECIMAL_COMMA, record, length,
                              blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
+    /* the separator was unknown until here */
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
-        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i])); /* the separator was
-                                                                            * unknown until here */
+        dt__lines_commas(lines, cells->items[i], strlen(cells->items[i]));
     /* a single cell has no separator */
     if (cells->count > 1) lines->separator = header->separator;
     if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
@@ -94,9 +94,9 @@ dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lin
         DT_TRY(dt__lines_next(lines, true, &record, &length));
     while (record && !length);
     dt_status status = DT_OK;
+    /* errors in the second row are reported later */
     const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
-                       second.count == first->cells.count; /* otherwise the error is reported
-                                                            * later */
+                       second.count == first->cells.count;
     for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
         const char *below = second.items[i], *over = strange_over(first, i, below);
         if (first->roles[i] != DT__ROLE_IGNORE && over)

@@ -59,8 +59,7 @@ static dt_status value_read(const struct dt__json_rows *rows, const struct dt__j
     }
     if (token == '{' || token == 't' || token == 'f')
         return dt_fail(DT_EFORMAT, "not a number%s",
-                       number ? ""
-                              : " or a text: expected it in quotes, as in the training data");
+                       number ? "" : " or a text: expected it in quotes, as in the training data");
     if (token == 'n') cell.length = 0;
     if (token == '"' && number && !dt__text_is_missing(cell.text, cell.length))
         return dt_fail(DT_EFORMAT, "'%.*s' is %s", dt__shown(cell.length), cell.text,

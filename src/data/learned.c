@@ -68,10 +68,9 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
     const char *layers = config->model.layers;
     if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
         (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
-        dt__warn(
-            "rows of %d x %d x %d are read as height x width x channels. If the channels come "
-            "first, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
-            now[0], now[1], now[2]);
+        dt__warn("rows of %d x %d x %d are read as height x width x channels. If the channels come "
+                 "first, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
+                 now[0], now[1], now[2]);
     memcpy(shape, now, sizeof now);
     return DT_OK;
 }

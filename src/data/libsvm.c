@@ -24,7 +24,7 @@ static dt_status index_check(const struct dt__parser *parser, uint64_t index)
     if (parser->features || index <= PLAUSIBLE) return DT_OK;
     const char *why = index > DT__MAX_FEATURES ? "more than 16777216 features"
                       : index <= parser->bytes ? NULL
-                      : parser->bytes ? "data of this size cannot have that many features"
+                      : parser->bytes          ? "data of this size cannot have that many features"
                                       : "rows of a pipe do not show whether there are that many "
                                         "features";
     if (!why) return DT_OK;

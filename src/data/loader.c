@@ -414,9 +414,8 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
     }
     uint64_t first = table->cursor ? 0 : begin - table->begin;
     for (int i = 0; i < count; i++)
-        table->slots[i] = table->lent
-                              ? dt__source_raw(table->assembly.source, begin + (uint64_t)i)
-                              : first + (uint64_t)i;
+        table->slots[i] = table->lent ? dt__source_raw(table->assembly.source, begin + (uint64_t)i)
+                                      : first + (uint64_t)i;
     DT_TRY(dt__assembly_rows(&table->assembly, &table->rows, table->slots, 0, (size_t)count));
     dt__assembly_batch(&table->assembly, count, out);
     for (int i = 0; table->weight && i < count; i++)

@@ -94,7 +94,7 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
 
 /* Assigns equal ranges of the files' concatenation. */
 static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_segment *files,
-                                  size_t nfiles)
+                                    size_t nfiles)
 {
     uint64_t at = 0, used = 0; /* rows assigned; rows of file i assigned */
     size_t i = 0;

@@ -384,9 +384,8 @@ static dt_status dir_hold(const char *dir, int *out_fd)
 {
     *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out_fd < 0) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
-    if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK; /* or the file
-                                                                                   * system has no
-                                                                                   * locks */
+    /* The file system may have no locks. */
+    if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK;
     close(*out_fd);
     return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
 }

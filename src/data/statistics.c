@@ -32,7 +32,7 @@ struct statistics {
     struct moments *x, *y; /* (numbers), (targets) weighted; NULL: not needed */
     double weight;         /* sum over the rows */
     uint64_t *class_count; /* (classes), or NULL */
-    double scale; /* of the sample */
+    double scale;          /* of the sample */
     struct sample *samples;
     size_t nsamples, samples_room;
 };
@@ -200,8 +200,7 @@ static dt_status sample_take(struct statistics *statistics, double scale)
     statistics->scale = scale;
     DT_TRY(dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, statistics));
     struct sample *const samples = statistics->samples;
-    if (statistics->nsamples)
-        qsort(samples, statistics->nsamples, sizeof *samples, sample_compare);
+    if (statistics->nsamples) qsort(samples, statistics->nsamples, sizeof *samples, sample_compare);
     return DT_OK;
 }
 
@@ -222,8 +221,8 @@ static dt_status fences_learn(struct statistics *statistics)
     for (size_t at = 0, end; at < statistics->nsamples; at = end) {
         const size_t feature = samples[at].feature;
         end = sample_end(statistics, at);
-        fence_set(samples + at, end - at,
-                  feature >= (size_t)statistics->source->layout.dense, &statistics->x[feature]);
+        fence_set(samples + at, end - at, feature >= (size_t)statistics->source->layout.dense,
+                  &statistics->x[feature]);
     }
     return DT_OK;
 }
@@ -495,8 +494,8 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
     dt_status status;
-    const bool all = gaps || normalize || encode || balanced || bounds || clamps ||
-                     source->layout.weights;
+    const bool all =
+        gaps || normalize || encode || balanced || bounds || clamps || source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
     const bool values = gaps || normalize || encode;

@@ -400,8 +400,7 @@ static void print_odd(const struct table *table, FILE *out)
                     name, column->texts, column->texts + column->numbers, column->odd,
                     column->odd_line, name);
         else if (!strcmp(type, "comma") && column->fractions)
-            fprintf(out,
-                    "; %s: commas and points: if points separate thousands, leave them out\n",
+            fprintf(out, "; %s: commas and points: if points separate thousands, leave them out\n",
                     name);
         else if (!strcmp(type, "odd date") && column->unread)
             fprintf(out,

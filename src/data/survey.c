@@ -362,8 +362,8 @@ static dt_status schema_make(struct dt__survey *survey)
     if (!survey->known) {
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));
-        if (source->columns.count && schema->columns) { /* while the columns were learned, texts
-                                                         * were not entries */
+        /* while the columns were learned, texts were not entries */
+        if (source->columns.count && schema->columns) {
             source->most_entries += (uint64_t)dt__schema_categories(schema);
             source->entries = source->most_entries * source->raw_rows;
         }

@@ -48,8 +48,7 @@ static dt_status predictor_create(const char *path, bool opens, struct dt_predic
     p->features = (size_t)schema->features;
     p->width = p->classes ? (size_t)p->classes : nout;
     p->entries = schema->dense < schema->features ? (size_t)dt__schema_categories(schema) : 0;
-    p->numbers =
-        (p->entries ? (size_t)schema->dense : p->features) + (size_t)schema->encoded;
+    p->numbers = (p->entries ? (size_t)schema->dense : p->features) + (size_t)schema->encoded;
     p->chunk = rows_that_fit(p->numbers + 2 * p->entries);
     DT_GUARD(dt__alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     p->targets = p->classes ? 0 : nout / (size_t)p->model->outputs.each;
@@ -220,8 +219,7 @@ done:
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class)
 {
-    const size_t nin = predictor->features,
-                 inputs = nin + (size_t)predictor->file.schema.encoded;
+    const size_t nin = predictor->features, inputs = nin + (size_t)predictor->file.schema.encoded;
     const size_t chunk = rows_that_fit(inputs);
     dt_status status = DT_OK;
     fenv_t before;

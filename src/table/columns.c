@@ -333,7 +333,7 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
 
 /* Fixes kinds and dictionaries, then the first feature of each column. */
 static dt_status resolve_columns(struct dt__columns *columns, uint64_t least,
-                                struct dt_schema *schema)
+                                 struct dt_schema *schema)
 {
     schema->ncolumns = (int)columns->count;
     DT_TRY(dt__alloc(columns->count, sizeof *schema->columns, "columns", &schema->columns));
@@ -462,7 +462,7 @@ static dt_status resolve_numbers(const struct dt__columns *columns, struct dt_sc
 }
 
 dt_status dt__columns_resolve(struct dt__columns *columns, const struct dt_config *config,
-                             struct dt_schema *schema)
+                              struct dt_schema *schema)
 {
     struct dt__columns learned = *columns;
     bool plain = learned.missing == DT_MISSING_ERROR;

@@ -67,7 +67,7 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
 /* Writes what was learned to the schema (columns, features, dense, feature_names), and resolves the
  * columns. DT_EFORMAT: too many features, a column of texts that are all different. */
 dt_status dt__columns_resolve(struct dt__columns *columns, const struct dt_config *config,
-                             struct dt_schema *schema);
+                              struct dt_schema *schema);
 /* Makes resolved columns from those of a schema; if it has none, one column of numbers per
  * feature. */
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);

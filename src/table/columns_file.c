@@ -112,8 +112,8 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
         if (!count) continue;
         DT_TRY(dt__alloc(count, sizeof *column->categories, "categories", &column->categories));
         memcpy(column->categories, categories->items + at, count * sizeof *column->categories);
-        memset(categories->items + at, 0, count * sizeof *categories->items); /* the column owns the
-                                                                               * texts now */
+        /* the column owns the texts now */
+        memset(categories->items + at, 0, count * sizeof *categories->items);
         column->ncategories = (int)count;
         at += count;
     }

@@ -339,9 +339,9 @@ static dt_status labels_add_text(struct dt__labels *labels, const char *text, si
             "the label is empty (data.unlabelled=skip leaves such rows of CSV and JSON lines out)");
     if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
     if (labels->known)
-        return unknown_take(
-            labels, dt__class_of_text(&labels->classes, whole_text, whole_length, out_code),
-            out_code);
+        return unknown_take(labels,
+                            dt__class_of_text(&labels->classes, whole_text, whole_length, out_code),
+                            out_code);
     const bool whole = text_whole_number(text, length, &value, &is_number);
     if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
@@ -378,7 +378,7 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
         return unknown_take(labels, dt__class_check(count, value), out_code);
     if (labels->known)
         return unknown_take(labels, dt__class_of_number(&labels->classes, value, out_code),
-                             out_code);
+                            out_code);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
     if (labels->kind == DT__LABELS_NAMED) {

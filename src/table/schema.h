@@ -59,8 +59,8 @@ struct dt_schema {
 static inline struct dt_quantiles dt__schema_quantiles(const struct dt_schema *schema)
 {
     const size_t columns = (size_t)schema->encoded;
-    return (struct dt_quantiles){
-        columns, columns ? (size_t)schema->quantiles / columns : 0, schema->quantile};
+    return (struct dt_quantiles){columns, columns ? (size_t)schema->quantiles / columns : 0,
+                                 schema->quantile};
 }
 /* Forgets the quantiles: rows have no z. */
 void dt__schema_forget_quantiles(struct dt_schema *schema);
