@@ -124,7 +124,8 @@ size_t dt__async_slice_end(const struct dt_async *async, int slice);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
+/* Not collective.
+ * Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * Returns false if no gradient is left to be started in this span. A rank that has waited is shown
  * as waiting until its next dt__world_heartbeat, here and below. */
 bool dt__async_begin(struct dt_async *async);
@@ -137,10 +138,12 @@ float *dt__async_grad(struct dt_async *async);
  * gradients are whole, as without ranges and in windows; equal at every rank, including the bank,
  * at any time. */
 const struct dt_touched *dt__async_touched(const struct dt_async *async);
-/* Sends the gradient to all owners. In shared memory it also applies this and other waiting
+/* Not collective.
+ * Sends the gradient to all owners. In shared memory it also applies this and other waiting
  * gradients, unless another worker is doing so. */
 void dt__async_send(struct dt_async *async, const struct dt_note *note);
-/* Serves the slice that this worker owns. In windows it must be called every few ms while a
+/* Not collective.
+ * Serves the slice that this worker owns. In windows it must be called every few ms while a
  * gradient is computed (by the hooks of the network). */
 void dt__async_progress(struct dt_async *async);
 

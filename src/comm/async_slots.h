@@ -308,7 +308,8 @@ dt_status dt__async_allocate(struct dt_async *async);
 /* Defined in async_owner.c. Sets the control words of this rank's slices for a span; no rank may be
  * in one. from: updates done. */
 void dt__async_open_span(struct dt_async *async, uint64_t from);
-/* Applies waiting gradients at the slices that this rank acts for, unless another rank is doing so,
+/* Not collective.
+ * Applies waiting gradients at the slices that this rank acts for, unless another rank is doing so,
  * and answers requests for their weights. */
 void dt__async_serve_own(struct dt_async *async);
 /* Waits, after this rank (and in shared memory every rank) has left the span, until all that

@@ -386,8 +386,9 @@ int dt__exchange_serve_span(struct dt_exchange *exchange, uint64_t from, uint64_
 /* Worker: waits until all updates of the last step have been made (before a synchronization
  * point). */
 void dt__exchange_settle(struct dt_exchange *exchange);
-/* Collective over the workers of spec.team. Waits until all have arrived. One rank of each node is
- * its first, and may write the node's weights between two steps, and between two barriers. */
+/* Collective over the exchange's workers.
+ * Waits until all have arrived. One rank of each node is its first, and may write the node's
+ * weights between two steps, and between two barriers. */
 void dt__exchange_barrier(struct dt_exchange *exchange);
 bool dt__exchange_is_first(const struct dt_exchange *exchange);
 

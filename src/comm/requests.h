@@ -24,7 +24,8 @@ struct dt__requests {
 
 /* Returns an entry for one more request, which the caller must fill at once by an MPI call. */
 MPI_Request *dt__request_add(struct dt__requests *requests, int *left);
-/* Removes completed requests; returns true if there were any. */
+/* Not collective.
+ * Removes completed requests; returns true if there were any. */
 bool dt__requests_advance(struct dt__requests *requests);
 /* Frees the list, which has no pending requests. */
 void dt__requests_free(struct dt__requests *requests);
@@ -34,11 +35,13 @@ struct dt__envelope {
     bool sends;
     int rank, tag;
 };
-/* Begins a message of any length; none is sent if the length is 0. Messages of one tag between two
+/* Not collective.
+ * Begins a message of any length; none is sent if the length is 0. Messages of one tag between two
  * ranks keep their order. Bytes that are sent are only read. */
 void dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
                        struct dt__envelope envelope);
-/* Begins a message as several of at most DT__EAGER bytes, which is below TCP's eager limit. Before
+/* Not collective.
+ * Begins a message as several of at most DT__EAGER bytes, which is below TCP's eager limit. Before
  * MPI sends a longer one it waits for the receiver's consent, which may be queued after megabytes
  * that the receiver sends. */
 enum { DT__EAGER = DT__CHUNK * sizeof(float) };

@@ -151,7 +151,8 @@ void dt__error_await(double secs);
 
 /* ---- peers.c: messages between hosts --------------------------------------------------------- */
 
-/* Exchanges messages between hosts when they are due. Call it now and then in a wait. */
+/* Not collective.
+ * Exchanges messages between hosts when they are due. Call it now and then in a wait. */
 void dt__heartbeat_exchange(struct dt_world *world);
 /* Returns the interval between messages in microseconds. */
 int64_t dt__exchange_period_us(const struct dt_world *world);

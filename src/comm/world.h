@@ -57,7 +57,8 @@ struct dt__wait {
     unsigned round;
     double nap_secs; /* length of each pause; 0: a short spin, then sleeps that grow */
 };
-/* Pauses a little. */
+/* Not collective.
+ * Pauses a little. */
 void dt__wait_pause(struct dt__wait *wait);
 /* Restarts the back-off. Call it when something arrived. */
 void dt__wait_progress(struct dt__wait *wait);
