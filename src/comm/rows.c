@@ -125,7 +125,9 @@ dt_status dt__rows_create(struct dt_exchange *x)
 
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
-    return x->rows && x->rows->all.leaf ? x->rows->replica[replica].list : NULL;
+    for (int k = 0; x->rows && x->kind[k]; k++)
+        if (x->kind[k]->map_replica == dt__rows_map) return x->rows->replica[replica].list;
+    return NULL;
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */
