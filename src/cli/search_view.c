@@ -84,7 +84,9 @@ static void best_print(const json_t *best)
     printf("best %.6g: trial %lld", json_number_value(json_object_get(best, "score")),
            (long long)json_integer_value(json_object_get(best, "trial")));
     json_object_foreach(json_object_get(best, "settings"), key, value)
+    {
         dt__text_print(stdout, " %s=%s", key, json_string_value(value));
+    }
     putchar('\n');
 }
 
@@ -175,7 +177,10 @@ dt_status cli_search_show(const char *dir)
     json_t *records, *record;
     size_t i;
     DT_TRY(records_read(dir, &records));
-    json_array_foreach(records, i, record) decisions_add(&all, record);
+    json_array_foreach(records, i, record)
+    {
+        decisions_add(&all, record);
+    }
     dt__text_print(stdout, "%s: a search%s\n", dir, all.last ? ", complete" : "");
     printf("%d trials decided, %d of them failed\n", all.trials, all.failed);
     if (all.best) best_print(all.best);

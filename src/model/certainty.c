@@ -79,7 +79,7 @@ static double row_loss(const float *logits, int nout, int label, double cool, do
         mean += part * (double)z[i];
     }
     *slope = mean / total - (double)z[label];
-    return log(total) + most - cool * (double)z[label];
+    return log(fmax(total, 1)) + most - cool * (double)z[label];
 }
 
 /* Returns the slope of the rows' loss by `cool`, which rises with it: the loss is convex. */

@@ -171,9 +171,9 @@ static dt_status model_make_layers(struct dt_model *model)
     return model_place_last(model);
 }
 
-dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **out)
+/* Counts the features of a row, without encodings. */
+static dt_status features_count(const struct dt_model_desc *desc, int64_t *out)
 {
-    struct dt_model *model;
     int64_t features = 1;
     for (int i = 0; i < 3; i++) {
         if (desc->shape[i] < 1) features = 0;
@@ -182,6 +182,15 @@ dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **o
             return dt_fail(DT_EUSAGE, "model: a row of %d x %d x %d, expected 1 to 2^31 - 1 values",
                            desc->shape[0], desc->shape[1], desc->shape[2]);
     }
+    *out = features;
+    return DT_OK;
+}
+
+dt_status dt__model_create(const struct dt_model_desc *desc, struct dt_model **out)
+{
+    struct dt_model *model;
+    int64_t features = 0;
+    DT_TRY(features_count(desc, &features));
     DT_TRY(dt__encoding_check(desc, false));
     features += (int64_t)dt__encoding_inputs(desc);
     if (desc->encode && (desc->shape[0] != 1 || desc->shape[1] != 1 || features > INT_MAX))

@@ -207,8 +207,10 @@ static dt_status settings_add(struct dt_text *text, int trial, json_t *settings)
     if (!json_object_size(settings))
         status = dt__text_add(text, trial ? " the only values of search.space"
                                           : " the configuration as it is");
-    json_object_foreach(settings, key, value) status =
-        dt__text_add(text, " %s=%s", key, json_string_value(value));
+    json_object_foreach(settings, key, value)
+    {
+        status = dt__text_add(text, " %s=%s", key, json_string_value(value));
+    }
     return status;
 }
 
@@ -378,7 +380,7 @@ static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count
         int before = 0;
         for (int o = 0; o < trials; o++)
             before +=
-                first[o].score < first[t].score || (first[o].score == first[t].score && o < t);
+                first[o].score < first[t].score || (o < t && first[o].score == first[t].score);
         if (!isfinite(first[t].score) || (asked && before >= asked)) continue;
         goes[*count] = (uint64_t)t;
         trial[(*count)++] = t;
@@ -540,7 +542,7 @@ static void weights_clear(const struct dt__leader *leader, const struct dt__memb
             for (int m = 0; m < members->count; m++)
                 other &= members->trial[m] != o;
             better +=
-                other && (all[o].score < all[t].score || (all[o].score == all[t].score && o < t));
+                other && (all[o].score < all[t].score || (o < t && all[o].score == all[t].score));
         }
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, t, f);

@@ -87,15 +87,15 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     if (!status) status = dt__config_settle_by_data(&whole, &size);
     const uint64_t asked = (uint64_t)whole.train.batch;
     const uint64_t batch = asked && asked < count ? asked : count;
-    const double each = (double)((count - 1) / batch + 1);
-    double end = ceil(whole.train.epochs * each);
+    const uint64_t each = (count - 1) / batch + 1; /* steps of an epoch */
+    double end = ceil(whole.train.epochs * (double)each);
     if (whole.train.max_steps >= 0 && (double)whole.train.max_steps < end)
         end = (double)whole.train.max_steps;
     const double decay = whole.train.decay_steps ? (double)whole.train.decay_steps
                                                  : end - (double)whole.train.warmup_steps;
     (void)snprintf(steps, sizeof steps, "%.0f", decay > 0 ? decay : 0);
     if (!status) status = config_set(config, "train.decay_steps", steps);
-    (void)snprintf(steps, sizeof steps, "%.0f", fmin(end, epochs * each));
+    (void)snprintf(steps, sizeof steps, "%.0f", fmin(end, epochs * (double)each));
     if (!status && epochs) status = config_set(config, "train.max_steps", steps);
     if (!status && epochs) status = config_set(config, "eval.patience", "0");
     dt__config_free(&whole);

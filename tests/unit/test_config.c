@@ -1053,7 +1053,7 @@ START_TEST(a_preset_knows_kind_and_rows)
         EXPECT_OK(dt__config_settle_by_data(&config, &cases[i].size));
         EXPECT_OK(dt__config_preset_text(&config, &text));
         ck_assert_msg((!cases[i].hidden || !strcmp(config.model.hidden, cases[i].hidden)) &&
-                          fabs(config.model.dropout - atof(cases[i].dropout)) < 1e-9 &&
+                          fabs(config.model.dropout - strtod(cases[i].dropout, NULL)) < 1e-9 &&
                           fabs(config.train.weight_decay - cases[i].decay) < 1e-9 && config.data.encode == cases[i].encode &&
                           config.data.encode_bins == cases[i].bins && config.train.batch == cases[i].batch,
                       "case %zu: %s", i, text);
