@@ -57,7 +57,7 @@ count() {
 train() {
     run=$1 label=$2
     shift 2
-    job 4 run.dir="$tmp/$run" data.train="$tmp/train.csv" data.eval="$tmp/eval.csv" \
+    job 4 run.dir="$tmp/$run" data.train="$tmp/train.csv" data.eval="$tmp/eval.csv" data.encode=none \
         data.label="$label" train.epochs=6 model.hidden=12 model.activation=tanh "$@" \
         2>"$tmp/err" || { cat "$tmp/err"; fail "training $run"; }
 }
