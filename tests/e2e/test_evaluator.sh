@@ -25,12 +25,12 @@ check_eq 'evaluations, delayed' "$(records "$tmp/delayed" eval step | wc -l)" 1
 least=$(records "$tmp/whole" eval rmse | sort -g | head -n 1)
 check_eq 'best exported' "$("$dtrain" eval "$tmp/whole/export/best" | json rmse)" "$least"
 
-# ---- an evaluator that is slow, and stands still for a while: 8 chunks of two seconds ---------------
+# ---- a slow evaluator, which is stopped for a while: 8 chunks of two seconds; steps take long enough ----
 newest() { record "$tmp/slow" checkpoint step; }
 evaluates() { grep -q '"rank":3,[^}]*"phase":"evaluation"' "$tmp/slow/status.json"; }
 grows() { [ "$(newest)" -ge $((at + 1000)) ]; }
 niceness() { awk '{print $19}' "/proc/$(pid "$tmp/slow" dtrain "$1")/stat"; }
-run slow test.slow_rank=3 test.slow_secs=2 run.keep=2 run.checkpoint_steps=200 train.epochs=2000 2>"$tmp/err" &
+run slow test.slow_rank=3 test.slow_secs=2 run.keep=2 run.checkpoint_steps=200 train.epochs=1500 model.hidden=256,256 2>"$tmp/err" &
 settle evaluates || { cat "$tmp/err"; fail 'the evaluator does not start'; }
 evaluator=$(pid "$tmp/slow" dtrain 3)
 kill -STOP "$evaluator"
