@@ -30,7 +30,8 @@ extern const size_t commands_count;
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
-    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_search, cmd_importance, cmd_launch, cmd_help;
+    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_search, cmd_importance,
+    cmd_launch, cmd_help;
 
 /* Starts MPI, lets the bank read the configuration from the arguments, does the command's
  * collective work, ends MPI; prints errors once. The configuration of the other ranks stays at its
@@ -65,7 +66,8 @@ void cli_take_log_level(int *argc, char **argv);
  * exists, or without one. */
 bool cli_is_first_task(void);
 
-/* Whether a directory is that of a search; prints what it has decided and what its teams do. */
+/* Returns true if a directory is that of a search; cli_search_show prints its decisions and the
+ * state of its teams. */
 bool cli_is_search(const char *dir);
 /* Adds the path of a run, or of a search those of its trials' runs. DT_EIO: there are none yet. */
 dt_status cli_runs_of(const char *path, struct dt__names *out);

@@ -594,7 +594,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(search, keep, INT, "0", 0, 1e6, NULL, FREE, "search",                                        \
       "number of further trials, the best ones, whose models are kept")
 
-/* What columns are worth. */
+/* Settings of dtrain importance. */
 #define DT_OPTIONS_importance(X)                                                                   \
     X(importance, repeats, INT, "5", 1, 10000, NULL, FREE, "importance",                           \
       "how often the rows of each column are permuted")                                            \
@@ -675,7 +675,8 @@ struct dt_config {
     unsigned char given[DT_MAX_OPTIONS]; /* enum dt_given */
 };
 
-/* How an option was set: not at all (it has its default); by a file, a text or an assignment; by the preset. */
+/* How an option was set: not at all (it has its default); by a file, a text or an assignment; by
+ * the preset. */
 enum dt_given { DT_GIVEN_NOT, DT_GIVEN, DT_GIVEN_BY_PRESET };
 
 /* Sets every option to its default. Free with dt__config_free. */
@@ -695,7 +696,7 @@ bool dt__config_is_changed(const struct dt_config *config, const char *name);
 /* Decides run.preset=auto (`table`: the training data is a table), and sets the preset's values
  * except for given keys. Call it before dt__config_check; dt_train does so. */
 dt_status dt__config_settle(struct dt_config *config, bool table);
-/* What the preset asks of a table. */
+/* The properties of a table on which the preset depends. */
 struct dt_table_size {
     uint64_t rows;  /* of training */
     int features;   /* inputs of the network without encodings */

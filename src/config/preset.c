@@ -41,8 +41,8 @@ static const struct setting NUMBERS[] = {
     {500000, "256,256", "0", "0.1", 32, 256, 30, 0},
     {UINT64_MAX, "512,256", "0", "0.1", 32, 512, 30, 0},
 };
-/* Of 94,000 glosses with 80,000 texts, and 300,000 clicks on 50,000 pages, the linear path learns
- * what each text does; decay keeps the vectors to what texts have in common. */
+/* Measured on 94,000 glosses with 80,000 texts, and 300,000 clicks on 50,000 pages: the linear path
+ * learns the effect of each text; decay limits the vectors to what texts have in common. */
 static const struct setting TEXTS = {UINT64_MAX, "256,128", "0.1", "3", 16, 256, 4, 1000};
 /* 0.01 and 2,500 steps come near to least squares; a decay of 0.1 costs 26 letters 1.2 % of
  * accuracy, and 50,000 texts 3.7 %. */
@@ -76,7 +76,7 @@ static dt_status preset_set_number(struct dt_config *config, const char *name, d
     return preset_set(config, name, text);
 }
 
-/* Whether the configuration says how wide the network is. */
+/* Returns true if the configuration says how wide the network is. */
 static bool widths_are_given(const struct dt_config *config)
 {
     return dt__config_is_given(config, "model.layers") || config->model.kind == DT_KIND_LINEAR ||
@@ -88,8 +88,8 @@ bool dt__config_widths_wait(const struct dt_config *config)
     return config->run.preset == DT_PRESET_TABLE && !widths_are_given(config);
 }
 
-/* Whether a run wrote the configuration, which lists every key that the program knew then: a key
- * that it lacks is younger. */
+/* Returns true if a run wrote the configuration, which then lists every key that the program had: a
+ * missing key is younger. */
 static bool config_is_written(const struct dt_config *config)
 {
     int given = 0;
@@ -294,7 +294,7 @@ dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_con
         /* which the preset sets for an evaluator alone */
         if (!before->eval.dedicated && !strcmp(option->name, "run.checkpoint_steps")) continue;
         DT_TRY(dt__option_set(config, option, dt__option_text(before, option, text)));
-        /* With these the layers are made again when the widths are known, and compared. */
+        /* Layers of these are made again when the widths are known, and compared. */
         if (network && !strcmp(option->name, "model.layers"))
             config->given[option - dt__options] = DT_GIVEN_NOT;
     }

@@ -17,8 +17,8 @@ struct dt__threshold {
 /* DT_EUSAGE: the text is no such rule. */
 dt_status dt__threshold_parse(const char *text, struct dt__threshold *out);
 
-/* Whether held-out rows choose the threshold or fit a temperature; and whether the end of a run
- * has anything to add to its model. */
+/* Returns true if held-out rows choose the threshold or fit a temperature; dt__config_certifies, if
+ * the end of a run adds anything to its model. */
 bool dt__config_fits(const struct dt_config *config);
 bool dt__config_certifies(const struct dt_config *config);
 

@@ -59,7 +59,7 @@ static const char *set_of(const json_t *record)
     return name ? name : "";
 }
 
-/* By step, then by set. */
+/* Orders by step, then by set. */
 static int item_order(const struct dt_history_item *a, const struct dt_history_item *b)
 {
     if (a->step != b->step) return a->step < b->step ? -1 : 1;

@@ -431,7 +431,7 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
                      &c->group_state);
 }
 
-/* Whether ascending quantiles are there for each of the features, which are dense ones. */
+/* Returns true if each of the features, which are dense, has ascending quantiles. */
 static bool quantiles_fit(const struct dt_schema *schema)
 {
     const int columns = schema->encoded, each = columns > 0 ? schema->quantiles / columns : 0;
@@ -465,7 +465,7 @@ static dt_status arrays_check(const struct dt_schema *schema)
     return DT_OK;
 }
 
-/* Whether what was fitted can be used. Residuals ascend within a target. */
+/* Returns true if the fitted values are usable. Residuals ascend within a target. */
 static bool certainty_fits(const struct dt_certainty *c, const struct dt_schema *schema)
 {
     const int targets = schema->targets > 1 ? schema->targets : 1, n = c->residuals / targets;

@@ -16,8 +16,10 @@ dt_status dt__judged_read(const struct dt_config *config, struct dt_world *world
                           const struct dt_source *source, const struct dt_model *model,
                           const float *params, struct dt_judged *out);
 
-/* What holds before any row is seen: the positive class, and the cut if eval.threshold is a number.
- * DT_EUSAGE: there is no such class, or there are not two. */
+/* Sets what is known before any row is seen: the positive class, and the cut if eval.threshold is a
+ * number.
+ *
+ * DT_EUSAGE: there is no such class, or there are not two classes. */
 dt_status dt__certainty_begin(const struct dt_config *config, const struct dt_schema *schema,
                               struct dt_certainty *out);
 /* Prints what was fitted. of: the rows that gave the residuals. */

@@ -313,8 +313,8 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
 
 /* ---- encodings of numbers -------------------------------------------------------------------- */
 
-/* Whether the inputs that encode numbers are of the same numbers, and mean the same: bins are other
- * rows' quantiles, but frequencies are drawn. */
+/* Returns true if the inputs that encode numbers belong to the same numbers and have the same
+ * meaning: bins depend on the rows, but frequencies are drawn. */
 static bool encodings_match(const struct dt_model *to, const struct dt_schema *schema,
                             const struct dt_model *from, const struct dt_schema *before)
 {

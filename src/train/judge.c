@@ -49,8 +49,8 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     return metric.more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* Whether the rate still falls so much that evaluations without a better one mean little: before
- * PATIENT of a linear or cosine schedule. Most of what such a run gains comes after. */
+/* Returns true while the rate still falls so much that evaluations without improvement mean little:
+ * before PATIENT of a linear or cosine schedule. Most of the gain of such a run comes later. */
 static bool patience_waits(const struct dt_job *job, uint64_t step)
 {
     static const double PATIENT = 0.6;

@@ -126,7 +126,7 @@ static void expect_long_step(struct dt_world *world, const char *dir)
     dt__config_free(&config);
 }
 
-/* What one rank alone gives. */
+/* Options that only one rank passes. */
 static void expect_same_options(struct dt_world *world, const char *dir, const struct dt_arrays *rows)
 {
     static long losses;

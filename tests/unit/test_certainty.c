@@ -1,5 +1,5 @@
-/* What held-out rows say of answers: the temperature against the one that made the labels, cuts
- * against brute force, places of residuals, rules that are no rules. */
+/* Fits on held-out rows: the temperature against the one that made the labels, cuts against brute
+ * force, positions of residuals, invalid rules. */
 #include "model/certainty.h"
 #include "model_text.h"
 #include "suite.h"

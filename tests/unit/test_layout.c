@@ -87,7 +87,7 @@ START_TEST(blocks_of_the_norm_are_whole)
 }
 END_TEST
 
-/* What arrives and what is kept has places that do not overlap, in the memory that is counted. */
+/* Positions of arriving and of kept floats do not overlap, within the counted memory. */
 START_TEST(places_are_apart)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {

@@ -644,7 +644,7 @@ START_TEST(texts_come_to_their_canonical_form)
 }
 END_TEST
 
-/* What the run's config.ini says reads back as the same network, and says it once. */
+/* The run's config.ini reads back as the same network, and names it once. */
 START_TEST(settled_text_is_printed_alone)
 {
     struct dt_config config, again;

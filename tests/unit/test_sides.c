@@ -109,7 +109,7 @@ static void sides_read(struct dt_source *train, char sides[ROWS + 1])
     }
 }
 
-/* What data.train, data.group and data.time are in a format. */
+/* The files of data.train, data.group and data.time in each format. */
 static const struct {
     const char *train, *group, *time;
 } FILES[FORMATS - 1] = {{"a.csv", "g", "t"},

@@ -124,7 +124,7 @@ START_TEST(the_tree_is_fixed)
 }
 END_TEST
 
-/* What rounding leaves is kept: over the steps, weights and the errors of both ways add up to the
+/* Rounding errors are kept: over the steps, weights and the errors of both directions add up to the
  * exact sums. */
 START_TEST(errors_are_kept)
 {
