@@ -1,6 +1,7 @@
-/* elementary: the functions that weights depend on: initial values, rates, baselines. The C
- * library's may round the last bit in another way in another version, or on another CPU. Those of
- * run.kernel=portable are plain arithmetic; tests/unit/test_rng.c measures their errors. */
+/* elementary: the functions on which weights depend: initial values, rates, baselines. The C
+ * library's may round the last bit differently in another version, or on another CPU.
+ * run.kernel=portable chooses functions of plain arithmetic, whose errors tests/unit/test_rng.c
+ * measures. */
 #ifndef BASE_ELEMENTARY_H
 #define BASE_ELEMENTARY_H
 
@@ -14,9 +15,10 @@ struct dt__elementary {
     float (*expm1f)(float x);          /* x >= 0.01 */
 };
 
-/* In use: the C library's, unless portable ones are chosen. */
+/* The functions that are used: at first the C library's. */
 extern const struct dt__elementary *dt__elementary;
-/* Not while other threads compute. */
+/* Chooses the portable functions or the C library's. Must not be called while other threads
+ * compute. */
 void dt__elementary_choose(bool portable);
 
 #endif

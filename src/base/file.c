@@ -70,8 +70,8 @@ dt_status dt__path_sync(const char *path)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Returns the process's umask; umask(2) can only be read by changing it, which other threads would
- * see. */
+/* Returns the process's umask from /proc (022 if it is not there): umask(2) returns the mask only
+ * by setting another one, with which other threads would create files. */
 static mode_t umask_of_process(void)
 {
     unsigned mask = 022;
@@ -85,7 +85,8 @@ static mode_t umask_of_process(void)
     return (mode_t)mask;
 }
 
-/* The disk writes each range while the next one is copied, so that fsync has little left to do. */
+/* Starts write-back of each range as soon as it is written, so that a later fsync has less to
+ * do. */
 dt_status dt__fd_write(int fd, const char *path, const void *from, size_t length)
 {
     const char *bytes = from;

@@ -1,4 +1,4 @@
-/* json: adds values of jansson to the text that base writes. */
+/* json: adds jansson values to a struct dt_text. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 

@@ -1,8 +1,8 @@
 /* load: shared libraries that are loaded when they are first used instead of being linked.
  *
- * A start maps, relocates and initialises all linked libraries, and HDF5, oneDNN and libmicrohttpd
- * bring 30 further libraries: 80 % of the page faults of `dtrain help`. A room that uses one of
- * them lists the functions and variables that it needs:
+ * A start maps, relocates and initialises all linked libraries. If HDF5, oneDNN and libmicrohttpd
+ * were linked, they would bring 30 further libraries, and together cause 80 % of the page faults of
+ * `dtrain help`. A room that uses one of them lists the functions and variables that it needs:
  *
  *   #define SYMBOLS(X) X(H5, Fopen) X(H5, Fclose)
  *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
@@ -25,7 +25,8 @@ struct dt__library {
     const char *const *symbols;
     size_t count;
     void *table; /* (count) pointers to the symbols, in their order */
-    bool alone;  /* resolve symbols in itself and its dependencies first */
+    bool alone;  /* search the library's symbols in it and its dependencies before the program's
+                  * libraries */
     pthread_mutex_t lock;
     void *handle; /* NULL: not loaded */
 };
@@ -36,8 +37,9 @@ struct dt__library {
         .table = (its_table), .lock = PTHREAD_MUTEX_INITIALIZER, __VA_ARGS__                       \
     }
 
-/* Loads the library and fills its table, unless that is already done. Signals should be blocked,
- * since a library may start threads. Not collective.
+/* Loads the library and fills its table, unless that is already done. The caller should have
+ * blocked signals (dt__stop_block), since a library may start threads, which inherit the mask. Not
+ * collective.
  *
  * DT_EIO: there is no such library, or it lacks a symbol. */
 dt_status dt__library_load(struct dt__library *library);

@@ -49,7 +49,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     return status;
 }
 
-/* Sends rank 0's configuration to the other ranks. */
+/* Trains; dt_train sends rank 0's configuration to the other ranks. */
 static dt_status train(struct dt_world *world, struct dt_config *config)
 {
     return dt_train(world, config, NULL);

@@ -31,7 +31,7 @@ const struct command commands[] = {
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from, by trying some steps at a rising rate"},
     {"search", cmd_search, true, "[CONFIG.ini] ['search.space=KEY=VALUES; ...'] [section.key=value ...]",
-     "trains many trials in one job, and makes one model of the best"},
+     "runs many trials in one job, and makes one model of the best ones"},
     {"importance", cmd_importance, true, "MODEL [data.eval=FILES] [importance.KEY=VALUE ...]",
      "says what each column is worth: how much worse the model is without it"},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",

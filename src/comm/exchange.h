@@ -139,8 +139,9 @@ struct dt__chunk {
 
 struct dt__layout;
 
-/* A kind of range: how its gradients become weights. Functions that a kind does not need are
- * NULL. */
+/* A kind of range: how its gradients become weights. Functions are NULL if no backend that lists
+ * the kind calls them; all kinds have range, update and move, and on several hosts also create,
+ * begin, advance and done. */
 struct dt__kind {
     /* Finds range number `index`. Returns false if there are no more, or if this exchange has none
      * of this kind, and their floats are whole. NULL: whole floats, which are all floats outside
@@ -444,8 +445,8 @@ int dt__step_end(struct dt_exchange *x);
 /* Waits for an event of the node; the time counts as waited. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
                        const char *what);
-/* Advances the exchange until *left is 0. The time, except for sums and updates, counts as network,
- * or on one node as waited. */
+/* Advances the exchange until *left is 0; returns at once on one node. The time, except for sums
+ * and updates, counts as network. */
 void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what);
 
 #endif

@@ -58,7 +58,7 @@ struct dt__topology {
     int subtrees, others;        /* others: on other nodes */
     int own_wholes;              /* this node's subtrees that cover a whole group */
     bool others_whole;           /* all subtrees of other nodes cover a whole group */
-    double *cut; /* (nodes + 1) node n owns fraction [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+    double *cut; /* (nodes + 1) node n owns fraction [cut[n], cut[n + 1]) of each range; 0 to 1 */
 };
 
 /* Placement of the replicas on ranks. */

@@ -8,8 +8,8 @@
 
 struct dt__survey {
     const struct dt_config *config;
-    bool known; /* the source's schema is that of a model; else it is learned, member by member */
-    bool training;            /* also if `known`, on a resume: rows are weighted */
+    bool known; /* the source's schema is a model's; false: it is learned from the files */
+    bool training;            /* the rows are for training or for shards, and may have weights */
     bool weighs;              /* rows may have weights: in training, and with eval.weighted */
     bool predicting;          /* labels may be missing */
     bool splits;              /* the rows are data.train's, and some of them are held out */
@@ -19,7 +19,7 @@ struct dt__survey {
     struct dt__labels labels;
     const struct dt_targets *of;  /* the targets of the rows */
     uint64_t bytes;               /* of all files */
-    bool floats;                  /* a value was seen that is not an integer in 0..255 */
+    bool floats;                  /* not all values are known to be integers in 0..255 */
     bool weights;                 /* rows have weights */
     bool values;                  /* an entry was seen that is not 1 */
     struct dt__row_keys keys;     /* of the rows, if they are split by them */

@@ -145,7 +145,8 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
     if (dt__header_has(header, text, out)) return DT_OK;
-    const char *near = NULL; /* the column whose name is nearest, or was cut at its comma */
+    const char *near = NULL; /* the nearest name, or one that begins with the text and a comma,
+                              * where the key's list was split */
     size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
     for (size_t i = cells->count; i-- > 0;) {
         const char *name = cells->items[i];

@@ -1,5 +1,5 @@
-/* Normalisation: x = (raw * scale - mean) * inv_std, clipped, with the values of a schema; and z of
- * the numbers that it encodes. */
+/* Normalisation: x = (raw * scale - mean) * inv_std, then clipped, with the schema's values; and z
+ * of the numbers that the schema encodes. */
 #ifndef TABLE_NORMALIZE_H
 #define TABLE_NORMALIZE_H
 
@@ -16,8 +16,8 @@ dt_status dt__block_encode(const struct dt_schema *schema, const struct dt__row_
 void dt__normalize_entries(const struct dt_schema *schema, size_t n, const uint32_t *index,
                            float *value);
 
-/* Scales and normalises raw features (rows, features) into x (rows, features + encoded), which is
- * other memory. */
+/* Scales and normalises raw features (rows, features) into x (rows, features + encoded). The two
+ * must not overlap. */
 void dt__schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
 /* Normalises the only row of a block, of dt__row_layout_of, as the network takes it: all features
  * into x; or with `index` the dense features into x and the entries into index and value. Entries

@@ -79,7 +79,8 @@ static bool date_read(const char *text, size_t length, struct date *out)
     copy[length] = 0;
     *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
     const size_t colon = strcspn(copy, ":");
-    if (colon <= 2 && time_read(copy, &out->secs)) /* a time alone has two digits of minutes */
+    if (colon <= 2 && time_read(copy, &out->secs)) /* without a date, minutes have two digits;
+                                                    * seconds and a zone may follow */
         return strspn(copy + colon + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
         return false;
@@ -155,7 +156,8 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
         out[i] = (float)(isnan(mean) ? mean : numbers[i]);
 }
 
-/* Returns the year of a word, and its days; 0: there is no such day. */
+/* Returns the year of a word, or 0 if there is no such day. Sets *out to its days since 1970-01-01,
+ * with the time as their fraction. */
 static int word_days(const struct dt__dates *dates, uint32_t word, double *out)
 {
     const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,

@@ -30,9 +30,10 @@ struct dt__train_options {
 dt_status dt__train(struct dt_world *world, struct dt_config *config,
                     const struct dt__train_options *options);
 
-/* Surveys the training and held-out rows of the files, or, on other ranks than 0, gets the survey:
- * sources for dt__train_options. *out_held_out NULL: there are none. Collective over the world.
- * known: schema of a run that goes on, or NULL; rank 0's counts. Errors as dt__source_survey. */
+/* Surveys the training and held-out rows of the files on rank 0, and sends the survey to the other
+ * ranks. The sources may be passed in dt__train_options. *out_held_out NULL: there are none.
+ * Collective over the world. known: schema of a run that is continued, or NULL; rank 0's counts.
+ * Errors as in dt__source_survey. */
 dt_status dt__data_share(struct dt_world *world, const struct dt_config *config,
                          const struct dt_schema *known, struct dt_source **out_rows,
                          struct dt_source **out_held_out);
@@ -46,11 +47,11 @@ struct dt_lr_test {
     int points; /* steps done: the test ends when the loss has diverged */
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
     int least; /* point of the least smoothed loss */
-    /* between the rate at which the loss falls fastest and a sixth of that of `least` */
+    /* between the rate where the loss falls fastest and a sixth of lr[least] */
     double suggest;
     bool rises;    /* the least loss is at the start: no rate to suggest */
     bool flat;     /* the loss hardly falls */
-    bool diverged; /* the last loss exceeds the least by a multiple of it */
+    bool diverged; /* the last loss exceeds the least by a multiple of its size */
 };
 
 /* Trains DT_LR_TEST_STEPS steps at a rate that rises from 1e-7 to 10, in run directory
@@ -64,8 +65,8 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* Returns a configuration in which a set's files are those of data.eval. It borrows the texts of
- * both. */
+/* Returns a copy of a configuration whose data.eval and data.eval_labels are the files of a set. It
+ * borrows the texts of both arguments. */
 struct dt__named_set;
 struct dt_config dt__set_config(const struct dt_config *config, const struct dt__named_set *set);
 
