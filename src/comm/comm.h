@@ -383,8 +383,8 @@ int dt__exchange_consult(struct dt_exchange *exchange, int ask);
  * single process does not call it: the rank is its own worker and does the steps itself. */
 int dt__exchange_serve_span(struct dt_exchange *exchange, uint64_t from, uint64_t until,
                             dt_ask_fn *ask, void *arg, uint64_t *out_step);
-/* Worker: waits until all updates of the last step have been made (before a synchronization
- * point). */
+/* Worker: waits until all updates of the last step have been made, and releases the bank's
+ * dt__exchange_serve_span: called once for each of those. */
 void dt__exchange_settle(struct dt_exchange *exchange);
 /* Collective over the exchange's workers.
  * Waits until all have arrived. One rank of each node is its first, and may write the node's

@@ -75,7 +75,8 @@ struct dt_worker; /* worker.h */
 typedef void dt_gradients_fn(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                              const struct dt_network_hooks *hooks);
 
-/* The resources of the stepper in use. Only step.c and the steppers write it. */
+/* The resources of the stepper in use. step.c, the steppers and the functions that they call to
+ * list rows, factors and parts write it. */
 struct dt_steps {
     const struct dt_stepper *stepper;
     struct dt_exchange *exchange; /* NULL: async */
@@ -85,7 +86,8 @@ struct dt_steps {
     struct dt_split_run *split;   /* this worker's parts of split layers; NULL: there are none */
     dt_gradients_fn *gradients;   /* sync: replica by replica, or, with split layers, all
                                    * together */
-    struct dt_exchange *pulls; /* pulls the rows of weights that a rank reads; NULL: it has all */
+    struct dt_exchange *pulls; /* pulls the rows of weights that a rank reads; NULL: nothing to
+                                * pull */
     struct dt_saved_vectors saved;
     struct dt_row_range *row_range; /* (row_ranges) tensors that exchange only the touched rows
                                      * of their gradients */

@@ -16,11 +16,12 @@ struct dt_span {
     double wire_start, wire_waited;
 };
 
-/* Every function is collective over bank and workers, except that `step` runs on the workers and
- * `serve` on a bank without replicas. Those that return int return enum dt_ask: what ranks ask
- * for, which ends the span. */
+/* `open`, `begin`, `settle`, `gather` and `close` are collective over bank and workers; `step` runs
+ * on the workers and `serve` on a bank without replicas, at the same time; `applies` and `weights`
+ * are not collective. Those that return int return enum dt_ask: an ask that ends the span. */
 struct dt_stepper {
-    /* Returns whether this stepper does the next step. */
+    /* Returns true if this stepper can do the next step. The first row of the table that returns
+     * true does it; the last row always does. */
     bool (*applies)(const struct dt_job *job);
     /* Creates the exchange of gradients and weights in steps, which is job->steps. fill: puts
      * the vectors of the bank into it. */
