@@ -33,7 +33,7 @@ dt_status dt__threshold_parse(const char *text, struct dt__threshold *out)
 {
     for (int i = DT__CUT_RECALL; i >= DT__CUT_AT; i--) {
         const size_t length = strlen(RULES[i].word);
-        *out = (struct dt__threshold){.kind = i};
+        *out = (struct dt__threshold){.kind = (enum dt__cut)i};
         if (!strncmp(text, RULES[i].word, length) &&
             numbers_read(text + length, RULES[i].numbers, RULES[i].most, out->number))
             return DT_OK;

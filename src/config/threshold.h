@@ -5,7 +5,7 @@
 #include "config/config.h"
 
 struct dt__threshold {
-    enum {
+    enum dt__cut {
         DT__CUT_AT,       /* a probability, number[0] */
         DT__CUT_F1,       /* most F1 */
         DT__CUT_BALANCED, /* most balanced accuracy */
