@@ -136,6 +136,15 @@ done:
     return status;
 }
 
+/* Copies a source of the search's rows, as a model with this schema reads them. */
+static dt_status rows_of_model(const struct dt_source *rows, const struct dt_schema *schema,
+                               struct dt_source **out)
+{
+    DT_TRY(dt__source_copy(rows, out));
+    if (!schema->encoded) dt__source_forget_quantiles(*out);
+    return DT_OK;
+}
+
 dt_status dt__model_score(const struct dt__search *search, const struct dt__scorer *scorer,
                           const char *path, const struct dt_source *rows, double *out)
 {
@@ -148,8 +157,7 @@ dt_status dt__model_score(const struct dt__search *search, const struct dt__scor
     double sum = 0;
     dt_status status;
     DT_GUARD(dt_predictor_open(path, &predictor));
-    DT_GUARD(dt__source_copy(rows, &own));
-    if (!predictor->file.schema.encoded) dt__source_forget_quantiles(own);
+    DT_GUARD(rows_of_model(rows, &predictor->file.schema, &own));
     const size_t nout = (size_t)predictor->file.desc.nout;
     DT_GUARD(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
     DT_GUARD(dt__table_create(search->config, own, 0, count, &table));
@@ -220,24 +228,26 @@ static dt_status mean_with(const struct choice *choice, int trial, float **to)
     return DT_OK;
 }
 
-static bool is_member(const struct dt__members *members, int trial)
+bool dt__members_have(const struct dt__members *members, int trial)
 {
     for (int i = 0; i < members->count; i++)
         if (members->trial[i] == trial) return true;
     return false;
 }
 
-/* Finds the trial that lowers the score of the current members most; -1: there is none. */
+/* Finds the trial that lowers the score of the current members most, with folds the best of the
+ * others by its own score; -1: there is none. */
 static dt_status choose_next(const struct choice *choice, const struct dt__verdict *verdict,
                              const struct dt__members *members, int *out_trial, double *out_score)
 {
     const int trials = (int)choice->search->config->search.trials;
+    const bool joined = choice->members && !choice->search->config->search.folds;
     *out_trial = -1;
     *out_score = INFINITY;
     for (int t = 0; t < trials; t++) {
         double score = verdict[t].score;
-        if (!verdict[t].known || !isfinite(score) || is_member(members, t)) continue;
-        if (choice->members) {
+        if (!verdict[t].known || !isfinite(score) || dt__members_have(members, t)) continue;
+        if (joined) {
             DT_TRY(mean_with(choice, t, choice->next));
             DT_TRY(dt__scorer_score(choice->search, choice->scorer, choice->next, &score));
         }
@@ -286,16 +296,11 @@ dt_status dt__members_choose(const struct dt__search *search, const struct dt__s
     while (out->count < most) {
         double score;
         int trial;
-        /* with folds settings are ranked by their separate scores */
-        const int members = choice.members;
-        if (search->config->search.folds) choice.members = 0;
-        status = choose_next(&choice, verdict, out, &trial, &score);
-        choice.members = members;
-        if (status) goto done;
-        if (!members) best = score;
+        DT_GUARD(choose_next(&choice, verdict, out, &trial, &score));
+        if (!choice.members) best = score;
         const bool better =
             search->config->search.folds ? score - best <= NEAR * fabs(best) : score < out->score;
-        if (trial < 0 || (members && !better)) break;
+        if (trial < 0 || (choice.members && !better)) break;
         out->trial[out->count++] = trial;
         DT_GUARD(mean_with(&choice, trial, choice.mean));
         choice.members++;
@@ -421,8 +426,7 @@ static dt_status judged_test(const struct dt__search *search, const struct dt_ch
     struct dt_source *own = NULL;
     dt_status status;
     DT_GUARD(dt__model_create(&file->desc, &model));
-    DT_GUARD(dt__source_copy(rows, &own));
-    if (!file->schema.encoded) dt__source_forget_quantiles(own);
+    DT_GUARD(rows_of_model(rows, &file->schema, &own));
     status = dt__judged_read(search->config, search->world, own, model, file->params, out);
 done:
     dt__source_destroy(own);

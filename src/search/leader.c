@@ -236,6 +236,19 @@ static dt_status trial_print(const struct dt__leader *leader, int trial,
     return status;
 }
 
+/* Returns true if trial a ranks before trial b: by score, then by number. */
+static bool ranks_before(const struct dt__verdict *all, int a, int b)
+{
+    return all[a].score < all[b].score || (a < b && all[a].score == all[b].score);
+}
+
+/* Makes the trial the best one if it has a score and no earlier trial is as good. */
+static void best_update(struct dt__leader *leader, const struct dt__verdict *all, int trial)
+{
+    if (!all[trial].known || !isfinite(all[trial].score)) return;
+    if (leader->best < 0 || all[trial].score < all[leader->best].score) leader->best = trial;
+}
+
 /* Decides a trial whose folds are all done. */
 static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
 {
@@ -244,9 +257,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     struct dt__verdict *verdict = &all[trial];
     const struct dt__result *result = &unit->result;
     leader->decided++;
-    if (verdict->known)
-        return DT_OK; /* already decided: only its lost outputs were computed
-                                       * again */
+    if (verdict->known) return DT_OK; /* decided before: its lost outputs were computed again */
     struct dt__verdict now = {.known = true, .score = INFINITY};
     struct dt__result shown = *result;
     for (int f = 1; f < leader->search->folds; f++) {
@@ -266,8 +277,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     DT_TRY(dt__trial_settings(leader->search, trial, &settings));
     const dt_status status = trial_record(leader, trial, epochs, &shown, &now, settings);
     if (!status) *verdict = now;
-    if (!status && isfinite(now.score) && (leader->best < 0 || now.score < all[leader->best].score))
-        leader->best = trial;
+    if (!status) best_update(leader, all, trial);
     if (!status) (void)trial_print(leader, trial, &shown, &now, settings);
     json_decref(settings);
     return status;
@@ -348,14 +358,14 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
 {
     const int folds = leader->search->folds;
     struct stage stage = {.trial = trial, .trials = trials, .epochs = epochs};
-    for (int i = 0; i < trials; i++)
-        for (int f = 0; f < folds; f++)
-            leader->unit[unit_number(leader, trial[i], f)].state =
-                trial_is_done(leader, trial[i], epochs) ? DT__DONE : DT__TODO;
     leader->start = dt__clock_secs();
     leader->left = leader->decided = 0;
-    for (int i = 0; i < trials; i++)
-        leader->left += !trial_is_done(leader, trial[i], epochs);
+    for (int i = 0; i < trials; i++) {
+        const bool done = trial_is_done(leader, trial[i], epochs);
+        leader->left += !done;
+        for (int f = 0; f < folds; f++)
+            leader->unit[unit_number(leader, trial[i], f)].state = done ? DT__DONE : DT__TODO;
+    }
     while (stage.decided < trials || !leader_is_idle(leader)) {
         const dt_status status = stage_step(leader, &stage);
         if (status) leader_fail(leader, status);
@@ -379,8 +389,7 @@ static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count
     for (int t = 0; t < trials; t++) {
         int before = 0;
         for (int o = 0; o < trials; o++)
-            before +=
-                first[o].score < first[t].score || (o < t && first[o].score == first[t].score);
+            before += ranks_before(first, o, t);
         if (!isfinite(first[t].score) || (asked && before >= asked)) continue;
         goes[*count] = (uint64_t)t;
         trial[(*count)++] = t;
@@ -533,17 +542,10 @@ static void weights_clear(const struct dt__leader *leader, const struct dt__memb
     const struct dt__verdict *all = leader->journal.whole;
     const int trials = (int)search->config->search.trials;
     for (int t = 0; t < trials; t++) {
+        const bool member = dt__members_have(members, t);
         int64_t better = 0; /* better trials that are no members */
-        bool member = false;
-        for (int m = 0; m < members->count; m++)
-            member |= members->trial[m] == t;
-        for (int o = 0; o < trials && !member; o++) {
-            bool other = true;
-            for (int m = 0; m < members->count; m++)
-                other &= members->trial[m] != o;
-            better +=
-                other && (all[o].score < all[t].score || (o < t && all[o].score == all[t].score));
-        }
+        for (int o = 0; o < trials && !member; o++)
+            better += !dt__members_have(members, o) && ranks_before(all, o, t);
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, t, f);
             (void)dt__path_remove(dt__path("%s/ckpt", dir.text).text);
@@ -605,10 +607,7 @@ static dt_status leader_resume(struct dt__leader *leader)
         const struct dt__path dir = dt__trial_dir(search, t, 0);
         if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text))
             DT_TRY(scorer_need(leader, &order));
-        if (isfinite(leader->journal.whole[t].score) && leader->journal.whole[t].known &&
-            (leader->best < 0 ||
-             leader->journal.whole[t].score < leader->journal.whole[leader->best].score))
-            leader->best = t;
+        best_update(leader, leader->journal.whole, t);
     }
     return DT_OK;
 }

@@ -165,6 +165,8 @@ struct dt__members {
     int count;
     double score; /* of their mean */
 };
+/* Returns true if a trial is a member. */
+bool dt__members_have(const struct dt__members *members, int trial);
 /* Chooses members among the verdicts. */
 dt_status dt__members_choose(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__verdict *verdict, struct dt__members *out);
