@@ -5,14 +5,20 @@
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* Returns the index-th range that is not whole floats; if there is none, an empty one at the
- * end. */
-static struct dt__segment special_segment(const struct dt_exchange *x, int index)
+/* Returns the first range that is not whole floats, of those from next[k] on of each kind k; *kind:
+ * its k. Without one, an empty range at the end. */
+static struct dt__segment special_segment(const struct dt_exchange *x, const int next[DT__KINDS],
+                                          int *kind)
 {
-    struct dt__segment out = {.index = index, .at = {x->spec.params, x->spec.params}};
-    for (int k = 1; x->kind[k]; k++)
-        if (x->kind[k]->range(x, index, &out.at)) out.kind = x->kind[k];
-    return out;
+    struct dt__segment first = {.at = {x->spec.params, x->spec.params}};
+    for (int k = 1; x->kind[k]; k++) {
+        struct dt__segment segment = {.kind = x->kind[k], .index = next[k]};
+        if (!x->kind[k]->range(x, next[k], &segment.at)) continue;
+        if (segment.at.begin >= first.at.begin) continue;
+        first = segment;
+        *kind = k;
+    }
+    return first;
 }
 
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
@@ -25,13 +31,14 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
 void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout)
 {
     struct dt__segment *segment = layout->segment;
-    for (int b = 0, i = 0; b < x->spec.buckets; b++) {
+    int next[DT__KINDS] = {0}, kind = 0;
+    for (int b = 0; b < x->spec.buckets; b++) {
         struct dt__bucket *bucket = &layout->bucket[b];
         for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
-            *segment = special_segment(x, i);
+            *segment = special_segment(x, next, &kind);
             const struct dt__floats before = {at, segment->at.begin};
             if (before.begin == before.end)
-                i++;
+                next[kind]++;
             else
                 *segment = (struct dt__segment){x->kind[0], .at = dt__clip(before, bucket->at)};
             segment->bucket = b;
