@@ -98,6 +98,18 @@ static bool config_is_written(const struct dt_config *config)
     return given > DT__OPTION_COUNT / 2;
 }
 
+/* Frees a key whose value is `auto` to be decided. *out_older: a run wrote the configuration before
+ * there was this key. */
+static dt_status auto_free(struct dt_config *config, const char *name, bool *out_older)
+{
+    const struct dt__option *option = NULL;
+    DT_TRY(dt__option_find(name, &option));
+    unsigned char *given = &config->given[option - dt__options];
+    *out_older = !*given && config_is_written(config);
+    *given = DT_GIVEN_NOT;
+    return DT_OK;
+}
+
 /* Runs older than data.stratify held out rows at random. */
 static dt_status stratify_settle(struct dt_config *config)
 {
@@ -118,14 +130,11 @@ dt_status dt__config_read_saved(struct dt_config *config, const char *name, cons
 /* Decides model.output_bias=auto. Runs older than the key started at 0. */
 static dt_status output_bias_settle(struct dt_config *config)
 {
-    const struct dt__option *option = NULL;
-    DT_TRY(dt__option_find("model.output_bias", &option));
-    unsigned char *given = &config->given[option - dt__options];
+    bool older;
     if (config->model.output_bias != DT_OUTPUT_BIAS_AUTO) return DT_OK;
-    const bool older = !*given && config_is_written(config);
-    *given = DT_GIVEN_NOT;
+    DT_TRY(auto_free(config, "model.output_bias", &older));
     if (config->run.preset == DT_PRESET_TABLE && !older)
-        return preset_set(config, option->name, "baseline");
+        return preset_set(config, "model.output_bias", "baseline");
     config->model.output_bias = config->train.loss == DT_LOSS_POISSON && !older
                                     ? DT_OUTPUT_BIAS_BASELINE
                                     : DT_OUTPUT_BIAS_ZERO;
@@ -136,12 +145,9 @@ static dt_status output_bias_settle(struct dt_config *config)
  * nothing. */
 static dt_status encode_settle(struct dt_config *config)
 {
-    const struct dt__option *option = NULL;
-    DT_TRY(dt__option_find("data.encode", &option));
-    unsigned char *given = &config->given[option - dt__options];
+    bool older;
     if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
-    const bool older = !*given && config_is_written(config);
-    *given = DT_GIVEN_NOT;
+    DT_TRY(auto_free(config, "data.encode", &older));
     if (config->run.preset != DT_PRESET_TABLE || older) config->data.encode = DT_ENCODE_NONE;
     return DT_OK;
 }
