@@ -5,6 +5,7 @@
 # starts from the beginning.
 # waits
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/mpirun.sh"
 . "$root/tests/e2e/corners.sh"
 make_csv "$tmp/data.csv"
 common="data.train=$tmp/data.csv model.hidden=12 train.batch=100 train.max_steps=60 eval.steps=-1
@@ -55,15 +56,7 @@ refused 1 -np 2 --hostfile "$tmp/nowhere"
 printf 'a slots=many\n' >"$tmp/hosts"
 refused 2 --hostfile "$tmp/hosts"
 
-# ---- an mpirun of this test's own ----------------------------------------------------------------
-true_path=$PATH true_mpirun=$(command -v mpirun)
-# as_mpirun DIR: from stdin, for what follows.
-as_mpirun() {
-    mkdir "$1"
-    { echo '#!/bin/sh' && cat; } >"$1/mpirun"
-    chmod +x "$1/mpirun"
-    PATH=$1:$true_path
-}
+# ---- programs in the place of mpirun --------------------------------------------------------------
 # One that dies at every start: a try and two restarts, from the checkpoint that is there.
 as_mpirun "$tmp/dying" <<END
 kill -KILL \$\$
@@ -94,16 +87,7 @@ hangs=$! dtrain=$program
 # Hosts that answer, with the slots that their lines name; without such a number mpirun decides.
 printf '#!/bin/sh\n[ "$1" != away ]\n' >"$tmp/agent"
 chmod +x "$tmp/agent"
-as_mpirun "$tmp/asking" <<'END'
-while [ $# -gt 0 ]; do
-    case $1 in
-    -np) echo "np $2" ;;
-    --hostfile) cat "$2" ;;
-    esac
-    shift
-done
-exit 75
-END
+as_asking_mpirun "$tmp/asking"
 # hosts_of LINES: what mpirun gets of a host file with these lines, and of eight ranks.
 hosts_of() {
     printf "$1" >"$tmp/hosts"

@@ -5,6 +5,7 @@
 # seconds: 60
 # waits
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/mpirun.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 # launch DIR OPTION...: in the background, until its first record; $job: its pid
 common="$recipes/exp-curve.ini data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv eval.steps=-1 run.replicas=2
@@ -15,14 +16,6 @@ launch() {
     shift
     "$dtrain" launch --oversubscribe --restarts $restarts -np 3 $common run.dir="$dir" "$@" >"$dir.out" 2>"$dir.err" &
     job=$!
-}
-# as_mpirun DIR: an mpirun of the test's own, from stdin, for what follows; true_path: it ends there.
-true_path=$PATH true_mpirun=$(command -v mpirun)
-as_mpirun() {
-    mkdir "$1"
-    { echo '#!/bin/sh' && cat; } >"$1/mpirun"
-    chmod +x "$1/mpirun"
-    PATH=$1:$true_path
 }
 # stop_once FILE OPTION...: launch, asked to stop once the file is there; its exit code, and what it says in $tmp/err.
 stop_once() {
@@ -222,16 +215,7 @@ cat >"$tmp/agent" <<'END'
 [ "$1 $2 $4" = '-p 2222 true' ] && [ "$3" != away ] && [ "$3" != bobs ] && [ "$3" != "$OWN" ]
 END
 chmod +x "$tmp/agent"
-as_mpirun "$tmp/asking" <<'END'
-while [ $# -gt 0 ]; do
-    case $1 in
-    -np) echo "np $2" ;;
-    --hostfile) cat "$2" ;;
-    esac
-    shift
-done
-exit 75
-END
+as_asking_mpirun "$tmp/asking"
 # hosts_of LINES: what mpirun is told of a host file with those lines, and of eight ranks.
 hosts_of() {
     printf "$1" >"$tmp/hosts"
