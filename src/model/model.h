@@ -79,7 +79,7 @@ dt_status dt__model_settle(struct dt_config *config);
 /* A named array of parameters, row-major in the flat vector. Saving, printing, initialising and
  * updating go over the tensors. */
 struct dt_tensor {
-    char name[48]; /* "layers/0/weight" */
+    char name[64]; /* "layers/0/weight" */
     int rank;
     size_t shape[4];
     size_t offset, count; /* offset and size in the flat vector, in floats */

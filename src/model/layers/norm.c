@@ -248,7 +248,7 @@ static const char *batchnorm_emit(struct dt__emitter *e, const struct dt__layer 
     const struct dt_tensor *gain = dt__emit_need(e, layer, "weight");
     const struct dt_tensor *variance = dt__emit_need(e, layer, "running_var");
     float *factor = gain ? e->scratch(e, gain->count, sizeof *factor) : NULL;
-    char name[64];
+    char name[80];
     if (!factor || !variance) return x;
     for (size_t c = 0; c < gain->count; c++)
         factor[c] = (float)(e->params[gain->offset + c] /
