@@ -33,8 +33,14 @@ trap 'exit 1' HUP INT TERM
 
 skip() { echo "$*"; exit 77; }
 fail() { echo "FAIL: $*"; exit 1; }
+# fail_with FILE TEXT...: prints the file, then fails.
+fail_with() { cat "$1"; shift; fail "$*"; }
+# expect_line FILE PATTERN [TEXT]: fails with TEXT unless a line of the file matches.
+expect_line() { grep -q -e "$2" "$1" || fail_with "$1" "${3:-no line matches '$2'}"; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
+# has_python MODULES: whether Debian's Python has them: 'onnx, numpy'.
+has_python() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
 
 # Deadlines are for what hangs, ample on a quiet machine, and grow by this: tests run side by side.
