@@ -39,6 +39,12 @@ fail_with() { cat "$1"; shift; fail "$*"; }
 expect_line() { grep -q -e "$2" "$1" || fail_with "$1" "${3:-no line matches '$2'}"; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
+# into FILE COMMAND...: writes the command's output to the file; fails with its messages if it fails.
+into() {
+    into_file=$1
+    shift
+    "$@" >"$into_file" 2>"$tmp/err" || fail_with "$tmp/err" "exit $?: $*"
+}
 # has_python MODULES: whether Debian's Python has them: 'onnx, numpy'.
 has_python() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
@@ -105,11 +111,18 @@ pid() {
         done | tail -n 1
 }
 
-# untold STATUS ERR: the job of a killed rank has ended before another one could tell which: Hydra has ended it, on one
-# host (9) or several (255), or MPICH has seen the connection close.
+# untold STATUS ERR: whether the job of a killed rank ended before another rank could say which:
+# Hydra ends it, on one host (9) or several (255), or MPICH sees the connection close.
 untold() {
     [ $mpi = mpich ] || return 1
-    case $1 in 9 | 255) ! grep -q '^dtrain: error:' "$2" ;; *) grep -q '^dtrain: error: .*: MPI_' "$2" ;; esac
+    case $1 in
+    9 | 255) ! grep -q '^dtrain: error:' "$2" ;;
+    *) grep -q '^dtrain: error: .*: MPI_' "$2" ;;
+    esac
+}
+# expect_rank RANK STATUS ERR: fails unless the error names the killed rank, or no rank could.
+expect_rank() {
+    grep -q "rank $1" "$3" || untold "$2" "$3" || fail_with "$3" "rank $1 is not named"
 }
 
 # settle COMMAND...: waits until the command succeeds; fails after $limit seconds, ample on any machine.
@@ -120,6 +133,12 @@ settle() {
         sleep 0.1
     done
 }
+# await_checkpoint RUN_DIR [STEP]: waits for a checkpoint of a step that starts so, 1 to 9 without.
+await_checkpoint() {
+    settle grep -q "\"kind\":\"checkpoint\",\"step\":${2:-[1-9]}" "$1/metrics.jsonl"
+}
+# latest_step RUN_DIR: the step of its latest checkpoint.
+latest_step() { readlink "$1/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/'; }
 gone() { [ "$(processes)" -eq 0 ]; }
 
 # by_itself STATUS: fails if the job was ended by its time limit: mpirun exits with 110 then, `timeout`

@@ -1,6 +1,5 @@
 #!/bin/sh
-# The picture of `make bench` has a panel for each section that ran, whichever those are, and gnuplot
-# finds nothing to warn of. Would catch a picture that needs a section which did not run.
+# Fails if the picture of `make bench` needs a section that did not run, or gnuplot warns.
 . "$(dirname "$0")/lib.sh"
 need gnuplot
 # drawn SECTIONS WIDTHxHEIGHT: the picture of some sections has that size.
@@ -26,10 +25,11 @@ drawn() {
         'scale|projection: 1G, 10gbit, ms a step|2 hosts|H=1|500' \
         'scale|projection: 1G, 10gbit, ms a step|64 hosts|H=1|1000' |
         grep -E "^($1)" | tr '|' '\t' >"$tmp/out/medians.tsv"
-    scripts/bench/plot.sh "$tmp/out" >"$tmp/log" 2>&1 || fail "$(cat "$tmp/log")"
+    scripts/bench/plot.sh "$tmp/out" >"$tmp/log" 2>&1 || fail_with "$tmp/log"
     [ ! -s "$tmp/log" ] || fail "gnuplot warns: $(cat "$tmp/log")"
-    size=$(od -An -tu1 -j16 -N8 "$tmp/out/bench.png" |
-        awk '{print $1 * 2^24 + $2 * 65536 + $3 * 256 + $4 "x" $5 * 2^24 + $6 * 65536 + $7 * 256 + $8}')
+    size=$(od -An -tu1 -j16 -N8 "$tmp/out/bench.png" | awk '
+        function number(i) { return $i * 2^24 + $(i + 1) * 65536 + $(i + 2) * 256 + $(i + 3) }
+        { print number(1) "x" number(5) }')
     check_eq "size of the picture of $1" "$size" "$2"
 }
 drawn hosts 640x480

@@ -1,9 +1,10 @@
 #!/bin/sh
-# The same bits: with four replicas, dropout, momentum, a cosine schedule and a batch that divides
-# nothing, any number of ranks ends with one checksum, and so does a run that is stopped at half and
-# resumed, with the same number of ranks or another, or in another directory. The reduce exchange
-# promises it for the same number only. Would catch state that a checkpoint forgets, and sums or draws
-# that depend on np.
+# Fails if a checkpoint forgets state, or sums or draws depend on the number of ranks.
+# With four replicas, dropout, momentum, a cosine schedule and a batch that divides nothing, any
+# number of ranks ends with one checksum. So does a run that is stopped at half and resumed, with
+# the same number of ranks or another, or in another directory. The reduce exchange promises the
+# bits for the same number of ranks only.
+
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -11,11 +12,12 @@
 run() {
     np=$1 dir=$tmp/$2
     shift 2
-    job "$np" "$recipes/exp-curve.ini" run.dir="$dir" run.replicas=4 data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" model.hidden=200,150 model.dropout=0.1 train.optimizer=sgd \
+    job "$np" "$recipes/exp-curve.ini" run.dir="$dir" run.replicas=4 \
+        data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" \
+        model.hidden=200,150 model.dropout=0.1 train.optimizer=sgd \
         train.lr=0.05 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" \
         >"$tmp/out" 2>&1 ||
-        { cat "$tmp/out"; fail "np $np: $*"; }
+        fail_with "$tmp/out" "np $np: $*"
 }
 run 1 np1
 for np in 2 3 7; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# y = e^x: the recipe reaches its error, and one process and three draw the same loss curve, digit
-# for digit. Would catch sums whose order depends on the ranks, or data order that does.
+# Fails if the order of sums or of data depends on the ranks: one process and three draw the same
+# loss curve of y = e^x, digit for digit, and the recipe reaches its error.
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 curve() {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Early stopping in place comes at the same step, with the same weights, whether the run was undisturbed,
-# stopped and resumed with another number of ranks, or killed again and again. Would catch a count of
-# evaluations that a checkpoint forgets or that an evaluation done twice raises.
+# Fails if a checkpoint forgets the count of evaluations without progress, or a repeated evaluation
+# raises it. Early stopping in place comes at the same step, with the same weights, whether the run
+# was undisturbed, stopped and resumed with another number of ranks, or killed again and again.
 # seconds: 180
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -16,11 +16,19 @@ same() {
 good 3 whole
 stop=$(record "$tmp/whole" final step)
 same whole
-grep -q 'stopped early: 5 evaluations in a row brought no better rmse$' "$tmp/err" || fail 'the end does not say why'
+expect_line "$tmp/err" 'stopped early: 5 evaluations in a row brought no better rmse$'
 check_le 'it stops early' "$stop" 799
-best=$(awk -F'[:,]' '/"eval"/ {for (i = 1; i < NF; i++) {if ($i == "\"step\"") s = $(i + 1)
-    if ($i == "\"rmse\"" && (!n++ || $(i + 1) < least)) {least = $(i + 1); at = s}}} END {print at}' \
-    "$tmp/whole/metrics.jsonl")
+best=$(awk -F'[:,]' '
+    /"eval"/ {
+        for (i = 1; i < NF; i++) {
+            if ($i == "\"step\"") s = $(i + 1)
+            if ($i == "\"rmse\"" && (!n++ || $(i + 1) < least)) {
+                least = $(i + 1)
+                at = s
+            }
+        }
+    }
+    END { print at }' "$tmp/whole/metrics.jsonl")
 check_eq 'five evaluations behind the best' "$stop" $((best + 5 * 40))
 
 # Halfway through the count, at an evaluation and between two.
@@ -38,7 +46,7 @@ for rank in 0 1 2; do
         at=$(record "$tmp/killed" eval step)
         [ "$at" -ge $((40 << rank)) ] && [ "$at" -gt "${before:-0}" ]
     }
-    settle farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
+    settle farther || fail_with "$tmp/err" 'a run gets no farther'
     kill -KILL "$(pid "$tmp/killed" dtrain $rank)" || fail 'the run ends before it is killed'
     wait $!
     settle gone || fail 'a process is left'
@@ -48,18 +56,24 @@ same killed
 
 # What stopped early is complete, until there is more patience.
 good 3 whole
-grep -q 'stopped early at step .*; eval.patience=0 continues' "$tmp/err" || fail 'a run that stopped early goes on'
+expect_line "$tmp/err" 'stopped early at step .*; eval.patience=0 continues' \
+    'a run that stopped early goes on'
 "$dtrain" top --once "$tmp/whole" >"$tmp/top" || fail top
-grep -q "^step $(record "$tmp/whole" final step)  epoch 45.00  ran " "$tmp/top" || { cat "$tmp/top"; fail 'top does not show the step of an early stop'; }
+expect_line "$tmp/top" "^step $(record "$tmp/whole" final step)  epoch 45.00  ran " \
+    'top does not show the step of an early stop'
 good 3 whole eval.patience=100
 check_eq 'with more patience' "$(record "$tmp/whole" final status)" completed
 
-# An end that is due at a start, and that an evaluation takes back which comes first: no rank waits for it still.
+# An end that is due at a start, cleared by an evaluation that comes first: no rank still waits for
+# it.
 good 3 back eval.patience=0 train.max_steps=40
 good 3 back eval.patience=0 train.max_steps=80 train.weight_decay=1
-good 3 back eval.patience=0 train.max_steps=320 eval.steps=1000 run.checkpoint_steps=300 run.keep=0 train.weight_decay=0
-good 3 forth run.resume="$tmp/back/ckpt/step-000000300.h5" eval.steps=100 eval.patience=1 train.max_steps=500
-good 1 alone run.resume="$tmp/back/ckpt/step-000000300.h5" eval.steps=100 eval.patience=1 train.max_steps=500 run.replicas=2
+good 3 back eval.patience=0 train.max_steps=320 eval.steps=1000 run.checkpoint_steps=300 \
+    run.keep=0 train.weight_decay=0
+from_back="run.resume=$tmp/back/ckpt/step-000000300.h5 eval.steps=100 eval.patience=1 \
+train.max_steps=500"
+good 3 forth $from_back
+good 1 alone $from_back run.replicas=2
 grep -q '"eval".*"step":300' "$tmp/forth/metrics.jsonl" || fail 'no evaluation at the start'
 check_ge 'it goes on' "$(record "$tmp/forth" final step)" 400
 check_eq 'its step' "$(record "$tmp/forth" final step)" "$(record "$tmp/alone" final step)"
