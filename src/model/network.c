@@ -177,9 +177,11 @@ dt_status dt__network_create(const struct dt_model *model, int max_rows, int pre
     DT_TRY(dt__blas_need());
     DT_GUARD(dt__alloc(1, sizeof *network, "network", &network));
     network->model = model;
-    *out = network;
-    if (model->members) DT_GUARD(dt__mean_create(model, max_rows, &network->mean));
-    if (model->members) return DT_OK;
+    if (model->members) {
+        DT_GUARD(dt__mean_create(model, max_rows, &network->mean));
+        *out = network;
+        return DT_OK;
+    }
     const size_t count = model->layers;
     DT_GUARD(dt__alloc(count, sizeof *network->node, "network", &network->node));
     network->count = count;
