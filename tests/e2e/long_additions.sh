@@ -12,7 +12,7 @@ tar -cf - -T "$tmp/files" | tar -xf - -C "$tree" || fail 'no copy'
 awk '/^```diff/ {on = 1; next} /^```/ {on = 0} on' scripts/doc/contributing.md >"$tmp/all.diff"
 check_ge 'files that change' "$(grep -c '^+++' "$tmp/all.diff")" 10
 cd "$tree" || exit 1
-patch -s -p1 <"$tmp/all.diff" || fail 'the changes do not fit'
+patch -s -F0 -p1 <"$tmp/all.diff" || fail 'the changes do not fit'
 make -s -j2 dtrain BUILD=build CFLAGS=-O1 WERROR=1 >"$tmp/out" 2>&1 || { tail -20 "$tmp/out"; fail 'it does not build'; }
 awk 'BEGIN {srand(1); print "x,z,y"; for (i = 0; i < 200; i++) {x = rand(); z = rand(); print x "," z "," 2 * x - z}}' \
     >"$tmp/rows.csv"
