@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "base/kept.h"
+#include "base/arena.h"
 
 /* Large blocks ask for huge pages: rows drawn at random from 700 MB cost 75 ns instead of 95. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
@@ -94,37 +94,37 @@ void dt_free(void *pointer)
     free(pointer);
 }
 
-struct dt__kept { /* before the memory */
-    _Alignas(ALIGNMENT) struct dt__kept *next;
+struct dt__arena { /* before the memory */
+    _Alignas(ALIGNMENT) struct dt__arena *next;
 };
 
-dt_status dt__keep(struct dt__kept **kept, size_t count, size_t size, const char *what,
-                   void *out_pointer)
+dt_status dt__arena_alloc(struct dt__arena **arena, size_t count, size_t size, const char *what,
+                          void *out_pointer)
 {
-    struct dt__kept *block;
+    struct dt__arena *block;
     size_t bytes;
     if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, sizeof *block, &bytes))
         bytes = SIZE_MAX;
     DT_TRY(dt__alloc(bytes, 1, what, &block));
-    block->next = *kept;
-    *kept = block++;
+    block->next = *arena;
+    *arena = block++;
     memcpy(out_pointer, &block, sizeof block);
     return DT_OK;
 }
 
-dt_status dt__keep_tables(struct dt__kept **kept, const char *what, const struct dt__table *table,
-                          size_t tables)
+dt_status dt__arena_tables(struct dt__arena **arena, const char *what,
+                           const struct dt__table *table, size_t tables)
 {
     for (size_t i = 0; i < tables; i++, table++)
-        DT_TRY(dt__keep(kept, table->count, table->size, what, table->pointer));
+        DT_TRY(dt__arena_alloc(arena, table->count, table->size, what, table->pointer));
     return DT_OK;
 }
 
-void dt__kept_free(struct dt__kept **kept)
+void dt__arena_free(struct dt__arena **arena)
 {
-    for (struct dt__kept *next; *kept; *kept = next) {
-        next = (*kept)->next;
-        dt_free(*kept);
+    for (struct dt__arena *next; *arena; *arena = next) {
+        next = (*arena)->next;
+        dt_free(*arena);
     }
 }
 

@@ -28,7 +28,7 @@ struct run {
 struct comparison {
     /* better ones first, without a metric last; equal ones in the order of naming */
     struct run *runs;
-    size_t count, room;
+    size_t count, capacity;
     const char *key[MOST_COLUMNS]; /* (columns) from COLUMNS on: options that differ */
     size_t columns;
 };
@@ -248,7 +248,7 @@ static dt_status runs_add(struct comparison *comparison, const char *path)
     struct dt__names runs = {0};
     dt_status status = cli_runs_of(path, &runs);
     for (size_t i = 0; i < runs.count && !status; i++) {
-        status = dt__grow(&comparison->runs, &comparison->room, comparison->count + 1,
+        status = dt__grow(&comparison->runs, &comparison->capacity, comparison->count + 1,
                           sizeof *comparison->runs, "runs");
         if (!status) status = run_add(comparison, runs.items[i]);
     }

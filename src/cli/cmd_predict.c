@@ -18,14 +18,14 @@ struct stream {
     size_t nin, width;       /* numbers of a row and of an answer */
     struct dt_inputs inputs; /* (count) rows waiting to be predicted */
     size_t count;
-    uint64_t line[BATCH];   /* line of each of these rows */
-    size_t instance[BATCH]; /* number of the row within that line */
-    char **kept[BATCH];     /* (keep.count) its values of the kept columns; NULL: none */
-    struct dt__names keep;  /* the columns of predict.keep */
-    struct dt__names names; /* names of several targets, if the training data had them */
-    float *answers;         /* (BATCH, width) */
-    float *bound;           /* (targets) predict.interval: ends of a row's intervals */
-    float *spread;          /* (BATCH, width) predict.spread: the members' deviation; NULL: no */
+    uint64_t line[BATCH];      /* line of each of these rows */
+    size_t instance[BATCH];    /* number of the row within that line */
+    char **passthrough[BATCH]; /* (keep.count) its values of the columns of --keep; NULL: none */
+    struct dt__names keep;     /* the columns of predict.keep */
+    struct dt__names names;    /* names of several targets, if the training data had them */
+    float *answers;            /* (BATCH, width) */
+    float *bound;              /* (targets) predict.interval: ends of a row's intervals */
+    float *spread;             /* (BATCH, width) predict.spread: the members' deviation; NULL: no */
     int32_t classes[BATCH];
     enum { OBJECT, NAMES, VALUES } form; /* form of a record: a JSON object, or a line of CSV */
     struct dt_json json;
@@ -118,7 +118,8 @@ struct flaw {
     uint64_t number;
 };
 
-static dt_status record_add(struct stream *stream, size_t row, char **kept, const struct flaw *flaw)
+static dt_status record_add(struct stream *stream, size_t row, char **passthrough,
+                            const struct flaw *flaw)
 {
     const struct dt_predictor *p = stream->predictor;
     const struct dt_batch *rows = stream->rows;
@@ -126,7 +127,7 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
     const char *label = p->classes ? dt_predictor_class_name(p, stream->classes[row]) : NULL;
     char error[DT_ERROR_MAX + 64] = "";
     for (size_t k = 0; k < stream->keep.count; k++)
-        DT_TRY(text_add(stream, stream->keep.items[k], kept ? kept[k] : ""));
+        DT_TRY(text_add(stream, stream->keep.items[k], passthrough ? passthrough[k] : ""));
     if (p->classes) DT_TRY(int_add(stream, "class", flaw ? NULL : &stream->classes[row]));
     if (label) DT_TRY(text_add(stream, "label", flaw ? NULL : label));
     const float *spread = stream->spread && !flaw ? stream->spread + row * stream->width : NULL;
@@ -163,12 +164,13 @@ static dt_status record_add(struct stream *stream, size_t row, char **kept, cons
     return text_add(stream, "error", flaw ? flaw->error : NULL);
 }
 
-static dt_status line_write(struct stream *stream, size_t row, char **kept, const struct flaw *flaw)
+static dt_status line_write(struct stream *stream, size_t row, char **passthrough,
+                            const struct flaw *flaw)
 {
     const bool object = stream->form == OBJECT;
     if (object) dt__json_start(&stream->json);
     dt__text_clear(&stream->csv);
-    DT_TRY(record_add(stream, row, kept, flaw));
+    DT_TRY(record_add(stream, row, passthrough, flaw));
     if (object) DT_TRY(dt__json_end(&stream->json));
     if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)
         return dt_fail(DT_EIO, "standard output: cannot write");
@@ -186,11 +188,11 @@ static dt_status names_write(struct stream *stream)
     return DT_OK;
 }
 
-static dt_status record_write(struct stream *stream, size_t row, char **kept,
+static dt_status record_write(struct stream *stream, size_t row, char **passthrough,
                               const struct flaw *flaw)
 {
     DT_TRY(names_write(stream));
-    DT_TRY(line_write(stream, row, kept, flaw));
+    DT_TRY(line_write(stream, row, passthrough, flaw));
     *(flaw ? &stream->bad : &stream->good) += 1;
     return DT_OK;
 }
@@ -201,13 +203,13 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     char error[DT_ERROR_MAX];
     struct flaw flaw = {"line", error, stream->line[row]};
     if (!dt__predictor_check(stream->predictor, answer))
-        return record_write(stream, row, stream->kept[row], NULL);
+        return record_write(stream, row, stream->passthrough[row], NULL);
     if (stream->rows)
         flaw.place = "row", flaw.number = stream->good + stream->bad;
     else if (stream->instance[row])
         dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
     snprintf(error, sizeof error, "%s", dt_error_text());
-    return record_write(stream, row, stream->kept[row], &flaw);
+    return record_write(stream, row, stream->passthrough[row], &flaw);
 }
 
 /* Writes at most BATCH rows, which were predicted together. */
@@ -217,8 +219,8 @@ static dt_status stream_write_rows(struct stream *stream, size_t count)
         dt__network_spread(stream->predictor->network, (int)count, stream->spread);
     for (size_t i = 0; i < count; i++) {
         DT_TRY(stream_write_row(stream, i));
-        dt__names_free(stream->kept[i], stream->keep.count);
-        stream->kept[i] = NULL;
+        dt__names_free(stream->passthrough[i], stream->keep.count);
+        stream->passthrough[i] = NULL;
     }
     return DT_OK;
 }
@@ -243,14 +245,14 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     uint64_t line, before = 0;
     size_t instance = 0;
     dt_status status = DT_OK;
-    const size_t room = stream->predictor->chunk;
-    DT_TRY(dt__inputs_reserve(&stream->inputs, stream->predictor, room));
+    const size_t capacity = stream->predictor->chunk;
+    DT_TRY(dt__inputs_reserve(&stream->inputs, stream->predictor, capacity));
     DT_TRY(dt__rows_open(stdin, "standard input", &model->predictor->file.schema, &model->config,
                          &rows));
     DT_GUARD(dt__rows_keep(rows, model->config.predict.keep));
     for (bool end = false; !status && !end;) {
         const bool ready = dt__rows_ready(rows);
-        if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));
+        if (!ready || stream->count == capacity) DT_GUARD(stream_flush(stream));
         if (!ready && fflush(stdout)) DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
         status =
             dt__inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
@@ -258,7 +260,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         before = line;
         if (!status && !end) {
             stream->line[stream->count] = line;
-            stream->kept[stream->count] = dt__rows_take_kept(rows);
+            stream->passthrough[stream->count] = dt__rows_take_passthrough(rows);
             stream->instance[stream->count++] = instance;
         }
         if (status == DT_EMISMATCH)
@@ -267,10 +269,10 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         snprintf(error, sizeof error, "%s", dt_error_text());
         flaw.number = line;
         DT_GUARD(stream_flush(stream));
-        stream->kept[0] = dt__rows_take_kept(rows);
-        status = record_write(stream, 0, stream->kept[0], &flaw);
-        dt__names_free(stream->kept[0], stream->keep.count);
-        stream->kept[0] = NULL;
+        stream->passthrough[0] = dt__rows_take_passthrough(rows);
+        status = record_write(stream, 0, stream->passthrough[0], &flaw);
+        dt__names_free(stream->passthrough[0], stream->keep.count);
+        stream->passthrough[0] = NULL;
     }
     if (!status) status = stream_flush(stream);
     if (!status) status = names_write(stream); /* there were no rows */
@@ -308,12 +310,14 @@ done:
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* A kept column must not have the name of a part of the answer. */
+/* A column of --keep must not have the name of a part of the answer. */
 static dt_status keep_check(const struct stream *stream)
 {
     const bool classes = stream->predictor->classes != 0;
-    const char *const own[] = {classes ? "class" : "value", classes ? "label" : "value",
-                               stream->predictor->answer, "error",
+    const char *const own[] = {classes ? "class" : "value",
+                               classes ? "label" : "value",
+                               stream->predictor->answer,
+                               "error",
                                stream->predictor->margin ? "low" : "error",
                                stream->predictor->margin ? "high" : "error",
                                stream->form == OBJECT ? "line" : "error"};
@@ -374,7 +378,7 @@ dt_status cmd_predict(int argc, char **argv)
     dt_free(stream.spread);
     dt_free(stream.bound);
     for (size_t i = 0; i < BATCH; i++) /* rows that a failure has left */
-        dt__names_free(stream.kept[i], stream.keep.count);
+        dt__names_free(stream.passthrough[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
     dt__names_free(stream.names.items, stream.names.count);
     dt__json_free(&stream.json);

@@ -16,10 +16,10 @@
 /* ---- layout --------------------------------------------------------------------------------- */
 
 /* Takes `count` blocks of `bytes` each, rounded up to cache lines. Returns their offset. */
-static size_t reserve(struct dt__room *room, size_t count, size_t bytes)
+static size_t reserve(struct dt__shm *shm, size_t count, size_t bytes)
 {
-    const size_t at = room->used;
-    dt__room_take(room, count, dt__cache_lines(bytes));
+    const size_t at = shm->used;
+    dt__shm_take(shm, count, dt__cache_lines(bytes));
     return at;
 }
 
@@ -29,7 +29,7 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     const struct dt_async_spec *spec = &async->spec;
     const size_t workers = (size_t)async->workers;
     struct dt__places *at = &slice->at;
-    struct dt__room room = {0};
+    struct dt__shm shm = {0};
     if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     DT_TRY(dt__rows_check(spec->row_range, spec->row_ranges, spec->params));
@@ -42,15 +42,15 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
     at->lists = dt__cache_lines(sizeof(struct dt__slot) + at->vector);
     at->slot_each = at->lists + dt__lists_bytes(slice);
-    reserve(&room, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
+    reserve(&shm, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
     at->state =
-        reserve(&room, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
-    at->log = reserve(&room, 1, slice->log_entries * sizeof(struct dt_applied));
-    at->row_log = reserve(&room, 1, dt__row_log_bytes(slice));
-    at->states = reserve(&room, (size_t)spec->states, at->vector);
-    at->weights = reserve(&room, (size_t)slice->buffers, at->weights_each);
-    at->slots = reserve(&room, workers * DT__SLOTS, at->slot_each);
-    at->end = room.used;
+        reserve(&shm, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
+    at->log = reserve(&shm, 1, slice->log_entries * sizeof(struct dt_applied));
+    at->row_log = reserve(&shm, 1, dt__row_log_bytes(slice));
+    at->states = reserve(&shm, (size_t)spec->states, at->vector);
+    at->weights = reserve(&shm, (size_t)slice->buffers, at->weights_each);
+    at->slots = reserve(&shm, workers * DT__SLOTS, at->slot_each);
+    at->end = shm.used;
     if (at->end == SIZE_MAX)
         return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
                        async->workers, spec->params);
@@ -66,7 +66,8 @@ static dt_status cut_slices(struct dt_async *async, int owners)
     const int workers = async->workers, owning = owners > workers ? workers : owners;
     const int shares = owners > workers ? workers + 1 : owners, first = shares == owning;
     async->slices = owners == 1 ? 1 : 1 + owning;
-    DT_TRY(DT__KEEP(&async->kept, "slices", DT__TABLE(async->slice, (size_t)async->slices)));
+    DT_TRY(
+        DT__ARENA_ALLOC(&async->arena, "slices", DT__TABLE(async->slice, (size_t)async->slices)));
     size_t begin = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -102,19 +103,19 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     DT_TRY(dt__ranks_agree(world->trainers, cut_slices(async, owners)));
     if (shared) {
         struct dt__slice *slice = &async->slice[0];
-        return dt__onesided_shared(world, &async->kept, slice->at.end, slice->at.slots,
+        return dt__onesided_shared(world, &async->arena, slice->at.end, slice->at.slots,
                                    &slice->remote);
     }
     struct dt__window_target *target = NULL;
     dt_status status =
-        dt__keep(&async->kept, (size_t)async->slices, sizeof *target, "slices", &target);
+        dt__arena_alloc(&async->arena, (size_t)async->slices, sizeof *target, "slices", &target);
     DT_TRY(dt__ranks_agree(world->trainers, status));
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         target[i] = (struct dt__window_target){slice->owner, slice->at.end, slice->at.slots,
                                                &slice->remote};
     }
-    return dt__onesided_window(world, &async->kept, async->slices, target);
+    return dt__onesided_window(world, &async->arena, async->slices, target);
 }
 
 /* Chooses shared memory if available, else windows. */
@@ -145,7 +146,8 @@ static dt_status slice_open_owner(struct dt__slice *slice)
         slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
     }
     if (async->shared) return DT_OK;
-    return dt__keep(&async->kept, workers, sizeof *slice->answers, "answers", &slice->answers);
+    return dt__arena_alloc(&async->arena, workers, sizeof *slice->answers, "answers",
+                           &slice->answers);
 }
 
 /* Allocates blocks for updates, and finds the lists of touched rows. */
@@ -156,10 +158,12 @@ static dt_status async_open_blocks(struct dt_async *async)
     async->block = spec->params < DT__ASYNC_BLOCK ? spec->params : DT__ASYNC_BLOCK;
     for (int i = 0; i < spec->row_ranges; i++)
         if (spec->row_range[i].width > async->block) async->block = spec->row_range[i].width;
-    DT_TRY(DT__KEEP(&async->kept, "update scratch", DT__TABLE(async->fresh, 2 * async->block)));
+    DT_TRY(DT__ARENA_ALLOC(&async->arena, "update scratch",
+                           DT__TABLE(async->fresh, 2 * async->block)));
     async->grad = async->fresh + async->block;
     if (!lists) return DT_OK;
-    DT_TRY(DT__KEEP(&async->kept, "lists of touched rows", DT__TABLE(async->touched, lists)));
+    DT_TRY(
+        DT__ARENA_ALLOC(&async->arena, "lists of touched rows", DT__TABLE(async->touched, lists)));
     dt__lists_map(&async->slice[0]);
     return DT_OK;
 }
@@ -168,8 +172,8 @@ static dt_status async_open_counts(struct dt_async *async)
 {
     const size_t workers = (size_t)async->workers;
     struct dt_async_counts *counts = &async->counts;
-    DT_TRY(DT__KEEP(&async->kept, "counts", DT__TABLE(async->gathered, workers + 1),
-                    DT__TABLE(counts->worker_sent, 3 * workers + (size_t)async->slices)));
+    DT_TRY(DT__ARENA_ALLOC(&async->arena, "counts", DT__TABLE(async->gathered, workers + 1),
+                           DT__TABLE(counts->worker_sent, 3 * workers + (size_t)async->slices)));
     counts->worker_applied = counts->worker_sent + workers;
     counts->worker_wait_ms = counts->worker_applied + workers;
     counts->slice_applied = counts->worker_wait_ms + workers;
@@ -179,7 +183,7 @@ static dt_status async_open_counts(struct dt_async *async)
 
 dt_status dt__async_allocate(struct dt_async *async)
 {
-    struct dt__kept **kept = &async->kept;
+    struct dt__arena **arena = &async->arena;
     const size_t params = async->spec.params;
     const bool bank = async->worker < 0;
     DT_TRY(async_open_blocks(async));
@@ -187,11 +191,13 @@ dt_status dt__async_allocate(struct dt_async *async)
     for (int i = 0; i < async->slices; i++)
         if (async->slice[i].mine) DT_TRY(slice_open_owner(&async->slice[i]));
     if (async->shared) return DT_OK;
-    DT_TRY(dt__keep(kept, params, sizeof(float), "weights", &async->weights));
+    DT_TRY(dt__arena_alloc(arena, params, sizeof(float), "weights", &async->weights));
     for (int i = 0; i < async->spec.states && bank; i++)
-        DT_TRY(dt__keep(kept, params, sizeof(float), "the optimizer's state", &async->states[i]));
+        DT_TRY(dt__arena_alloc(arena, params, sizeof(float), "the optimizer's state",
+                               &async->states[i]));
     if (bank) return DT_OK;
-    return dt__keep(kept, DT__SLOTS * params, sizeof(float), "gradients", &async->own.gradient);
+    return dt__arena_alloc(arena, DT__SLOTS * params, sizeof(float), "gradients",
+                           &async->own.gradient);
 }
 
 dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -209,8 +215,8 @@ dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *s
         async->workers = world->workers;
         async->worker = world->is_bank ? -1 : world->worker;
         async->spec = *spec;
-        status =
-            dt__keep(&async->kept, 2 * workers, sizeof *async->active, "workers", &async->active);
+        status = dt__arena_alloc(&async->arena, 2 * workers, sizeof *async->active, "workers",
+                                 &async->active);
     }
     if (!status) async->spec.active = memcpy(async->active + workers, spec->active, workers);
     DT_GUARD(dt__ranks_agree(world->trainers, status));
@@ -227,7 +233,7 @@ void dt__async_destroy(struct dt_async *async)
     if (!async) return;
     struct dt__onesided *remote = async->slice ? async->slice[0].remote : NULL;
     if (remote) remote->ops->close(remote);
-    dt__kept_free(&async->kept);
+    dt__arena_free(&async->arena);
     dt_free(async);
 }
 

@@ -42,7 +42,7 @@ static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
 /* ---- acting for the owner: take ------------------------------------------------------------- */
 
 /* Returns how many gradients may be applied now. */
-static uint64_t owner_room(const struct dt__slice *slice)
+static uint64_t owner_capacity(const struct dt__slice *slice)
 {
     const uint64_t unread = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
     return slice->log_entries ? slice->log_entries - unread : UINT64_MAX;
@@ -60,7 +60,7 @@ static bool owner_has_waiting(const struct dt__slice *slice)
 /* Returns true if gradients wait and this rank has taken the lock. */
 static bool owner_lock(struct dt__slice *slice)
 {
-    while (owner_has_waiting(slice) && owner_room(slice)) {
+    while (owner_has_waiting(slice) && owner_capacity(slice)) {
         if (dt__add(slice, WORD_LOCK, 1) == 0) {
             dt__sync(slice);
             return true;
@@ -130,9 +130,10 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
 static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
 {
     struct dt__slots_peer *peer = slice->state->peer;
-    const uint64_t room = owner_room(slice);
+    const uint64_t capacity = owner_capacity(slice);
     const int first = slice->state->next, workers = slice->async->workers;
-    const int limit = room < (uint64_t)slice->async->at_once ? (int)room : slice->async->at_once;
+    const int limit =
+        capacity < (uint64_t)slice->async->at_once ? (int)capacity : slice->async->at_once;
     int n = 0;
     for (int w = 0; w < workers; w++) {
         const uint64_t doorbell = dt__fetch(slice, dt__word(WORD_DOORBELL, w));

@@ -70,7 +70,7 @@ static const struct dt__onesided_ops OPS = {
     .close = shared_close,
 };
 
-dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, size_t bytes,
+dt_status dt__onesided_shared(struct dt_world *world, struct dt__arena **arena, size_t bytes,
                               size_t zeroed, struct dt__onesided **out)
 {
     struct shared *shared = NULL;
@@ -79,9 +79,9 @@ dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, si
     if (world->hosts > 1) status = dt_fail(DT_EUSAGE, "async: several hosts share no memory");
     if (!status && !dt__size_add(bytes, 2 * sizeof *shared->news, &all))
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
-    if (!status) status = dt__keep(kept, 1, sizeof *shared, "async memory", &shared);
+    if (!status) status = dt__arena_alloc(arena, 1, sizeof *shared, "async memory", &shared);
     DT_TRY(dt__ranks_agree(world->trainers, status));
-    DT_TRY(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all}, "async window",
+    DT_TRY(dt__shared_create(world->trainers->comm, &(struct dt__shm){.used = all}, "async window",
                              world->trainers, &shared->mapping));
     unsigned char *memory = shared->mapping.memory;
     shared->remote = (struct dt__onesided){.ops = &OPS, .memory = memory};

@@ -229,7 +229,7 @@ struct dt__own_counts {
 
 struct dt_async {
     /* Valid from before dt__slice_lay_out on. */
-    struct dt__kept *kept;
+    struct dt__arena *arena;
     struct dt_world *world;
     struct dt_async_spec spec; /* no ranges of rows in windows */
     int workers, worker;       /* this rank's number among them; the bank: -1 */

@@ -228,14 +228,14 @@ static dt_status window_allocate(struct window *window, size_t bytes, void **bas
 }
 
 /* Allocates what this rank needs. *own: bytes of the window that it will own. */
-static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, int targets,
+static dt_status window_prepare(struct dt_world *world, struct dt__arena **arena, int targets,
                                 const struct dt__window_target *of, struct window **out,
                                 size_t *own)
 {
     struct window *window;
     size_t all = 0;
-    DT_TRY(dt__keep(kept, 1, sizeof *window + (size_t)targets * sizeof *window->target,
-                    "async window", out));
+    DT_TRY(dt__arena_alloc(arena, 1, sizeof *window + (size_t)targets * sizeof *window->target,
+                           "async window", out));
     window = *out;
     window->world = window->requests.world = world;
     window->rank = world->is_bank ? 0 : world->worker_rank + world->worker;
@@ -251,16 +251,16 @@ static dt_status window_prepare(struct dt_world *world, struct dt__kept **kept, 
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
         if (target->owner == window->rank) *own = bytes;
     }
-    return world->is_bank && world->hosts == 1 ? dt__shared_room(all, "async window") : DT_OK;
+    return world->is_bank && world->hosts == 1 ? dt__shm_has_space(all, "async window") : DT_OK;
 }
 
-dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, int targets,
+dt_status dt__onesided_window(struct dt_world *world, struct dt__arena **arena, int targets,
                               const struct dt__window_target *of)
 {
     struct window *window = NULL;
     void *base = NULL;
     size_t own = 0;
-    dt_status status = window_prepare(world, kept, targets, of, &window, &own);
+    dt_status status = window_prepare(world, arena, targets, of, &window, &own);
     DT_TRY(dt__ranks_agree(world->trainers, status));
     DT_TRY(window_allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));

@@ -83,56 +83,55 @@ static void choose_backend(struct dt_exchange *x)
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* Takes a vector of all parameters. Of some kinds of ranges only some bytes need pages. */
-static float *take_vector(const struct dt_exchange *x, struct dt__room *room, enum dt__use use)
+static float *take_vector(const struct dt_exchange *x, struct dt__shm *shm, enum dt__use use)
 {
-    const size_t base = room->used;
-    float *vector = dt__room_take(room, x->spec.params, sizeof *vector);
-    for (int s = 0; s < dt__segments(x) && room->hole; s++) {
-        const struct dt__segment *segment = &x->layout->segment[s];
-        if (!segment->kind->bytes) continue;
-        const size_t begin =
-            segment->at.begin * sizeof *vector + segment->kind->bytes(x, segment, use);
-        const size_t end = segment->at.end * sizeof *vector;
-        if (begin < end) room->hole[room->holes++] = (struct dt__hole){base + begin, base + end};
+    const size_t base = shm->used;
+    float *vector = dt__shm_take(shm, x->spec.params, sizeof *vector);
+    for (int s = 0; s < dt__ranges(x) && shm->hole; s++) {
+        const struct dt__range *range = &x->layout->range[s];
+        if (!range->kind->bytes) continue;
+        const size_t begin = range->at.begin * sizeof *vector + range->kind->bytes(x, range, use);
+        const size_t end = range->at.end * sizeof *vector;
+        if (begin < end) shm->hole[shm->holes++] = (struct dt__hole){base + begin, base + end};
     }
     return vector;
 }
 
 /* Takes what replica r writes: a slot for its gradient, and what kinds have in place of parts of
  * it. */
-static void take_slot(struct dt_exchange *x, int r, struct dt__room *room)
+static void take_slot(struct dt_exchange *x, int r, struct dt__shm *shm)
 {
     struct dt__node_memory *memory = &whole_of(x)->memory;
     bool is_filled = true;
-    memory->slot[r] = take_vector(x, room, DT__GRADIENT);
+    memory->slot[r] = take_vector(x, shm, DT__GRADIENT);
     for (int k = 0; x->kind[k]; k++) {
         if (!x->kind[k]->map_replica) continue;
-        x->kind[k]->map_replica(x, memory, r, room);
+        x->kind[k]->map_replica(x, memory, r, shm);
         is_filled = false;
     }
-    if (is_filled) room->filled = room->used;
+    if (is_filled) shm->filled = shm->used;
 }
 
 /* Takes what the ranks of this node share. */
-static void take_memory(struct dt_exchange *x, struct dt__room *room)
+static void take_memory(struct dt_exchange *x, struct dt__shm *shm)
 {
     struct dt__node_memory *memory = &whole_of(x)->memory;
     const size_t buckets = (size_t)x->spec.buckets * sizeof *memory->control->bucket;
     int first = -1; /* first replica of this node */
-    memory->control = dt__room_take(room, 1, sizeof *memory->control + buckets);
-    dt__norm_map(x, memory, room);
+    memory->control = dt__shm_take(shm, 1, sizeof *memory->control + buckets);
+    dt__norm_map(x, memory, shm);
     for (int v = 0; v < (x->topo->node == 0 ? x->spec.vectors : 1); v++)
-        memory->vectors[v] = take_vector(x, room, v ? DT__STATE : DT__WEIGHTS);
+        memory->vectors[v] = take_vector(x, shm, v ? DT__STATE : DT__WEIGHTS);
     for (int k = 0; x->kind[k]; k++)
-        if (x->kind[k]->map) x->kind[k]->map(x, memory, room);
-    if (!room->holes) room->filled = room->used;
+        if (x->kind[k]->map) x->kind[k]->map(x, memory, shm);
+    if (!shm->holes) shm->filled = shm->used;
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->topo->node_of[r] != x->topo->node) continue;
-        take_slot(x, r, room);
+        take_slot(x, r, shm);
         if (first < 0) first = r;
     }
     for (int g = 0; g < x->errors && x->topo->node == 0; g++)
-        x->error[g] = dt__room_take(room, x->spec.params, sizeof(float));
+        x->error[g] = dt__shm_take(shm, x->spec.params, sizeof(float));
     /* The sums use the first replica's slot: sums of owned chunks overwrite its gradient of them,
      * while other nodes' chunks, whose sums are sent from slots, and rows use other floats of the
      * slot. */
@@ -141,7 +140,7 @@ static void take_memory(struct dt_exchange *x, struct dt__room *room)
     else if (first >= 0)
         memory->sums = memory->slot[first];
     else
-        memory->sums = take_vector(x, room, DT__STATE);
+        memory->sums = take_vector(x, shm, DT__STATE);
 }
 
 static void dissolve_nodes(struct dt_exchange *x)
@@ -158,43 +157,43 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
     const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
     struct dt__shared *shared = &whole_of(x)->memory.shared;
-    struct dt__room room = {0};
+    struct dt__shm shm = {0};
     int node_rank;
     split_nodes(x, grouped);
     choose_backend(x);
-    dt__layout_segments(x, &whole_of(x)->layout);
+    dt__layout_ranges(x, &whole_of(x)->layout);
     dt_status status = DT_OK;
     for (int k = 0; x->kind[k] && !status; k++)
         if (x->kind[k]->reserve) status = x->kind[k]->reserve(x, &whole_of(x)->layout);
     if (!status)
-        status = dt__alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
-                           &room.hole);
+        status = dt__alloc(vectors * (size_t)x->spec.row_ranges, sizeof *shm.hole, "memory table",
+                           &shm.hole);
     status = dt__ranks_agree(&x->all, status);
     if (!status) {
-        take_memory(x, &room);
-        status = dt__shared_create(x->node_comm, &room, "node exchange", &x->all, shared);
+        take_memory(x, &shm);
+        status = dt__shared_create(x->node_comm, &shm, "node exchange", &x->all, shared);
     }
-    dt_free(room.hole);
+    dt_free(shm.hole);
     if (status) {
         dissolve_nodes(x);
         return status;
     }
-    room = (struct dt__room){.memory = shared->memory, .holes = room.holes};
-    take_memory(x, &room);
+    shm = (struct dt__shm){.memory = shared->memory, .holes = shm.holes};
+    take_memory(x, &shm);
     DT_MPI(MPI_Comm_rank(x->node_comm, &node_rank));
-    if (node_rank == 0) dt__shared_fill(shared, shared->memory, room.filled);
+    if (node_rank == 0) dt__shared_fill(shared, shared->memory, shm.filled);
     return DT_OK;
 }
 
 /* Takes the bank's books, if its node's memory has less than whole vectors. */
-static void take_books(struct dt_exchange *x, struct dt__room *room)
+static void take_books(struct dt_exchange *x, struct dt__shm *shm)
 {
     bool is_apart = x->spec.behind;
     for (int k = 0; x->kind[k]; k++)
         is_apart |= x->kind[k]->is_apart;
     for (int v = 0; v < x->spec.vectors && x->topo->node == 0 && is_apart; v++)
         whole_of(x)->memory.books[v] =
-            dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
+            dt__shm_take(shm, x->spec.params + x->spec.behind, sizeof(float));
 }
 
 /* Creates the books, on the disk if they are large or /dev/shm has too little. Fails on all ranks
@@ -202,13 +201,13 @@ static void take_books(struct dt_exchange *x, struct dt__room *room)
 static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__shared *books = &whole_of(x)->memory.books_memory;
-    struct dt__room room = {0};
-    take_books(x, &room);
-    if (dt__is_backed(room.used) || !dt__shared_fits(x->node_comm, room.used, "bank's books"))
-        room.dir = x->spec.books;
-    DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, books));
-    room = (struct dt__room){.memory = books->memory};
-    take_books(x, &room);
+    struct dt__shm shm = {0};
+    take_books(x, &shm);
+    if (dt__is_backed(shm.used) || !dt__shared_fits(x->node_comm, shm.used, "bank's books"))
+        shm.dir = x->spec.books;
+    DT_TRY(dt__shared_create(x->node_comm, &shm, "bank's books", &x->all, books));
+    shm = (struct dt__shm){.memory = books->memory};
+    take_books(x, &shm);
     return DT_OK;
 }
 
@@ -241,10 +240,10 @@ static dt_status allocate(struct dt_exchange *x)
     struct dt__layout *layout = &whole_of(x)->layout;
     struct dt__scratch *scratch = &x->scratch;
     struct dt_factored *factored;
-    size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
+    size_t ranges = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
-    DT_TRY(dt__topology_allocate(&whole_of(x)->topo, &x->kept, all, x->spec.replicas,
+    DT_TRY(dt__topology_allocate(&whole_of(x)->topo, &x->arena, all, x->spec.replicas,
                                  x->spec.wire.groups));
     for (size_t i = 0; i < matrices; i++) {
         const struct dt_factored *matrix = &x->spec.factored[i];
@@ -253,12 +252,12 @@ static dt_status allocate(struct dt_exchange *x)
     }
     for (size_t leaves = 1; leaves < replicas; leaves *= 2)
         levels++;
-    DT_TRY(DT__KEEP(&x->kept, "exchange", DT__TABLE(memory->slot, replicas),
-                    DT__TABLE(memory->factors, replicas), DT__TABLE(layout->bucket, buckets + 1),
-                    DT__TABLE(layout->segment, segments), DT__TABLE(x->error, groups),
-                    DT__TABLE(factored, matrices),
-                    DT__TABLE(scratch->tiles, levels * scratch->most_tile),
-                    DT__TABLE(scratch->block, DT__TREE_DEPTH)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(memory->slot, replicas),
+                           DT__TABLE(memory->factors, replicas),
+                           DT__TABLE(layout->bucket, buckets + 1), DT__TABLE(layout->range, ranges),
+                           DT__TABLE(x->error, groups), DT__TABLE(factored, matrices),
+                           DT__TABLE(scratch->tiles, levels * scratch->most_tile),
+                           DT__TABLE(scratch->block, DT__TREE_DEPTH)));
     for (size_t b = 0, begin = 0; b < buckets; begin = layout->bucket[b++].at.end)
         layout->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
     if (matrices) memcpy(factored, x->spec.factored, matrices * sizeof *factored);
@@ -291,7 +290,8 @@ static dt_status choose_nodes(struct dt_exchange *x)
 static dt_status prepare(struct dt_exchange *x)
 {
     if (x->errors || x->topo->agents > 1)
-        DT_TRY(dt__keep(&x->kept, DT__TREE_BLOCK, sizeof(float), "exchange", &x->scratch.fresh));
+        DT_TRY(dt__arena_alloc(&x->arena, DT__TREE_BLOCK, sizeof(float), "exchange",
+                               &x->scratch.fresh));
     return x->backend->prepare(x, &whole_of(x)->layout);
 }
 
@@ -353,7 +353,7 @@ void dt__exchange_destroy(struct dt_exchange *x)
     if (x->world) dissolve_nodes(x);
     dt__requests_free(&x->requests);
     if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
-    dt__kept_free(&x->kept);
+    dt__arena_free(&x->arena);
     dt_free(x);
 }
 
@@ -405,8 +405,8 @@ bool dt__exchange_is_first(const struct dt_exchange *x)
 
 static void move_vectors(struct dt_exchange *x, bool to_bank, int vectors)
 {
-    for (int s = 0; s < dt__segments(x); s++)
-        x->layout->segment[s].kind->move(x, &x->layout->segment[s], to_bank, vectors);
+    for (int s = 0; s < dt__ranges(x); s++)
+        x->layout->range[s].kind->move(x, &x->layout->range[s], to_bank, vectors);
 }
 
 void dt__exchange_start(struct dt_exchange *x)

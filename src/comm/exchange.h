@@ -17,7 +17,7 @@
  *   blocks                                                  what a core's cache holds
  *
  *   bucket   the gradient of one layer; buckets become ready from the last to the first
- *   range    of a bucket (struct dt__segment): floats that are exchanged whole, rows of a table
+ *   range    of a bucket (struct dt__range): floats that are exchanged whole, rows of a table
  *            (a gradient touches few), or a matrix that is updated tile by tile
  *   slice    what one owner has of a range
  *   chunk    of a slice: one message, and the unit of updates
@@ -58,7 +58,7 @@
 #ifndef DT_COMM_EXCHANGE_H
 #define DT_COMM_EXCHANGE_H
 
-#include "base/kept.h"
+#include "base/arena.h"
 #include "base/limits.h"
 #include "comm/requests.h"
 #include "comm/rows.h"
@@ -106,7 +106,7 @@ struct dt__control {
 
 struct dt__kind;
 
-struct dt__segment {
+struct dt__range {
     const struct dt__kind *kind;
     int bucket, index; /* index: among the ranges of its kind */
     struct dt__floats at;
@@ -115,7 +115,7 @@ struct dt__segment {
 
 struct dt__bucket {
     struct dt__floats at;
-    int segment; /* its first one; the next bucket's follow its last */
+    int range; /* its first one; the next bucket's follow its last */
     int chunk, chunk_end;
     uint32_t pieces; /* increment of `updated` per step: chunks plus agents with rows or tiles */
 };
@@ -154,12 +154,11 @@ struct dt__kind {
     /* Allocates what determines the size of the node's memory, before that is mapped. */
     dt_status (*reserve)(struct dt_exchange *x, struct dt__layout *layout);
     /* Returns the bytes of a range that a vector of the node has, from its start. NULL: all. */
-    size_t (*bytes)(const struct dt_exchange *x, const struct dt__segment *segment,
-                    enum dt__use use);
+    size_t (*bytes)(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use);
     /* Take memory for the node, and for each replica in place of whole gradients. */
-    void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__room *room);
+    void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
     void (*map_replica)(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
-                        struct dt__room *room);
+                        struct dt__shm *shm);
 
     /* Phases of a step on several nodes, as in struct dt__backend. summed: returns whether all sums
      * that this agent owns are complete. */
@@ -171,15 +170,14 @@ struct dt__kind {
 
     /* Sums and updates this agent's part of a range, in a step on one node. Returns the number of
      * the bucket's `pieces` that it has done. */
-    uint32_t (*update)(struct dt_exchange *x, const struct dt__segment *segment);
+    uint32_t (*update)(struct dt_exchange *x, const struct dt__range *range);
     /* Adds the squares of this agent's sums of a range; for whole floats, of those in `at`. */
-    void (*squares)(struct dt_exchange *x, const struct dt__segment *segment, struct dt__floats at,
+    void (*squares)(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                     struct dt__norm *norm);
     /* Collective over the trainers.
      * Moves a range of the first `vectors` vectors between its owners and the bank; the errors of
      * groups' sums follow the spec's vectors. */
-    void (*move)(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
-                 int vectors);
+    void (*move)(struct dt_exchange *x, const struct dt__range *range, bool to_bank, int vectors);
 };
 extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
     dt__summed_tiles_kind;
@@ -229,7 +227,7 @@ struct dt__whole;
 /* How the vector is cut. Const after creation. */
 struct dt__layout {
     struct dt__bucket *bucket; /* (buckets + 1): the last one marks the end */
-    struct dt__segment *segment;
+    struct dt__range *range;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
     size_t grain;    /* of slices, in floats: a cache line, or a block of wire or norm */
@@ -290,7 +288,7 @@ struct dt_exchange {
     struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
     const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */
-    struct dt__kept *kept;
+    struct dt__arena *arena;
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
 
@@ -327,12 +325,12 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 
 /* Cuts buckets into ranges of one kind each. */
-void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout);
+void dt__layout_ranges(const struct dt_exchange *x, struct dt__layout *layout);
 /* Cuts these ranges into chunks, each with its owner. DT_EMEMORY. */
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout);
-static inline int dt__segments(const struct dt_exchange *x)
+static inline int dt__ranges(const struct dt_exchange *x)
 {
-    return x->layout->bucket[x->spec.buckets].segment;
+    return x->layout->bucket[x->spec.buckets].range;
 }
 /* Returns the range, in whole blocks, whose squares this agent adds for the norm. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
@@ -393,8 +391,7 @@ void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats 
 /* Passes the norm and the measures to updates, from all blocks. */
 void dt__norm_tell(struct dt_exchange *x, const double *norms);
 /* Takes the node's memory for the norm, if the norm is needed. */
-void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory,
-                  struct dt__room *room);
+void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
 /* Sums and measures an owned chunk, if the norm is needed. */
 void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Several nodes: _begin begins a step; _advance does what can be done now, and returns whether it
@@ -413,9 +410,9 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
  * that it computes in the same pass. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Functions of kinds whose floats each node has whole. */
-void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
-                       struct dt__floats at, struct dt__norm *norm);
-void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+void dt__whole_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
+                       struct dt__norm *norm);
+void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,
                     int vectors);
 /* Return the vectors of an owned chunk, and the error of a group's sum: pointers shifted so that
  * the chunk's floats are at their offsets in the whole vector. */

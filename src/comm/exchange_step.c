@@ -13,7 +13,7 @@ static struct dt__step *step_of(struct dt_exchange *x)
 
 dt_status dt__step_create(struct dt_exchange *x)
 {
-    return dt__keep(&x->kept, 1, sizeof *x->step, "exchange", &x->step);
+    return dt__arena_alloc(&x->arena, 1, sizeof *x->step, "exchange", &x->step);
 }
 
 void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures)

@@ -1,21 +1,21 @@
-/* Layout (exchange.h has the figure): buckets are cut into ranges of one kind (struct dt__segment),
+/* Layout (exchange.h has the figure): buckets are cut into ranges of one kind (struct dt__range),
  * these into the owners' slices, and slices into chunks. All ranks compute the same tables from the
  * same facts, without messages. */
 #include "comm/exchange.h"
 
-/* ---- segments ------------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------- */
 
 /* Returns the first range that is not whole floats, of those from next[k] on of each kind k; *kind:
  * its k. Without one, an empty range at the end. */
-static struct dt__segment special_segment(const struct dt_exchange *x, const int next[DT__KINDS],
-                                          int *kind)
+static struct dt__range special_range(const struct dt_exchange *x, const int next[DT__KINDS],
+                                      int *kind)
 {
-    struct dt__segment first = {.at = {x->spec.params, x->spec.params}};
+    struct dt__range first = {.at = {x->spec.params, x->spec.params}};
     for (int k = 1; x->kind[k]; k++) {
-        struct dt__segment segment = {.kind = x->kind[k], .index = next[k]};
-        if (!x->kind[k]->range(x, next[k], &segment.at)) continue;
-        if (segment.at.begin >= first.at.begin) continue;
-        first = segment;
+        struct dt__range range = {.kind = x->kind[k], .index = next[k]};
+        if (!x->kind[k]->range(x, next[k], &range.at)) continue;
+        if (range.at.begin >= first.at.begin) continue;
+        first = range;
         *kind = k;
     }
     return first;
@@ -28,22 +28,22 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
     return (struct dt__floats){begin < end ? begin : end, end};
 }
 
-void dt__layout_segments(const struct dt_exchange *x, struct dt__layout *layout)
+void dt__layout_ranges(const struct dt_exchange *x, struct dt__layout *layout)
 {
-    struct dt__segment *segment = layout->segment;
+    struct dt__range *range = layout->range;
     int next[DT__KINDS] = {0}, kind = 0;
     for (int b = 0; b < x->spec.buckets; b++) {
         struct dt__bucket *bucket = &layout->bucket[b];
-        for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
-            *segment = special_segment(x, next, &kind);
-            const struct dt__floats before = {at, segment->at.begin};
+        for (size_t at = bucket->at.begin; at < bucket->at.end; at = range++->at.end) {
+            *range = special_range(x, next, &kind);
+            const struct dt__floats before = {at, range->at.begin};
             if (before.begin == before.end)
                 next[kind]++;
             else
-                *segment = (struct dt__segment){x->kind[0], .at = dt__clip(before, bucket->at)};
-            segment->bucket = b;
+                *range = (struct dt__range){x->kind[0], .at = dt__clip(before, bucket->at)};
+            range->bucket = b;
         }
-        layout->bucket[b + 1].segment = (int)(segment - layout->segment);
+        layout->bucket[b + 1].range = (int)(range - layout->range);
     }
 }
 
@@ -74,11 +74,11 @@ static size_t slice_grain(const struct dt_exchange *x, struct dt__floats of)
 
 /* Returns what agent `index` of a node owns of a range. A short range is not cut for all agents of
  * the node: only the first ones get a slice (cut_chunk rotates which ones these are). */
-static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats segment, int node,
+static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats range, int node,
                                   int index)
 {
     const struct dt__floats all = {0, x->spec.params};
-    const struct dt__floats of = x->layout->is_one_cut ? all : segment;
+    const struct dt__floats of = x->layout->is_one_cut ? all : range;
     const size_t grain = slice_grain(x, of);
     const double *cut = x->topo->cut + node;
     const struct dt__floats all_of_node = cut_floats(of, cut[0], cut[1], grain);
@@ -86,7 +86,7 @@ static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats
     const size_t agents = (size_t)dt__agents(x->topo, node);
     const int used = (int)(most < agents ? most : agents);
     if (index >= used) return (struct dt__floats){0, 0};
-    return dt__clip(dt__slice(all_of_node, index, used, grain), segment);
+    return dt__clip(dt__slice(all_of_node, index, used, grain), range);
 }
 
 struct dt__floats dt__norm_slice(const struct dt_exchange *x)
@@ -125,11 +125,11 @@ struct turn {
 };
 
 /* Returns the floats of chunk `nth` of an owner's slice of a range; empty: it has fewer chunks. */
-static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__floats segment,
+static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__floats range,
                                       const struct turn *turn)
 {
     const int node = x->topo->node_at[x->topo->agent_rank[turn->owner]];
-    const struct dt__floats at = slice_of(x, segment, node, turn->owner - x->topo->agents_of[node]);
+    const struct dt__floats at = slice_of(x, range, node, turn->owner - x->topo->agents_of[node]);
     size_t count = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
     if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
     if ((size_t)turn->nth >= count) return (struct dt__floats){0, 0};
@@ -154,11 +154,11 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
 
 /* Appends the chunk that comes next, if there is one. */
 static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
-                      struct dt__floats segment, const struct turn *turn)
+                      struct dt__floats range, const struct turn *turn)
 {
     const struct dt__topology *topo = x->topo;
     const int node = topo->node_at[topo->agent_rank[turn->owner]];
-    const struct dt__floats at = chunk_floats(x, segment, turn);
+    const struct dt__floats at = chunk_floats(x, range, turn);
     if (at.begin == at.end) return;
     const int wire = at.begin < x->spec.wire.params ? x->spec.wire.kind : DT_WIRE_F32;
     const int index = turn->owner - topo->agents_of[node];
@@ -183,26 +183,25 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
 {
     const struct dt__topology *topo = x->topo;
     const int next = topo->agents_of[(topo->node + 1) % topo->nodes], owners = topo->owners;
-    const size_t segments = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
-    const size_t most = x->spec.params / DT__CHUNK + segments * (size_t)owners + 1;
+    const size_t ranges = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
+    const size_t most = x->spec.params / DT__CHUNK + ranges * (size_t)owners + 1;
     struct turn turn = {0};
-    DT_TRY(dt__keep(&x->kept, most, sizeof *layout->chunk, "chunk table", &layout->chunk));
+    DT_TRY(dt__arena_alloc(&x->arena, most, sizeof *layout->chunk, "chunk table", &layout->chunk));
     for (int b = 0; b < x->spec.buckets; b++) {
         turn.bucket = dt__bucket_at(x, b);
         struct dt__bucket *bucket = &layout->bucket[turn.bucket];
         bucket->chunk = layout->chunks;
-        for (int s = bucket->segment; s < bucket[1].segment; s++) {
-            struct dt__segment *segment = &layout->segment[s];
-            segment->chunk = layout->chunks;
-            for (turn.nth = 0; turn.nth < DT__SLICE_CHUNKS && segment->kind->is_cut; turn.nth++)
+        for (int s = bucket->range; s < bucket[1].range; s++) {
+            struct dt__range *range = &layout->range[s];
+            range->chunk = layout->chunks;
+            for (turn.nth = 0; turn.nth < DT__SLICE_CHUNKS && range->kind->is_cut; turn.nth++)
                 for (int i = 0; i < owners; i++) {
                     turn.owner = (next + i) % owners;
-                    cut_chunk(x, layout, segment->at, &turn);
+                    cut_chunk(x, layout, range->at, &turn);
                 }
-            segment->chunk_end = layout->chunks;
+            range->chunk_end = layout->chunks;
             bucket->pieces +=
-                (uint32_t)(segment->kind->by_agents ? topo->agents
-                                                    : segment->chunk_end - segment->chunk);
+                (uint32_t)(range->kind->by_agents ? topo->agents : range->chunk_end - range->chunk);
             turn.number += !layout->is_one_cut; /* the next range starts at another agent */
         }
         bucket->chunk_end = layout->chunks;

@@ -46,8 +46,8 @@ static int node_end(struct dt_exchange *x)
     const double start = dt__clock_secs();
     for (int b = 0; b < x->spec.buckets; b++) {
         uint32_t updated = 0;
-        for (int s = x->layout->bucket[b].segment; s < x->layout->bucket[b + 1].segment; s++)
-            updated += x->layout->segment[s].kind->update(x, &x->layout->segment[s]);
+        for (int s = x->layout->bucket[b].range; s < x->layout->bucket[b + 1].range; s++)
+            updated += x->layout->range[s].kind->update(x, &x->layout->range[s]);
         if (updated) dt__event_post(&x->memory->control->bucket[b].updated, updated);
     }
     x->times.update += dt__clock_secs() - start;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/kept.h"
+#include "base/arena.h"
 #include "comm/comm.h"
 
 struct dt__onesided;
@@ -74,9 +74,9 @@ struct dt__onesided {
 
 /* Collective over the trainers.
  * Creates `bytes` of memory at the bank, shared by the ranks of one host, with the first `zeroed`
- * bytes 0. Fails on all ranks or on none. DT_EMEMORY: not enough memory. kept: allocates what this
+ * bytes 0. Fails on all ranks or on none. DT_EMEMORY: not enough memory. arena: allocates what this
  * rank needs, until after `close`. */
-dt_status dt__onesided_shared(struct dt_world *world, struct dt__kept **kept, size_t bytes,
+dt_status dt__onesided_shared(struct dt_world *world, struct dt__arena **arena, size_t bytes,
                               size_t zeroed, struct dt__onesided **out);
 
 /* An owner's target in a window. */
@@ -87,7 +87,7 @@ struct dt__window_target {
 };
 /* Collective over the trainers.
  * Creates a window of all owners' memory. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__onesided_window(struct dt_world *world, struct dt__kept **kept, int targets,
+dt_status dt__onesided_window(struct dt_world *world, struct dt__arena **arena, int targets,
                               const struct dt__window_target *target);
 
 #endif

@@ -12,14 +12,15 @@ static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout
 {
     DT_TRY(dt__layout_chunks(x, layout));
     if (x->topo->agent < 0) return DT_OK;
-    DT_TRY(dt__keep(&x->kept, layout->byte_count, 1, "sums and updates", &x->bytes));
+    DT_TRY(dt__arena_alloc(&x->arena, layout->byte_count, 1, "sums and updates", &x->bytes));
     for (int v = 1; v < x->spec.vectors && x->topo->node > 0; v++)
-        DT_TRY(dt__keep(&x->kept, layout->own, sizeof(float), "optimizer state", &x->state[v]));
+        DT_TRY(dt__arena_alloc(&x->arena, layout->own, sizeof(float), "optimizer state",
+                               &x->state[v]));
     for (int g = 0; g < x->errors && x->topo->node > 0; g++) {
         const int node = x->topo->group[g].node;
         if (node >= 0 && node != x->topo->node) continue;
         const size_t floats = node < 0 ? layout->own : layout->acted;
-        DT_TRY(dt__keep(&x->kept, floats, sizeof(float), "rounding errors", &x->error[g]));
+        DT_TRY(dt__arena_alloc(&x->arena, floats, sizeof(float), "rounding errors", &x->error[g]));
     }
     for (int k = 0; x->kind[k]; k++)
         DT_TRY(x->kind[k]->create(x));

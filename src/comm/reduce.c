@@ -24,11 +24,11 @@ struct dt__reduce {
 
 static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout)
 {
-    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->reduce, 1)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(x->reduce, 1)));
     struct dt__reduce *s = x->reduce;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
-    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(layout->chunk, most),
-                    DT__TABLE(s->left, most)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(layout->chunk, most),
+                           DT__TABLE(s->left, most)));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         const struct dt__floats bucket = layout->bucket[b].at;
         for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, layout->bucket[b].pieces++)
@@ -43,9 +43,9 @@ static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout
             s->mine = x->memory->slot[x->topo->subtree[p].first];
     if (x->topo->node == 0 && !s->mine) s->sum = x->memory->sums;
     if (x->topo->node == 0 && !s->sum)
-        DT_TRY(dt__keep(&x->kept, x->spec.params, sizeof(float), "gradient sums", &s->sum));
+        DT_TRY(dt__arena_alloc(&x->arena, x->spec.params, sizeof(float), "gradient sums", &s->sum));
     if (s->mine) return DT_OK;
-    return dt__keep(&x->kept, x->spec.params, sizeof(float), "zeros", &s->mine);
+    return dt__arena_alloc(&x->arena, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */

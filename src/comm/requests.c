@@ -5,12 +5,12 @@
 
 MPI_Request *dt__request_add(struct dt__requests *r, int *left)
 {
-    size_t room[] = {r->room, r->room, r->room}, need = (size_t)r->count + 1;
-    dt_status status = dt__grow(&r->request, &room[0], need, sizeof *r->request, "requests");
-    if (!status) status = dt__grow(&r->left, &room[1], need, sizeof *r->left, "requests");
-    if (!status) status = dt__grow(&r->index, &room[2], need, sizeof *r->index, "requests");
+    size_t capacity[] = {r->capacity, r->capacity, r->capacity}, need = (size_t)r->count + 1;
+    dt_status status = dt__grow(&r->request, &capacity[0], need, sizeof *r->request, "requests");
+    if (!status) status = dt__grow(&r->left, &capacity[1], need, sizeof *r->left, "requests");
+    if (!status) status = dt__grow(&r->index, &capacity[2], need, sizeof *r->index, "requests");
     if (status) dt__world_abort(r->world, status);
-    r->room = room[0];
+    r->capacity = capacity[0];
     r->left[r->count] = left;
     ++*left;
     return &r->request[r->count++];

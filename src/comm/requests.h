@@ -15,11 +15,11 @@
 struct dt__requests {
     struct dt_world *world;
     MPI_Comm comm;        /* for messages */
-    MPI_Request *request; /* (room) */
-    int **left;           /* (room) counter of each */
-    int *index;           /* (room) scratch */
+    MPI_Request *request; /* (capacity) */
+    int **left;           /* (capacity) counter of each */
+    int *index;           /* (capacity) scratch */
     int count;
-    size_t room; /* capacity; grows in the first steps, and ends the job if it cannot */
+    size_t capacity; /* grows in the first steps, and ends the job if it cannot */
 };
 
 /* Returns an entry for one more request, which the caller must fill at once by an MPI call. */

@@ -90,12 +90,12 @@ dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
     if (!ranges) return DT_OK;
-    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(x->rows, 1)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(x->rows, 1)));
     struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
     rows->vectors = x->spec.vectors - (x->errors > 0);
     rows->block = DT__TREE_BLOCK;
-    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->range, ranges)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->range, ranges)));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
     DT_TRY(dt__rows_check(rows->range, rows->ranges, x->spec.params));
@@ -112,11 +112,11 @@ dt_status dt__rows_create(struct dt_exchange *x)
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
     const size_t lists = replicas + (size_t)x->world->workers; /* upper bound on lists in a merge */
-    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->list, replicas * ranges),
-                    DT__TABLE(rows->values, replicas * ranges), DT__TABLE(rows->replica, replicas),
-                    DT__TABLE(rows->leaf, replicas), DT__TABLE(rows->cursor, lists),
-                    DT__TABLE(rows->match, lists), DT__TABLE(rows->row, rows->block),
-                    DT__TABLE(rows->sum, rows->block)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->list, replicas * ranges),
+                           DT__TABLE(rows->values, replicas * ranges),
+                           DT__TABLE(rows->replica, replicas), DT__TABLE(rows->leaf, replicas),
+                           DT__TABLE(rows->cursor, lists), DT__TABLE(rows->match, lists),
+                           DT__TABLE(rows->row, rows->block), DT__TABLE(rows->sum, rows->block)));
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
@@ -191,9 +191,9 @@ dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
     const size_t most = dt__rows_most_pulled(x, x->topo->node), agents = (size_t)x->topo->agents;
     rows->edges = 0;
     const size_t edges = (size_t)(rows->ranges * (x->topo->owners + 1));
-    DT_TRY(DT__KEEP(&x->kept, "touched rows", DT__TABLE(rows->edge.row, edges),
-                    DT__TABLE(rows->needs, agents), DT__TABLE(rows->reader, agents),
-                    DT__TABLE(rows->pulled.row, most)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->edge.row, edges),
+                           DT__TABLE(rows->needs, agents), DT__TABLE(rows->reader, agents),
+                           DT__TABLE(rows->pulled.row, most)));
     rows->edge.count = &rows->edges;
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
@@ -204,42 +204,41 @@ dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
 /* ---- memory of the node --------------------------------------------------------------------- */
 
 /* Takes an empty list, with capacity for `most` rows. */
-static struct dt_touched list_take(struct dt__room *room, size_t most)
+static struct dt_touched list_take(struct dt__shm *shm, size_t most)
 {
     struct dt_touched list;
-    list.count = dt__room_take(room, 1, sizeof *list.count);
-    list.row = dt__room_take(room, most, sizeof *list.row);
+    list.count = dt__shm_take(shm, 1, sizeof *list.count);
+    list.row = dt__shm_take(shm, most, sizeof *list.row);
     if (list.count) *list.count = 0;
     return list;
 }
 
-size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__segment *segment,
-                      enum dt__use use)
+size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use)
 {
-    const struct dt_row_range *range = &x->rows->range[segment->index];
+    const struct dt_row_range *table = &x->rows->range[range->index];
     const size_t pulled = dt__rows_most_pulled(x, x->topo->node);
-    const size_t most = use == DT__GRADIENT ? range->most : use == DT__WEIGHTS ? pulled : 0;
-    return (most < range->rows ? most : range->rows) * range->width * sizeof(float);
+    const size_t most = use == DT__GRADIENT ? table->most : use == DT__WEIGHTS ? pulled : 0;
+    return (most < table->rows ? most : table->rows) * table->width * sizeof(float);
 }
 
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
-                  struct dt__room *room)
+                  struct dt__shm *shm)
 {
     struct dt__rows *rows = x->rows;
     struct leaf *leaf = &rows->replica[replica];
     rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
     for (int i = 0; i < rows->ranges; i++) {
-        leaf->list[i] = list_take(room, rows->range[i].most);
+        leaf->list[i] = list_take(shm, rows->range[i].most);
         leaf->values[i].floats = memory->slot[replica] + rows->range[i].offset;
     }
 }
 
 void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
-                        struct dt__room *room)
+                        struct dt__shm *shm)
 {
     (void)memory;
     for (int w = 0; w < x->topo->workers; w++) {
-        x->rows->needs[w] = list_take(room, x->spec.most_inputs);
+        x->rows->needs[w] = list_take(shm, x->spec.most_inputs);
         x->rows->reader[w].list = &x->rows->needs[w];
     }
 }
@@ -424,12 +423,12 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
         if (x->topo->node_of[r] == x->topo->node || x->topo->subtree_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, 0, x->spec.replicas};
-    DT_TRY(dt__keep(&x->kept, tables, sizeof *rows->table, "rows", &rows->table));
+    DT_TRY(dt__arena_alloc(&x->arena, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i);
         for (int v = 0; v < rows->vectors; v++)
-            DT_TRY(dt__keep(&x->kept, own.end - own.begin, sizeof(float), "rows of a table",
-                            &rows->table[i * x->spec.vectors + v]));
+            DT_TRY(dt__arena_alloc(&x->arena, own.end - own.begin, sizeof(float), "rows of a table",
+                                   &rows->table[i * x->spec.vectors + v]));
     }
     return DT_OK;
 }
@@ -611,15 +610,15 @@ bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *o
     return true;
 }
 
-static void touched_squares(struct dt_exchange *x, const struct dt__segment *segment,
+static void touched_squares(struct dt_exchange *x, const struct dt__range *range,
                             struct dt__floats at, struct dt__norm *norm)
 {
-    dt__rows_squares(x, segment->index, dt__clip(segment->at, at), norm);
+    dt__rows_squares(x, range->index, dt__clip(range->at, at), norm);
 }
 
-static uint32_t touched_update(struct dt_exchange *x, const struct dt__segment *segment)
+static uint32_t touched_update(struct dt_exchange *x, const struct dt__range *range)
 {
-    dt__rows_update(x, segment->index, rows_slice(x, segment->index), x->memory->vectors);
+    dt__rows_update(x, range->index, rows_slice(x, range->index), x->memory->vectors);
     return 1;
 }
 

@@ -41,8 +41,8 @@ struct dt_exchange;
 struct dt__layout;
 struct dt__node_memory;
 struct dt__norm;
-struct dt__room;
-struct dt__segment;
+struct dt__shm;
+struct dt__range;
 
 /* Floats [begin, end) of the flat vector. */
 struct dt__floats {
@@ -77,16 +77,15 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 /* Functions (struct dt__kind) that touched and distributed rows have in common. */
 bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
-                  struct dt__room *room);
+                  struct dt__shm *shm);
 
 /* ---- owners of distributed rows -------------------------------------------------------------- */
 
 /* Functions of the kind of distributed rows. */
 dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout);
-size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__segment *segment,
-                      enum dt__use use);
+size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use);
 void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
-                        struct dt__room *room);
+                        struct dt__shm *shm);
 /* Returns the first input of an owner's block; owners are agents, node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
 /* Rows of a range, or entries of a list: [begin, end). */

@@ -91,16 +91,16 @@ static dt_status add_link(struct dt_exchange *x, struct link *link)
         }
     }
     if (link->node != x->topo->node)
-        DT_TRY(dt__keep(&x->kept, answer, sizeof(float), "rows", &link->answer));
-    return dt__keep(&x->kept, link->capacity, 1, "rows of other hosts", &link->message);
+        DT_TRY(dt__arena_alloc(&x->arena, answer, sizeof(float), "rows", &link->answer));
+    return dt__arena_alloc(&x->arena, link->capacity, 1, "rows of other hosts", &link->message);
 }
 
 static dt_status rows_create(struct dt_exchange *x)
 {
-    DT_TRY(DT__KEEP(&x->kept, "rows", DT__TABLE(x->rows_exchange, 1)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(x->rows_exchange, 1)));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(DT__KEEP(&x->kept, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
-                    DT__TABLE(e->in, (size_t)x->topo->nodes)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
+                           DT__TABLE(e->in, (size_t)x->topo->nodes)));
     /* Each node starts with the nodes after it, so that not all send to the same one first. */
     for (int i = 0; i < x->topo->owners; i++) {
         const int owner = (x->topo->agents_of[x->topo->node] + i) % x->topo->owners,
@@ -250,11 +250,11 @@ static void update_rows(struct dt_exchange *x)
 static void round_publish(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
-    const struct dt__segment *segment = x->layout->segment, *end = segment + dt__segments(x);
+    const struct dt__range *range = x->layout->range, *end = range + dt__ranges(x);
     if (!x->rows_exchange->step) dt__event_post(&control->pulled, 1);
-    for (; x->rows_exchange->step && segment < end; segment++)
-        if (segment->kind == &dt__distributed_kind)
-            dt__event_post(&control->bucket[segment->bucket].updated, 1);
+    for (; x->rows_exchange->step && range < end; range++)
+        if (range->kind == &dt__distributed_kind)
+            dt__event_post(&control->bucket[range->bucket].updated, 1);
 }
 
 static bool rows_summed(const struct dt_exchange *x)
@@ -311,26 +311,26 @@ void dt__exchange_pull(struct dt_exchange *x)
 
 /* ---- the norm, and the bank's books --------------------------------------------------------- */
 
-static void rows_squares(struct dt_exchange *x, const struct dt__segment *segment,
-                         struct dt__floats at, struct dt__norm *norm)
+static void rows_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
+                         struct dt__norm *norm)
 {
     (void)at; /* owners have rows at any position */
-    dt__rows_squares(x, segment->index, dt__rows_own(x, segment->index), norm);
+    dt__rows_squares(x, range->index, dt__rows_own(x, range->index), norm);
 }
 
-static void rows_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
+static void rows_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,
                       int vectors)
 {
-    const size_t width = x->spec.row_range[segment->index].width;
+    const size_t width = x->spec.row_range[range->index].width;
     const int me = x->topo->rank;
     for (int owner = 0; owner < x->topo->owners; owner++) {
         const int rank = x->topo->agent_rank[owner];
-        const struct dt__indices own = dt__rows_of_owner(x, owner, segment->index);
+        const struct dt__indices own = dt__rows_of_owner(x, owner, range->index);
         for (int v = 0; v < vectors && v < dt__rows_vectors(x) && (me == 0 || me == rank); v++) {
             float *book =
-                me == 0 ? x->memory->books[v] + segment->at.begin + own.begin * width : NULL;
+                me == 0 ? x->memory->books[v] + range->at.begin + own.begin * width : NULL;
             dt__ranks_move(&x->all, rank, to_bank,
-                           me == rank ? dt__rows_table(x, segment->index, v) : NULL, book,
+                           me == rank ? dt__rows_table(x, range->index, v) : NULL, book,
                            (own.end - own.begin) * width);
         }
     }

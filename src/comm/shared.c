@@ -24,17 +24,17 @@
 enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 4096 };
 enum { OPEN_FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW };
 
-void *dt__room_take(struct dt__room *room, size_t count, size_t size)
+void *dt__shm_take(struct dt__shm *shm, size_t count, size_t size)
 {
-    void *at = room->memory ? room->memory + room->used : NULL;
+    void *at = shm->memory ? shm->memory + shm->used : NULL;
     size_t bytes;
     if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, 63, &bytes) ||
-        !dt__size_add(room->used, bytes & ~63UL, &room->used))
-        room->used = SIZE_MAX;
+        !dt__size_add(shm->used, bytes & ~63UL, &shm->used))
+        shm->used = SIZE_MAX;
     return at;
 }
 
-dt_status dt__shared_room(size_t bytes, const char *what)
+dt_status dt__shm_has_space(size_t bytes, const char *what)
 {
     struct statvfs fs;
     double have = 0;
@@ -48,81 +48,81 @@ bool dt__shared_fits(MPI_Comm comm, size_t bytes, const char *what)
 {
     int size;
     DT_MPI(MPI_Comm_size(comm, &size));
-    return size == 1 || !dt__shared_room(bytes, what);
+    return size == 1 || !dt__shm_has_space(bytes, what);
 }
 
-static const char *dir_of(const struct dt__room *room)
+static const char *dir_of(const struct dt__shm *shm)
 {
-    return room->dir ? room->dir : "/dev/shm";
+    return shm->dir ? shm->dir : "/dev/shm";
 }
 
-static dt_status no_memory(const struct dt__room *room, const char *what)
+static dt_status no_memory(const struct dt__shm *shm, const char *what)
 {
     return dt_fail(DT_EMEMORY, "no memory in %s that the ranks of a host share, for the %s: %s",
-                   dir_of(room), what, strerror(errno));
+                   dir_of(shm), what, strerror(errno));
 }
 
 /* Returns the bytes that are backed by pages. */
-static size_t room_pages(const struct dt__room *room)
+static size_t shm_pages(const struct dt__shm *shm)
 {
-    size_t bytes = room->used;
-    for (int i = 0; i < room->holes; i++)
-        bytes -= room->hole[i].end - room->hole[i].begin;
+    size_t bytes = shm->used;
+    for (int i = 0; i < shm->holes; i++)
+        bytes -= shm->hole[i].end - shm->hole[i].begin;
     return bytes;
 }
 
 /* Creates the file, and writes its name. */
-static dt_status segment_create(const struct dt__room *room, size_t bytes, const char *what,
-                                char name[NAME_SIZE], int *out_fd)
+static dt_status shm_create(const struct dt__shm *shm, size_t bytes, const char *what,
+                            char name[NAME_SIZE], int *out_fd)
 {
     struct timespec now;
-    if (!room->dir) DT_TRY(dt__shared_room(room_pages(room), what));
+    if (!shm->dir) DT_TRY(dt__shm_has_space(shm_pages(shm), what));
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, NAME_SIZE, "%s/dtrain-%ld-%lld-%ld", dir_of(room), (long)getpid(),
+    snprintf(name, NAME_SIZE, "%s/dtrain-%ld-%lld-%ld", dir_of(shm), (long)getpid(),
              (long long)now.tv_sec, now.tv_nsec);
     *out_fd = open(name, OPEN_FLAGS | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
     if (*out_fd < 0) name[0] = '\0';
-    return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(room, what) : DT_OK;
+    return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(shm, what) : DT_OK;
 }
 
 /* Maps the file, in an address range reserved with a huge page to spare, whose excess is released.
  * fd -1: memory of a single rank. NULL: errno says why. */
-static unsigned char *segment_map(int fd, size_t bytes)
+static unsigned char *shm_map(int fd, size_t bytes)
 {
     const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-    unsigned char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return NULL;
-    const size_t before = -(uintptr_t)room % HUGE_PAGE;
-    void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
-    if (before) munmap(room, before);
-    munmap(room + before + bytes, HUGE_PAGE - before);
+    unsigned char *reserved = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return NULL;
+    const size_t before = -(uintptr_t)reserved % HUGE_PAGE;
+    void *at = mmap(reserved + before, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+    if (before) munmap(reserved, before);
+    munmap(reserved + before + bytes, HUGE_PAGE - before);
     return at == MAP_FAILED ? NULL : at;
 }
 
 /* Allocates this rank's pages, in whole units of the ranges between holes, or fails. */
-static dt_status segment_reserve(int fd, const struct dt__room *room, size_t unit, int rank,
-                                 int size, const char *what)
+static dt_status shm_reserve(int fd, const struct dt__shm *shm, size_t unit, int rank, int size,
+                             const char *what)
 {
     size_t from = 0;
     errno = 0;
-    for (int i = 0; i <= room->holes && !errno; i++) {
-        const size_t to = i < room->holes ? room->hole[i].begin : room->used;
+    for (int i = 0; i <= shm->holes && !errno; i++) {
+        const size_t to = i < shm->holes ? shm->hole[i].begin : shm->used;
         const size_t first = from / unit, units = (to + unit - 1) / unit - first;
         const size_t begin = (first + units * (size_t)rank / (size_t)size) * unit,
                      end = (first + units * ((size_t)rank + 1) / (size_t)size) * unit;
         do
             errno = begin < end ? posix_fallocate(fd, (off_t)begin, (off_t)(end - begin)) : 0;
         while (errno == EINTR);
-        if (i < room->holes) from = room->hole[i].end;
+        if (i < shm->holes) from = shm->hole[i].end;
     }
-    return errno ? no_memory(room, what) : DT_OK;
+    return errno ? no_memory(shm, what) : DT_OK;
 }
 
-dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
+dt_status dt__shared_create(MPI_Comm comm, const struct dt__shm *shm, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out)
 {
-    const size_t bytes = room->used, unit = bytes < HUGE_PAGE || room->holes ? PAGE : HUGE_PAGE;
+    const size_t bytes = shm->used, unit = bytes < HUGE_PAGE || shm->holes ? PAGE : HUGE_PAGE;
     char name[NAME_SIZE] = "";
     int rank, size, fd = -1;
     DT_MPI(MPI_Comm_rank(comm, &rank));
@@ -133,25 +133,25 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
     /* alone: private memory; named: a file; neither: a mapping, whose holes take no pages */
-    const bool alone = !bytes || (size == 1 && !room->holes && !room->dir);
-    const bool named = !alone && (size > 1 || room->dir);
+    const bool alone = !bytes || (size == 1 && !shm->holes && !shm->dir);
+    const bool named = !alone && (size > 1 || shm->dir);
     if (!status && alone)
         status = dt__alloc(bytes, 1, what, &out->own);
     else if (!status && rank == 0 && named)
-        status = segment_create(room, out->bytes, what, name, &fd);
+        status = shm_create(shm, out->bytes, what, name, &fd);
     status = dt__ranks_agree(all, status);
     const bool goes_on = !status;
     if (goes_on && named) {
         DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
         if (rank) fd = open(name, OPEN_FLAGS);
-        if (fd < 0) status = no_memory(room, what);
+        if (fd < 0) status = no_memory(shm, what);
         DT_MPI(MPI_Barrier(comm));
     }
     if (rank == 0 && name[0]) unlink(name);
     if (goes_on) {
-        out->memory = alone || status ? out->own : segment_map(fd, out->bytes);
-        if (!status && !out->memory) status = no_memory(room, what);
-        if (!status && named) status = segment_reserve(fd, room, unit, rank, size, what);
+        out->memory = alone || status ? out->own : shm_map(fd, out->bytes);
+        if (!status && !out->memory) status = no_memory(shm, what);
+        if (!status && named) status = shm_reserve(fd, shm, unit, rank, size, what);
         status = dt__ranks_agree(all, status);
     }
     if (fd >= 0) close(fd);
@@ -184,14 +184,14 @@ void dt__shared_free(struct dt__shared *shared)
 dt_status dt__world_share(struct dt_world *world, size_t bytes, const char *what,
                           struct dt__shared **out, bool *out_first)
 {
-    const struct dt__room room = {.used = bytes};
+    const struct dt__shm shm = {.used = bytes};
     struct dt__shared *shared;
     *out = NULL;
     *out_first = world->inside->host_rank == 0;
     if (!bytes) return dt__ranks_agree(world->all, DT_OK);
     dt_status status = dt__alloc(1, sizeof *shared, what, &shared);
     DT_TRY(dt__ranks_agree(world->all, status));
-    status = dt__shared_create(world->inside->host, &room, what, world->all, shared);
+    status = dt__shared_create(world->inside->host, &shm, what, world->all, shared);
     if (status)
         dt_free(shared);
     else

@@ -21,7 +21,7 @@ struct dt__shared {
 };
 
 /* An allocator of shared memory. Without memory it only counts bytes. */
-struct dt__room {
+struct dt__shm {
     /* directory of the file that backs the memory, on a disk: it may be larger than the host's
      * memory; NULL: /dev/shm */
     const char *dir;
@@ -35,16 +35,16 @@ struct dt__room {
     int holes;
 };
 /* Returns the next count * size bytes, from a cache line on; NULL without memory. */
-void *dt__room_take(struct dt__room *room, size_t count, size_t size);
+void *dt__shm_take(struct dt__shm *shm, size_t count, size_t size);
 
 /* Collective over comm.
- * Creates room->used bytes of zeroed memory that the ranks of `comm`, all of one host, share. what:
+ * Creates shm->used bytes of zeroed memory that the ranks of `comm`, all of one host, share. what:
  * its owner, for messages. Fails on all ranks of `all`, which includes those of comm, or on none;
  * all ranks of `all` call it. DT_EMEMORY: not enough memory, or no such memory here. */
-dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
+dt_status dt__shared_create(MPI_Comm comm, const struct dt__shm *shm, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out);
 /* Returns DT_EMEMORY if /dev/shm has less than `bytes` free. */
-dt_status dt__shared_room(size_t bytes, const char *what);
+dt_status dt__shm_has_space(size_t bytes, const char *what);
 /* Not collective.
  * Returns whether the ranks of `comm`, all of one host, can share `bytes`; a single rank uses none
  * of /dev/shm. */

@@ -31,7 +31,7 @@ struct sum {
 };
 
 struct dt_split {
-    struct dt__kept *kept;
+    struct dt__arena *arena;
     struct dt_exchange *x;
     struct dt_split_spec spec;
     struct dt_split_layer *layer; /* (layers), copied */
@@ -124,17 +124,17 @@ static size_t part_begin(const struct dt_split *s, int layer, int part)
     return dt__split_cut(s->layer[layer].nout, (size_t)part, (size_t)s->spec.parts);
 }
 
-static void deal_memory(struct dt_split *s, struct dt__room *room)
+static void deal_memory(struct dt_split *s, struct dt__shm *shm)
 {
     const size_t rows = (size_t)s->spec.max_rows;
-    s->met = dt__room_take(room, 1, sizeof *s->met);
+    s->met = dt__shm_take(shm, 1, sizeof *s->met);
     for (int l = 0; l < s->spec.layers; l++) {
-        s->input[l] = dt__room_take(room, rows * s->layer[l].nin, sizeof(float));
-        s->output[l] = dt__room_take(room, rows * part_begin(s, l, s->spec.parts), sizeof(float));
-        if (s->layer[l].softmax) s->label = dt__room_take(room, rows, sizeof *s->label);
+        s->input[l] = dt__shm_take(shm, rows * s->layer[l].nin, sizeof(float));
+        s->output[l] = dt__shm_take(shm, rows * part_begin(s, l, s->spec.parts), sizeof(float));
+        if (s->layer[l].softmax) s->label = dt__shm_take(shm, rows, sizeof *s->label);
     }
     for (int i = 0; i < s->sums; i++)
-        s->sum[i].data = dt__room_take(room, rows * widest_sum(s), sizeof(float));
+        s->sum[i].data = dt__shm_take(shm, rows * widest_sum(s), sizeof(float));
 }
 
 static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
@@ -142,11 +142,11 @@ static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
     const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
     const size_t workers = (size_t)s->x->world->workers;
     s->spec = *spec;
-    DT_TRY(DT__KEEP(&s->kept, "split layers", DT__TABLE(s->layer, layers),
-                    DT__TABLE(s->input, layers), DT__TABLE(s->output, layers),
-                    DT__TABLE(s->worker, workers), DT__TABLE(s->owner, parts),
-                    DT__TABLE(s->sum, parts), DT__TABLE(s->give, parts),
-                    DT__TABLE(s->sum_at, parts), DT__TABLE(s->row, (size_t)spec->replicas + 1)));
+    DT_TRY(DT__ARENA_ALLOC(
+        &s->arena, "split layers", DT__TABLE(s->layer, layers), DT__TABLE(s->input, layers),
+        DT__TABLE(s->output, layers), DT__TABLE(s->worker, workers), DT__TABLE(s->owner, parts),
+        DT__TABLE(s->sum, parts), DT__TABLE(s->give, parts), DT__TABLE(s->sum_at, parts),
+        DT__TABLE(s->row, (size_t)spec->replicas + 1)));
     memcpy(s->layer, spec->layer, layers * sizeof *s->layer);
     return DT_OK;
 }
@@ -155,7 +155,7 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
                            struct dt_split **out)
 {
     struct dt_split *s = NULL;
-    struct dt__room room = {0};
+    struct dt__shm shm = {0};
     size_t own = 0; /* partial sums of this node */
     dt_status status = dt__alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
@@ -165,17 +165,17 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     DT_GUARD(dt__ranks_agree(&x->all, status));
     list_workers(s);
     list_sums(s);
-    deal_memory(s, &room);
+    deal_memory(s, &shm);
     /* what does not fit a small /dev/shm, besides gradients, is in a file */
-    if (!dt__shared_fits(x->node_comm, room.used, "rows of split layers"))
-        room.dir = dt__temporary_dir();
-    DT_GUARD(dt__shared_create(x->node_comm, &room, "rows of split layers", &x->all, &s->shared));
-    room = (struct dt__room){.memory = s->shared.memory};
-    deal_memory(s, &room);
+    if (!dt__shared_fits(x->node_comm, shm.used, "rows of split layers"))
+        shm.dir = dt__temporary_dir();
+    DT_GUARD(dt__shared_create(x->node_comm, &shm, "rows of split layers", &x->all, &s->shared));
+    shm = (struct dt__shm){.memory = s->shared.memory};
+    deal_memory(s, &shm);
     for (int g = 0; g < s->gives && x->topo->nodes > 1; g++)
         own += s->give[g].node == x->topo->node;
-    status = dt__keep(&s->kept, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
-                      "sums of split layers", &s->send);
+    status = dt__arena_alloc(&s->arena, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
+                             "sums of split layers", &s->send);
     DT_GUARD(dt__ranks_agree(&x->all, status));
     *out = s;
 done:
@@ -187,7 +187,7 @@ void dt__split_destroy(struct dt_split *s)
 {
     if (!s) return;
     dt__shared_free(&s->shared);
-    dt__kept_free(&s->kept);
+    dt__arena_free(&s->arena);
     dt_free(s);
 }
 

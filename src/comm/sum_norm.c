@@ -58,14 +58,13 @@ static size_t edges_at(const struct dt_exchange *x)
     return blocks_of(x) + x->spec.norm.measures + x->spec.norm.squares;
 }
 
-void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory,
-                  struct dt__room *room)
+void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm)
 {
     const struct dt_touched *edge = x->layout->edge;
     if (!x->spec.norm.needed) return;
     memory->norm_count = edges_at(x) + (edge ? *edge->count * DT__TREE_BLOCK : 0);
-    memory->norms = dt__room_take(room, memory->norm_count, sizeof(double));
-    memory->all_norms = dt__room_take(room, memory->norm_count, sizeof(double));
+    memory->norms = dt__shm_take(shm, memory->norm_count, sizeof(double));
+    memory->all_norms = dt__shm_take(shm, memory->norm_count, sizeof(double));
 }
 
 double *dt__exchange_measured(struct dt_exchange *x)
@@ -79,10 +78,10 @@ void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats 
                             .norms = x->memory->norms,
                             .squares = x->memory->norms + edges_at(x),
                             .edge = x->layout->edge};
-    for (int s = 0; s < dt__segments(x); s++) {
-        const struct dt__segment *segment = &x->layout->segment[s];
+    for (int s = 0; s < dt__ranges(x); s++) {
+        const struct dt__range *range = &x->layout->range[s];
         norm.at = (struct dt__floats){0, x->spec.norm.params};
-        segment->kind->squares(x, segment, at, &norm);
+        range->kind->squares(x, range, at, &norm);
     }
     block_close(&norm);
 }

@@ -28,16 +28,16 @@ static bool summed_tiles_range(const struct dt_exchange *x, int index, struct dt
 }
 
 static void tiles_map(const struct dt_exchange *x, struct dt__node_memory *memory,
-                      struct dt__room *room)
+                      struct dt__shm *shm)
 {
-    if (x->spec.copies) memory->copies = dt__room_take(room, x->spec.copies, 1);
+    if (x->spec.copies) memory->copies = dt__shm_take(shm, x->spec.copies, 1);
 }
 
 static void factors_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
-                        struct dt__room *room)
+                        struct dt__shm *shm)
 {
     const struct dt_factored *last = &x->spec.factored[x->spec.matrices - 1];
-    memory->factors[replica] = dt__room_take(room, last->place + last->bytes, 1);
+    memory->factors[replica] = dt__shm_take(shm, last->place + last->bytes, 1);
 }
 
 /* Sums a tile over range [a, b) of the tree, into level[0]: each gradient is computed here, from
@@ -68,9 +68,9 @@ static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, con
 
 /* Updates tile by tile, so that neither the gradients computed from factors nor their sum leave the
  * cache. */
-static uint32_t tiles_update(struct dt_exchange *x, const struct dt__segment *segment)
+static uint32_t tiles_update(struct dt_exchange *x, const struct dt__range *range)
 {
-    const struct dt_factored *matrix = &x->spec.factored[segment->index];
+    const struct dt_factored *matrix = &x->spec.factored[range->index];
     const struct dt__floats tiles = /* tile numbers */
         dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->topo->agent, x->topo->agents, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
@@ -78,8 +78,8 @@ static uint32_t tiles_update(struct dt_exchange *x, const struct dt__segment *se
         if (x->memory->sums)
             tile_read(matrix, tile, x->memory->sums, x->scratch.tiles);
         else
-            tile_sum(x, segment->index, 0, x->spec.replicas, tile, x->scratch.tiles);
-        x->spec.update_tile(x->spec.arg, &x->step->info, segment->index, tile, x->scratch.tiles,
+            tile_sum(x, range->index, 0, x->spec.replicas, tile, x->scratch.tiles);
+        x->spec.update_tile(x->spec.arg, &x->step->info, range->index, tile, x->scratch.tiles,
                             x->memory->vectors);
     }
     return 1;

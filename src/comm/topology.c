@@ -10,16 +10,16 @@
 
 /* ---- agents --------------------------------------------------------------------------------- */
 
-dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
+dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__arena **arena, int ranks,
                                 int replicas, int groups)
 {
     const size_t all = (size_t)ranks, r = (size_t)replicas;
-    return DT__KEEP(kept, "exchange", DT__TABLE(topo->node_at, all),
-                    DT__TABLE(topo->agents_of, all + 1), DT__TABLE(topo->agent_rank, all),
-                    DT__TABLE(topo->subtrees_of, all), DT__TABLE(topo->cut, all + 1),
-                    DT__TABLE(topo->node_of, r), DT__TABLE(topo->subtree_at, r),
-                    DT__TABLE(topo->subtree, r), DT__TABLE(topo->group, (size_t)groups + 1),
-                    DT__TABLE(topo->group_of, r));
+    return DT__ARENA_ALLOC(arena, "exchange", DT__TABLE(topo->node_at, all),
+                           DT__TABLE(topo->agents_of, all + 1), DT__TABLE(topo->agent_rank, all),
+                           DT__TABLE(topo->subtrees_of, all), DT__TABLE(topo->cut, all + 1),
+                           DT__TABLE(topo->node_of, r), DT__TABLE(topo->subtree_at, r),
+                           DT__TABLE(topo->subtree, r), DT__TABLE(topo->group, (size_t)groups + 1),
+                           DT__TABLE(topo->group_of, r));
 }
 
 void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank)

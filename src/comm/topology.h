@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 
-#include "base/kept.h"
+#include "base/arena.h"
 
 /* One of the largest ranges [first, end) of the tree whose replicas are all on one node, which
  * computes their sum alone. */
@@ -68,8 +68,8 @@ struct dt__placement {
     const int *worker_of;    /* (replicas) worker of each; NULL: in equal runs */
 };
 
-/* Allocates the tables, which live as long as `kept`. DT_EMEMORY. */
-dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__kept **kept, int ranks,
+/* Allocates the tables, which live as long as `arena`. DT_EMEMORY. */
+dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__arena **arena, int ranks,
                                 int replicas, int groups);
 /* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone
  * on its node is that node's agent. has_bank: rank 0 computes no gradients. */

@@ -183,11 +183,11 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     watchdog->looked_us = dt__now_us();
     watchdog->patience_secs = stall_secs;
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);
-    struct dt__kept **kept = &world->inside->kept;
-    DT_TRY(
-        dt__keep(kept, (size_t)world->size, sizeof *watchdog->peer, "heartbeats", &watchdog->peer));
-    DT_TRY(dt__keep(kept, 1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0],
-                    "heartbeat table", &watchdog->alone));
+    struct dt__arena **arena = &world->inside->arena;
+    DT_TRY(dt__arena_alloc(arena, (size_t)world->size, sizeof *watchdog->peer, "heartbeats",
+                           &watchdog->peer));
+    DT_TRY(dt__arena_alloc(arena, 1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0],
+                           "heartbeat table", &watchdog->alone));
     watchdog->alone->rows = 1;
     dt__heartbeat_table_use(world, watchdog->alone, 0);
     dt__watched_world_set(world, true);
@@ -209,8 +209,8 @@ void dt__watchdog_connect(struct dt_world *world)
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
     /* If there is no memory for a host's table, each rank keeps its private one, in which other
      * ranks never appear. */
-    if (!dt__shared_create(world->inside->host, &(struct dt__room){.used = bytes},
-                           "heartbeat table", world->all, &watchdog->shared)) {
+    if (!dt__shared_create(world->inside->host, &(struct dt__shm){.used = bytes}, "heartbeat table",
+                           world->all, &watchdog->shared)) {
         struct dt__heartbeat_table *table =
             (struct dt__heartbeat_table *)(void *)watchdog->shared.memory;
         if (world->inside->host_rank == 0) {

@@ -27,10 +27,11 @@ struct dt__whole {
 
 static dt_status whole_create(struct dt_exchange *x)
 {
-    DT_TRY(DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->whole, 1)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(x->whole, 1)));
     x->whole->started = x->spec.buckets; /* no step has begun */
     x->whole->summed = x->whole->updated = x->whole->taken = x->layout->chunks;
-    return DT__KEEP(&x->kept, "chunk table", DT__TABLE(x->whole->left, (size_t)x->layout->chunks));
+    return DT__ARENA_ALLOC(&x->arena, "chunk table",
+                           DT__TABLE(x->whole->left, (size_t)x->layout->chunks));
 }
 
 static int *left_of(struct dt_exchange *x, const struct dt__chunk *chunk)
@@ -182,18 +183,18 @@ static bool whole_done(const struct dt_exchange *x)
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
-void dt__whole_squares(struct dt_exchange *x, const struct dt__segment *segment,
-                       struct dt__floats at, struct dt__norm *norm)
+void dt__whole_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
+                       struct dt__norm *norm)
 {
     (void)x;
-    norm->at = dt__clip(dt__clip(segment->at, at), norm->at);
+    norm->at = dt__clip(dt__clip(range->at, at), norm->at);
     dt__norm_add(norm, norm->sum + norm->at.begin, norm->at.begin, norm->at.end - norm->at.begin);
 }
 
-static uint32_t whole_update(struct dt_exchange *x, const struct dt__segment *segment)
+static uint32_t whole_update(struct dt_exchange *x, const struct dt__range *range)
 {
     uint32_t updated = 0;
-    for (int c = segment->chunk; c < segment->chunk_end; c++) {
+    for (int c = range->chunk; c < range->chunk_end; c++) {
         if (!is_own(x, &x->layout->chunk[c])) continue;
         dt__chunk_update(x, &x->layout->chunk[c]);
         updated++;
@@ -231,10 +232,9 @@ static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank
 }
 
 /* Each node has the owners in a different order; here they are visited in one order. */
-void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bool to_bank,
-                    int vectors)
+void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank, int vectors)
 {
-    const struct dt__floats at = segment->at;
+    const struct dt__floats at = range->at;
     if (!to_bank) {
         copy_books(x, at, false, vectors);
         dt__ranks_barrier(&x->all); /* the bank has filled its node's memory */
@@ -244,7 +244,7 @@ void dt__whole_move(struct dt_exchange *x, const struct dt__segment *segment, bo
                             (at.end - at.begin) * sizeof(float), 0);
     }
     for (int node = 0; node < x->topo->nodes; node++)
-        for (int c = segment->chunk; c < segment->chunk_end; c++)
+        for (int c = range->chunk; c < range->chunk_end; c++)
             for (int v = 1; v < vectors && x->layout->chunk[c].node == node; v++)
                 move_chunk(x, &x->layout->chunk[c], to_bank, v);
     if (to_bank) copy_books(x, at, true, vectors);

@@ -15,8 +15,8 @@ static const float LEAST = 0x1p-100f;
 /* Returns the floats of the first block of [offset, offset + n). */
 static size_t block_length(size_t offset, size_t n)
 {
-    size_t room = DT__WIRE_BLOCK - offset % DT__WIRE_BLOCK;
-    return n < room ? n : room;
+    size_t left = DT__WIRE_BLOCK - offset % DT__WIRE_BLOCK;
+    return n < left ? n : left;
 }
 
 size_t dt__wire_bytes(int wire, size_t offset, size_t n)

@@ -147,9 +147,9 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     DT_MPI(MPI_Comm_rank(comm, &world->rank));
     DT_MPI(MPI_Comm_size(comm, &world->size));
     size_t size = (size_t)world->size;
-    DT_TRY(DT__KEEP(&inside->kept, "host table", DT__TABLE(world->host_name, size),
-                    DT__TABLE(world->host_of, size), DT__TABLE(world->workers_of, size),
-                    DT__TABLE(world->rank_of, size)));
+    DT_TRY(DT__ARENA_ALLOC(&inside->arena, "host table", DT__TABLE(world->host_name, size),
+                           DT__TABLE(world->host_of, size), DT__TABLE(world->workers_of, size),
+                           DT__TABLE(world->rank_of, size)));
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
@@ -310,7 +310,7 @@ static void world_free(struct dt_world *world)
     MPI_Comm *const comm[] = {&inside->trainers.comm, &inside->host, &inside->all.comm};
     for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
-    dt__kept_free(&inside->kept);
+    dt__arena_free(&inside->arena);
     dt_free(world); /* also frees `inside`, in the same allocation */
 }
 

@@ -12,7 +12,7 @@
 #include <sched.h>
 
 #include "base/internal.h"
-#include "base/kept.h"
+#include "base/arena.h"
 #include "base/limits.h"
 #include "comm/comm.h"
 #include "comm/watchdog.h"
@@ -35,7 +35,7 @@ struct dt__world_inside {
     bool spin;           /* no more ranks than cores: a short spin pays */
     int slack;           /* the program's timer slack in ns; 0: unchanged */
     struct dt__watchdog watchdog;
-    struct dt__kept *kept;
+    struct dt__arena *arena;
 };
 
 /* Collective over `all`.

@@ -99,14 +99,14 @@ static size_t line_size(const char *text)
 }
 
 /* Replaces fgets for a text. Reads nothing more once the handler has failed. */
-static char *read_line(char *buffer, int room, void *arg)
+static char *read_line(char *buffer, int capacity, void *arg)
 {
     struct ini *ini = arg;
     size_t size = line_size(ini->rest);
     if (ini->status || size == 0) return NULL;
     ini->line++;
-    if (size >= (size_t)room) {
-        ini->status = dt_fail(DT_EUSAGE, "the line is longer than %d bytes", room - 3);
+    if (size >= (size_t)capacity) {
+        ini->status = dt_fail(DT_EUSAGE, "the line is longer than %d bytes", capacity - 3);
         return NULL;
     }
     memcpy(buffer, ini->rest, size);

@@ -89,14 +89,14 @@ static dt_status sample_parse(struct dt__named_set *set)
 
 static dt_status set_add(struct dt__named_sets *sets, const char *name, size_t length, char *files)
 {
-    size_t room = sets->count;
+    size_t capacity = sets->count;
     if (set_find(sets, name, length) ||
         (length == strlen(DT__INIT_SET) && !memcmp(name, DT__INIT_SET, length))) {
         dt_free(files);
         return dt_fail(DT_EUSAGE, "eval.also: the name '%.*s' is taken", (int)length, name);
     }
     const dt_status status =
-        dt__grow(&sets->items, &room, sets->count + 1, sizeof *sets->items, "sets of rows");
+        dt__grow(&sets->items, &capacity, sets->count + 1, sizeof *sets->items, "sets of rows");
     if (status) {
         dt_free(files);
         return status;

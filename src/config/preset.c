@@ -164,10 +164,10 @@ static dt_status encode_settle_by_data(struct dt_config *config, int bins, int n
     if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
     config->data.encode = DT_ENCODE_NONE;
     if (!numbers || !bins || dt__config_is_given(config, "model.layers")) return DT_OK;
-    const int room = MOST_BINS / numbers;
-    if (room < LEAST_BINS) return preset_set(config, "data.encode", "normal");
+    const int most = MOST_BINS / numbers;
+    if (most < LEAST_BINS) return preset_set(config, "data.encode", "normal");
     DT_TRY(preset_set(config, "data.encode", "ple"));
-    return preset_set_number(config, "data.encode_bins", bins < room ? bins : room);
+    return preset_set_number(config, "data.encode_bins", bins < most ? bins : most);
 }
 
 dt_status dt__config_settle(struct dt_config *config, bool table)
@@ -248,8 +248,7 @@ static dt_status length_settle(struct dt_config *config, const struct setting *s
     const bool async = config->train.mode == DT_MODE_ASYNC && config->train.staleness != 0;
     const double updates = (double)steps * (async ? fmax(1, (double)config->run.replicas) : 1);
     const double apart = fmax(config->train.epochs / EVALUATIONS, 1.0 / EACH_EPOCH);
-    return preset_set_number(config,
-                             config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
+    return preset_set_number(config, config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
                              ceil(apart * updates));
 }
 
@@ -271,10 +270,12 @@ dt_status dt__config_settle_by_data(struct dt_config *config, const struct dt_ta
 dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
     static const char *const by_data[] = {
-        "train.epochs",       "train.batch",           "eval.steps",        "run.checkpoint_steps",
-        "eval.patience",      "data.normalize_target", "data.clamp_target", "eval.metric",
-        "train.weight_decay", "train.wide_lr",         "train.decay_matrices", "model.layers",
-        "data.encode",        "data.encode_bins",      "data.encode_scale", "data.encode_width"};
+        "train.epochs",         "train.batch",          "eval.steps",
+        "run.checkpoint_steps", "eval.patience",        "data.normalize_target",
+        "data.clamp_target",    "eval.metric",          "train.weight_decay",
+        "train.wide_lr",        "train.decay_matrices", "model.layers",
+        "data.encode",          "data.encode_bins",     "data.encode_scale",
+        "data.encode_width"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool widths = widths_are_given(config);

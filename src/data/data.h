@@ -221,9 +221,9 @@ dt_status dt__rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, 
  * JSON objects, features or not. names: a comma-separated list. Call it before the first row. Rows
  * without names are then errors. DT_EMEMORY. */
 dt_status dt__rows_keep(struct dt_rows *rows, const char *names);
-/* Returns what was kept of the last row, one text per name; the caller frees the texts and the
+/* Returns the values of these columns in the last row, one per name; the caller frees them and the
  * list. NULL: there are no names, or the texts were taken already. */
-char **dt__rows_take_kept(struct dt_rows *rows);
+char **dt__rows_take_passthrough(struct dt_rows *rows);
 /* Returns true if the next row can be read without waiting for input. */
 bool dt__rows_ready(const struct dt_rows *rows);
 

@@ -89,9 +89,9 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
         pthread_mutex_unlock(&loader->lock);
         if (!wanted) break;
         uint64_t local = dt__order_row(&replica->fill_order, epoch, at, slot, &run);
-        struct dt__row_segment segment = dt__shard_run(replica->shard, local);
-        if (segment.count < run) run = segment.count;
-        DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));
+        struct dt__row_run rest = dt__shard_run(replica->shard, local);
+        if (rest.count < run) run = rest.count;
+        DT_TRY(dt__cursor_read(loader->cursor, rest.row, (size_t)run, &window->rows));
     }
     return dt__block_encode(&loader->source->schema, &loader->source->layout, &window->rows);
 }
@@ -239,10 +239,10 @@ static dt_status replica_borrow(struct dt_loader *loader, struct replica *replic
     const uint64_t rows = replica->order.rows;
     DT_TRY(dt__alloc(rows, sizeof *replica->raw, "rows of a shard", &replica->raw));
     for (uint64_t local = 0, run; local < rows; local += run) {
-        const struct dt__row_segment segment = dt__shard_run(replica->shard, local);
-        run = segment.count;
+        const struct dt__row_run rest = dt__shard_run(replica->shard, local);
+        run = rest.count;
         for (uint64_t i = 0; i < run; i++)
-            replica->raw[local + i] = dt__source_raw(loader->source, segment.row + i);
+            replica->raw[local + i] = dt__source_raw(loader->source, rest.row + i);
     }
     replica->windows[0].rows = loader->source->lent;
     replica->held = &replica->windows[0];

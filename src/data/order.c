@@ -85,15 +85,15 @@ typedef unsigned __int128 wide;
 static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count)
 {
     if (!count) return DT_OK;
-    DT_TRY(dt__grow(&shard->segments, &shard->capacity, shard->nsegments + 1,
-                    sizeof *shard->segments, "shards"));
-    shard->segments[shard->nsegments++] = (struct dt__row_segment){row, count};
+    DT_TRY(
+        dt__grow(&shard->runs, &shard->capacity, shard->nruns + 1, sizeof *shard->runs, "shards"));
+    shard->runs[shard->nruns++] = (struct dt__row_run){row, count};
     shard->rows += count;
     return DT_OK;
 }
 
 /* Assigns equal ranges of the files' concatenation. */
-static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_segment *files,
+static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_run *files,
                                     size_t nfiles)
 {
     uint64_t at = 0, used = 0; /* rows assigned; rows of file i assigned */
@@ -101,7 +101,7 @@ static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_s
     for (unsigned r = 0; r < (unsigned)plan->replicas; r++) {
         struct dt__shard *shard = &plan->shards[r];
         uint64_t take, end = (uint64_t)((wide)plan->samples * (r + 1) / (unsigned)plan->replicas);
-        shard->nsegments = 0;
+        shard->nruns = 0;
         shard->rows = 0;
         for (; at < end && i < nfiles; at += take) {
             take = files[i].count - used < end - at ? files[i].count - used : end - at;
@@ -117,7 +117,7 @@ static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_s
  * 1.1 of the mean, assigns equal ranges of rows instead. */
 static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *source)
 {
-    struct dt__row_segment *files;
+    struct dt__row_run *files;
     struct dt_perm perm;
     uint64_t most = 0;
     dt_status status = DT_OK;
@@ -137,13 +137,12 @@ static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *sourc
     return status;
 }
 
-struct dt__row_segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
+struct dt__row_run dt__shard_run(const struct dt__shard *shard, uint64_t local)
 {
     size_t i = 0;
-    while (local >= shard->segments[i].count)
-        local -= shard->segments[i++].count;
-    return (struct dt__row_segment){shard->segments[i].row + local,
-                                    shard->segments[i].count - local};
+    while (local >= shard->runs[i].count)
+        local -= shard->runs[i++].count;
+    return (struct dt__row_run){shard->runs[i].row + local, shard->runs[i].count - local};
 }
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -196,7 +195,7 @@ void dt__plan_destroy(struct dt_plan *plan)
 {
     if (!plan) return;
     for (int r = 0; plan->shards && r < plan->replicas; r++)
-        dt_free(plan->shards[r].segments);
+        dt_free(plan->shards[r].runs);
     dt_free(plan->shards);
     dt_free(plan->by_rows);
     dt_free(plan->kind);

@@ -36,13 +36,13 @@ uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uin
                        uint64_t *run);
 
 /* Consecutive rows of the source. A replica's shard is a list of these, in sequence. */
-struct dt__row_segment {
+struct dt__row_run {
     uint64_t row, count;
 };
 
 struct dt__shard {
-    struct dt__row_segment *segments;
-    size_t nsegments, capacity;
+    struct dt__row_run *runs;
+    size_t nruns, capacity;
     uint64_t rows;
 };
 
@@ -65,6 +65,6 @@ struct dt_plan {
 
 /* Returns the run of source rows that begins at row `local` of the shard: its first row, and its
  * length. */
-struct dt__row_segment dt__shard_run(const struct dt__shard *shard, uint64_t local);
+struct dt__row_run dt__shard_run(const struct dt__shard *shard, uint64_t local);
 
 #endif

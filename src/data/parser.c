@@ -9,8 +9,8 @@
 
 dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
 {
-    DT_TRY(
-        dt__grow(&parser->words, &parser->room, parser->count + 1, sizeof *parser->words, "row"));
+    DT_TRY(dt__grow(&parser->words, &parser->capacity, parser->count + 1, sizeof *parser->words,
+                    "row"));
     parser->words[parser->count++] = word;
     return DT_OK;
 }

@@ -19,7 +19,7 @@ struct dt__parser {
     uint64_t bytes;  /* LIBSVM: size of all the data, an upper bound of a plausible index; 0 for a
                       * pipe */
     uint32_t *words; /* (count) of the last record; further targets follow those of columns */
-    size_t count, room;
+    size_t count, capacity;
     struct dt__cell label, weight; /* texts of the last record; empty if there is none */
     struct dt__cell group, time;   /* texts of the row's keys; empty if there is none */
     const struct dt_targets *of;   /* kind of further labels ... */

@@ -18,14 +18,15 @@ static dt_status group_add(struct dt__row_keys *keys, const void *bytes, size_t 
 {
     uint32_t number;
     DT_TRY(dt__dict_add(&keys->groups, bytes, length, &number));
-    DT_TRY(dt__grow(&keys->group, &keys->group_room, keys->ngroups + 1, sizeof number, "groups"));
+    DT_TRY(
+        dt__grow(&keys->group, &keys->group_capacity, keys->ngroups + 1, sizeof number, "groups"));
     keys->group[keys->ngroups++] = number;
     return DT_OK;
 }
 
 static dt_status time_add(struct dt__row_keys *keys, double value)
 {
-    DT_TRY(dt__grow(&keys->time, &keys->time_room, keys->ntimes + 1, sizeof value, "times"));
+    DT_TRY(dt__grow(&keys->time, &keys->time_capacity, keys->ntimes + 1, sizeof value, "times"));
     keys->time[keys->ntimes++] = value;
     return DT_OK;
 }

@@ -12,7 +12,7 @@ struct dt__row_keys {
     struct dt__dict groups; /* by their texts, or the 8 bytes of a double */
     uint32_t *group;        /* (ngroups) the number of each row's group */
     double *time;           /* (ntimes) in seconds; dates are words until dt__row_keys_finish */
-    size_t ngroups, group_room, ntimes, time_room;
+    size_t ngroups, group_capacity, ntimes, time_capacity;
 };
 void dt__row_keys_free(struct dt__row_keys *keys);
 

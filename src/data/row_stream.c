@@ -32,7 +32,7 @@ struct dt_rows {
     struct dt__json instances;
     size_t instance;
     /* dt__rows_keep: names; their places in a row of CSV; and their texts in the last row */
-    struct dt__names keep, kept;
+    struct dt__names keep, passthrough;
     size_t *keep_at;
     uint64_t read; /* lines of rows */
     bool ended;
@@ -51,20 +51,20 @@ dt_status dt__rows_keep(struct dt_rows *rows, const char *names)
     return dt__alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
 }
 
-char **dt__rows_take_kept(struct dt_rows *rows)
+char **dt__rows_take_passthrough(struct dt_rows *rows)
 {
-    char **kept = rows->kept.items;
-    rows->kept = (struct dt__names){0};
-    return kept;
+    char **passthrough = rows->passthrough.items;
+    rows->passthrough = (struct dt__names){0};
+    return passthrough;
 }
 
-static void kept_forget(struct dt_rows *rows)
+static void passthrough_forget(struct dt_rows *rows)
 {
-    dt__names_free(rows->kept.items, rows->kept.count);
-    rows->kept = (struct dt__names){0};
+    dt__names_free(rows->passthrough.items, rows->passthrough.count);
+    rows->passthrough = (struct dt__names){0};
 }
 
-static dt_status csv_find_kept(struct dt_rows *rows)
+static dt_status csv_find_passthrough(struct dt_rows *rows)
 {
     if (rows->keep.count && !rows->header.names)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
@@ -87,7 +87,7 @@ static dt_status csv_keep(struct dt_rows *rows, size_t length)
     DT_GUARD(dt__csv_split(rows->lines.raw, length, rows->header.separator, &cells));
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *cell = rows->keep_at[k] < cells.count ? cells.items[rows->keep_at[k]] : "";
-        DT_GUARD(dt__names_add(&rows->kept, cell, strlen(cell)));
+        DT_GUARD(dt__names_add(&rows->passthrough, cell, strlen(cell)));
     }
 done:
     dt__names_free(cells.items, cells.count);
@@ -123,7 +123,7 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
             dt__json_pass(&value, token);
             cell.length = (size_t)(value.at - cell.text);
         }
-        DT_TRY(dt__names_add(&rows->kept, cell.text, cell.length));
+        DT_TRY(dt__names_add(&rows->passthrough, cell.text, cell.length));
     }
     return DT_OK;
 }
@@ -133,10 +133,10 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 /* Reads a row and the texts that it keeps, even those of a bad row. */
 static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
 {
-    const dt_status kept = json_keep(rows, json);
+    const dt_status added = json_keep(rows, json);
     const dt_status status = dt__json_row(&rows->json, json, dt__json_next(json), rows->words);
-    if (kept) kept_forget(rows);
-    if (status || kept) return status ? status : kept;
+    if (added) passthrough_forget(rows);
+    if (status || added) return status ? status : added;
     return dt__table_row(&rows->columns, rows->words, rows->columns.count, &rows->layout,
                          &rows->row);
 }
@@ -212,7 +212,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
         if (told == DT_HEADER_AUTO)
             header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;
     }
-    DT_TRY(csv_find_kept(rows));
+    DT_TRY(csv_find_passthrough(rows));
     rows->parser.header = header;
     return DT_OK;
 }
@@ -308,7 +308,7 @@ void dt__rows_close(struct dt_rows *rows)
     dt__block_free(&rows->row);
     dt_free(rows->parser.words);
     dt__header_free(&rows->header);
-    kept_forget(rows);
+    passthrough_forget(rows);
     dt__names_free(rows->keep.items, rows->keep.count);
     dt_free(rows->keep_at);
     dt_free(rows);
@@ -333,7 +333,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     const bool quotes = rows->grammar && rows->grammar->quotes;
     char *record = NULL;
     size_t length = 0;
-    kept_forget(rows);
+    passthrough_forget(rows);
     rows->row.rows = 0;
     if (rows->instances.at) return json_next_instance(rows);
     for (bool header = true; header;) {

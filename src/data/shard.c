@@ -57,9 +57,9 @@ static dt_status shuffle_init(struct shuffle *shuffle, const char *dir, uint64_t
     const size_t row_bytes = shuffle->row_bytes;
     const uint64_t fit = memory / 2 / row_bytes ? memory / 2 / row_bytes : 1;
     const size_t buckets = shuffle->nbuckets = (size_t)((shuffle->rows - 1) / fit + 1);
-    const uint64_t room = memory / 2 / buckets;
+    const uint64_t capacity = memory / 2 / buckets;
     shuffle->buffer_rows =
-        (size_t)((room < DT__SHUFFLE_BYTES ? room : DT__SHUFFLE_BYTES) / row_bytes);
+        (size_t)((capacity < DT__SHUFFLE_BYTES ? capacity : DT__SHUFFLE_BYTES) / row_bytes);
     if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
     dt__perm_init(&shuffle->spread, shuffle->rows,
                   dt__rng_make(shuffle->seed, DT_STREAM_SHARD, 0, 0));

@@ -11,7 +11,7 @@ struct set {
 };
 
 /* Counts a file in its set; a new set is added at the end. */
-static dt_status set_count(const char *path, struct set **sets, size_t *count, size_t *room)
+static dt_status set_count(const char *path, struct set **sets, size_t *count, size_t *capacity)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct set set = {.directory = path, .length = (int)(name - path)};
@@ -23,7 +23,7 @@ static dt_status set_count(const char *path, struct set **sets, size_t *count, s
                           memcmp((*sets)[i].directory, path, (size_t)set.length) != 0))
         i++;
     if (i == *count) {
-        DT_TRY(dt__grow(sets, room, i + 1, sizeof set, "shards"));
+        DT_TRY(dt__grow(sets, capacity, i + 1, sizeof set, "shards"));
         (*sets)[(*count)++] = set;
     }
     (*sets)[i].read++;
@@ -56,11 +56,11 @@ static dt_status set_check(const struct set *set, const char *key)
 dt_status dt__shards_check(const struct dt__names lists[2], bool eval)
 {
     struct set *sets = NULL;
-    size_t count = 0, room = 0, ends[2];
+    size_t count = 0, capacity = 0, ends[2];
     dt_status status = DT_OK;
     for (int l = 0; l < 2; l++) {
         for (size_t i = 0; i < lists[l].count; i++)
-            DT_GUARD(set_count(lists[l].items[i], &sets, &count, &room));
+            DT_GUARD(set_count(lists[l].items[i], &sets, &count, &capacity));
         ends[l] = count;
     }
     for (size_t i = eval ? ends[0] : 0; i < ends[eval]; i++)

@@ -34,7 +34,7 @@ struct statistics {
     uint64_t *class_count; /* (classes), or NULL */
     double scale;          /* of the sample */
     struct sample *samples;
-    size_t nsamples, samples_room;
+    size_t nsamples, samples_capacity;
 };
 
 static double row_value(const struct dt__row_layout *layout, const unsigned char *x, size_t feature)
@@ -152,7 +152,7 @@ static int sample_compare(const void *left, const void *right)
 static dt_status sample_add(struct statistics *statistics, size_t feature, double value)
 {
     if (isnan(value) || feature >= statistics->numbers) return DT_OK;
-    DT_TRY(dt__grow(&statistics->samples, &statistics->samples_room, statistics->nsamples + 1,
+    DT_TRY(dt__grow(&statistics->samples, &statistics->samples_capacity, statistics->nsamples + 1,
                     sizeof *statistics->samples, "normalisation"));
     statistics->samples[statistics->nsamples++] =
         (struct sample){(uint32_t)feature, (float)(value * statistics->scale)};

@@ -108,7 +108,7 @@ struct typed_reader {
     const struct dt__grammar *grammar;
     size_t mark;          /* which rows are in memory */
     unsigned char *bytes; /* of these rows */
-    size_t room, at;
+    size_t capacity, at;
     uint64_t next; /* the row at bytes + at; UINT64_MAX: none */
 };
 
@@ -137,7 +137,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
     reader->next = UINT64_MAX; /* the value that a failure leaves */
-    DT_TRY(dt__grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
+    DT_TRY(dt__grow(&reader->bytes, &reader->capacity, length, 1, "typed rows"));
     DT_TRY(dt__source_copy_out(reader->source, from->offset, reader->bytes, length));
     reader->mark = mark;
     reader->at = 0;

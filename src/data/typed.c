@@ -30,7 +30,7 @@ dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t lengt
             return dt_fail(DT_EIO, "%s: no random bytes", NAME);
         DT_TRY(dt__typed_add(typed, typed->id, sizeof typed->id));
     }
-    DT_TRY(dt__grow(&typed->waiting, &typed->room, typed->length + length, 1, "typed rows"));
+    DT_TRY(dt__grow(&typed->waiting, &typed->capacity, typed->length + length, 1, "typed rows"));
     memcpy(typed->waiting + typed->length, bytes, length);
     typed->length += length;
     return typed->length < DT__TYPED_BYTES ? DT_OK : dt__typed_flush(typed);

@@ -21,7 +21,7 @@ struct dt__typed {
     int fd; /* -1: no file */
     uint64_t id[2], bytes;
     unsigned char *waiting; /* not yet in the file */
-    size_t length, room;
+    size_t length, capacity;
 };
 
 struct dt__typed_row {

@@ -492,7 +492,7 @@ dt_status dt__bf16_settle(const char *option, bool *out_native)
 /* ---- a layer -------------------------------------------------------------------------------- */
 
 /* Allocates at the first product: a layer with sparse inputs never needs the memory. */
-static dt_status bf16_make_room(struct dt__bf16 *bf16)
+static dt_status bf16_reserve(struct dt__bf16 *bf16)
 {
     const size_t rows = (size_t)bf16->max_rows;
     if (bf16->x_of == bf16 && !bf16->x)
@@ -567,7 +567,7 @@ static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
                            const void *copy, float *y)
 {
-    DT_TRY(bf16_make_room(bf16));
+    DT_TRY(bf16_reserve(bf16));
     if (bf16->x_of == bf16) operand_round((size_t)rows * bf16->shape.rows, x, bf16->x);
     bf16->weight = copy;
     if (!copy || is_reference()) DT_TRY(pack_own(bf16, weight));

@@ -244,18 +244,18 @@ dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b,
 {
     const int n = size.n, k = size.k, whole = size.m / PADDED_ROWS * PADDED_ROWS;
     const size_t left = (size_t)(size.m - whole), nin = (size_t)k, nout = (size_t)n;
-    float *room;
+    float *padded;
     dt_status status = DT_OK;
     if (whole) DT_TRY(dt__gemm(false, false, whole, n, k, a, b, add, c));
     if (!left) return DT_OK;
-    DT_TRY(dt__alloc(PADDED_ROWS * (nin + nout), sizeof *room, "rows of a product", &room));
-    float *sums = room + PADDED_ROWS * nin;
-    memcpy(room, a + (size_t)whole * nin, left * nin * sizeof *room);
+    DT_TRY(dt__alloc(PADDED_ROWS * (nin + nout), sizeof *padded, "rows of a product", &padded));
+    float *sums = padded + PADDED_ROWS * nin;
+    memcpy(padded, a + (size_t)whole * nin, left * nin * sizeof *padded);
     c += (size_t)whole * nout;
     memcpy(sums, c, left * nout * sizeof *sums);
-    status = dt__gemm(false, false, PADDED_ROWS, n, k, room, b, add, sums);
+    status = dt__gemm(false, false, PADDED_ROWS, n, k, padded, b, add, sums);
     memcpy(c, sums, left * nout * sizeof *c);
-    dt_free(room);
+    dt_free(padded);
     return status;
 }
 

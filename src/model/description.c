@@ -116,7 +116,7 @@ dt_status dt__layer_split(struct dt__layer *layer)
 /* Appends a layer; takes ownership of layer.text. */
 static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
 {
-    dt_status status = dt__grow(&model->layer, &model->layer_room, model->layers + 1,
+    dt_status status = dt__grow(&model->layer, &model->layer_capacity, model->layers + 1,
                                 sizeof *model->layer, "layers");
     layer.index = -1;
     if (layer.kind != &dt__residual_end_layer) layer.link = -1;

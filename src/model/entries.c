@@ -13,8 +13,8 @@
 
 dt_status dt__entries_reserve(struct dt__entries *entries, size_t count)
 {
-    DT_TRY(dt__grow(&entries->entry, &entries->room, count, sizeof *entries->entry, "entries"));
-    return dt__grow(&entries->other, &entries->other_room, count, sizeof *entries->other,
+    DT_TRY(dt__grow(&entries->entry, &entries->capacity, count, sizeof *entries->entry, "entries"));
+    return dt__grow(&entries->other, &entries->other_capacity, count, sizeof *entries->other,
                     "entries");
 }
 
@@ -40,9 +40,9 @@ static void entries_pass(struct dt__entries *entries, int shift, int bits)
     for (size_t i = 0; i < entries->count; i++)
         entries->other[place[entries->entry[i].input >> shift & mask]++] = entries->entry[i];
     struct dt__entry *sorted = entries->other;
-    size_t room = entries->other_room;
-    entries->other = entries->entry, entries->other_room = entries->room;
-    entries->entry = sorted, entries->room = room;
+    size_t capacity = entries->other_capacity;
+    entries->other = entries->entry, entries->other_capacity = entries->capacity;
+    entries->entry = sorted, entries->capacity = capacity;
 }
 
 dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch, size_t inputs)

@@ -13,9 +13,9 @@ struct dt__entry {
 struct dt__entries {
     struct dt__entry *entry; /* (count) sorted by input; equal inputs by place */
     const float *value;      /* by place; NULL: all 1 */
-    size_t count, room;
+    size_t count, capacity;
     struct dt__entry *other; /* destination of a pass of the sort */
-    size_t other_room;
+    size_t other_capacity;
 };
 
 /* Reserves space for `count` entries; free with dt__entries_free. DT_EMEMORY. */

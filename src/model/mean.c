@@ -78,7 +78,7 @@ static dt_status member_list(struct dt_model *model, int number)
 {
     const struct dt_model *member = model->member[number];
     const int layers = model->tensors ? model->tensor[model->tensors - 1].layer + 1 : 0;
-    DT_TRY(dt__grow(&model->tensor, &model->tensor_room, model->tensors + member->tensors,
+    DT_TRY(dt__grow(&model->tensor, &model->tensor_capacity, model->tensors + member->tensors,
                     sizeof *model->tensor, "tensors"));
     for (size_t i = 0; i < member->tensors; i++) {
         struct dt_tensor tensor = member->tensor[i];

@@ -17,7 +17,7 @@
 
 static dt_status model_add_bucket(struct dt_model *model)
 {
-    DT_TRY(dt__grow(&model->bucket_end, &model->bucket_room, (size_t)model->buckets + 1,
+    DT_TRY(dt__grow(&model->bucket_end, &model->bucket_capacity, (size_t)model->buckets + 1,
                     sizeof *model->bucket_end, "layers"));
     model->bucket_end[model->buckets++] = model->params;
     return DT_OK;
@@ -43,8 +43,8 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
         layer->index = model->buckets;
         DT_TRY(model_add_bucket(model));
     }
-    DT_TRY(dt__grow(&model->tensor, &model->tensor_room, model->tensors + 1, sizeof *model->tensor,
-                    "tensors"));
+    DT_TRY(dt__grow(&model->tensor, &model->tensor_capacity, model->tensors + 1,
+                    sizeof *model->tensor, "tensors"));
     tensor.layer = layer->index;
     tensor.count = 1;
     for (int i = 0; i < tensor.rank; i++)

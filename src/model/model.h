@@ -182,7 +182,7 @@ struct dt_model {
     /* Private to src/model. */
     const struct dt__loss *loss;
     struct dt__layer *layer;
-    size_t layers, layer_room, tensor_room, bucket_room;
+    size_t layers, layer_capacity, tensor_capacity, bucket_capacity;
 };
 /* Creates a model. DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer.
  * DT_EMEMORY. */

@@ -60,7 +60,7 @@ struct dt_network {
     bool apart;                      /* a row of a forward pass must not depend on the other rows */
     const struct dt_touched *inputs; /* inputs that have weights; NULL: all */
     uint32_t *index;                 /* the batch's inputs as indices into this list */
-    size_t index_room;
+    size_t index_capacity;
     struct dt_factored *factored; /* (matrices) whose gradients may be factors */
     struct node **factored_node;  /* (matrices) their nodes */
     int matrices;
@@ -217,7 +217,7 @@ void dt__network_set_copies(struct dt_network *network, const void *copies)
 
 static dt_status reserve_index(struct dt_network *network, size_t entries)
 {
-    return dt__grow(&network->index, &network->index_room, entries, sizeof *network->index,
+    return dt__grow(&network->index, &network->index_capacity, entries, sizeof *network->index,
                     "entries");
 }
 

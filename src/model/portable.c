@@ -193,26 +193,26 @@ struct product {
 };
 
 /* A thread's scratch: panels of A, a panel of B. */
-struct room {
+struct scratch {
     float a[MOST_ROWS * DEPTH], b[DEPTH * MOST_WIDTH];
 };
 
-static pthread_once_t room_once = PTHREAD_ONCE_INIT;
-static pthread_key_t room_key;
+static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
+static pthread_key_t scratch_key;
 
-static void room_key_create(void)
+static void scratch_key_create(void)
 {
-    pthread_key_create(&room_key, free);
+    pthread_key_create(&scratch_key, free);
 }
 
-static struct room *room_of_thread(void)
+static struct scratch *scratch_of_thread(void)
 {
-    pthread_once(&room_once, room_key_create);
-    struct room *room = pthread_getspecific(room_key);
-    if (room) return room;
-    room = aligned_alloc(ALIGN, sizeof *room);
-    pthread_setspecific(room_key, room);
-    return room;
+    pthread_once(&scratch_once, scratch_key_create);
+    struct scratch *scratch = pthread_getspecific(scratch_key);
+    if (scratch) return scratch;
+    scratch = aligned_alloc(ALIGN, sizeof *scratch);
+    pthread_setspecific(scratch_key, scratch);
+    return scratch;
 }
 
 /* Computes a tile at the edge of C: drops the rows and columns outside C. */
@@ -250,8 +250,8 @@ static void panel_product(const struct set *set, const struct tile *first, int r
 }
 
 /* Adds one block of k to rows [begin, begin + rows) of C. */
-static void block_product(const struct product *p, struct room *room, int begin, int rows, int from,
-                          int depth)
+static void block_product(const struct product *p, struct scratch *scratch, int begin, int rows,
+                          int from, int depth)
 {
     const struct set *set = p->set;
     const int width = 3 * set->lanes;
@@ -260,7 +260,7 @@ static void block_product(const struct product *p, struct room *room, int begin,
     for (int i = 0; i < rows; i += set->rows)
         panel_of_a(set, rows - i < set->rows ? rows - i : set->rows, depth,
                    (struct dt__strided){a + (size_t)i * p->a.row, p->a.row, p->a.column},
-                   room->a + i * DEPTH);
+                   scratch->a + i * DEPTH);
     for (int j = 0; j < p->size.n; j += width) {
         const int columns = p->size.n - j < width ? p->size.n - j : width;
         const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
@@ -270,23 +270,23 @@ static void block_product(const struct product *p, struct room *room, int begin,
         const struct tile first = {.rows = p->a.column == 1,
                                    .add = add,
                                    .depth = depth,
-                                   .a = room->a,
-                                   .b = direct ? b : room->b,
+                                   .a = scratch->a,
+                                   .b = direct ? b : scratch->b,
                                    .ldb = direct ? p->b.row : (size_t)width,
                                    .c = p->c + (size_t)begin * p->ldc + j,
                                    .ldc = p->ldc};
         if (!direct)
             panel_of_b(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column},
-                       room->b);
+                       scratch->b);
         panel_product(set, &first, rows, columns);
     }
 }
 
 /* Computes a single row of C from a B of contiguous rows, each read once, in place. */
-static void row_product(const struct product *p, struct room *room)
+static void row_product(const struct product *p, struct scratch *scratch)
 {
     const int most = DEPTH * MOST_WIDTH;
-    float *restrict sums = room->b;
+    float *restrict sums = scratch->b;
     for (int j = 0; j < p->size.n; j += most)
         for (int from = 0; from < p->size.k; from += DEPTH) {
             const int columns = p->size.n - j < most ? p->size.n - j : most;
@@ -301,15 +301,15 @@ static void row_product(const struct product *p, struct room *room)
         }
 }
 
-static void product_run(const struct product *p, struct room *room)
+static void product_run(const struct product *p, struct scratch *scratch)
 {
     if (p->size.m == 1 && p->a.column == 1 && p->b.column == 1) {
-        row_product(p, room);
+        row_product(p, scratch);
         return;
     }
     for (int from = 0; from < p->size.k; from += DEPTH)
         for (int begin = 0; begin < p->size.m; begin += MOST_ROWS)
-            block_product(p, room, begin,
+            block_product(p, scratch, begin,
                           p->size.m - begin < MOST_ROWS ? p->size.m - begin : MOST_ROWS, from,
                           p->size.k - from < DEPTH ? p->size.k - from : DEPTH);
 }
@@ -327,7 +327,7 @@ static void thread_run(void *arg)
 {
     struct threads *all = arg;
     struct product p = all->product;
-    struct room *room = room_of_thread();
+    struct scratch *scratch = scratch_of_thread();
     const int parts = omp_get_num_threads(), part = omp_get_thread_num();
     const bool by_rows = p.size.m > p.size.n;
     const int unit = by_rows ? p.set->rows : p.set->lanes;
@@ -339,8 +339,8 @@ static void thread_run(void *arg)
         p.size.m = end - begin, p.a.at += (size_t)begin * p.a.row, p.c += (size_t)begin * p.ldc;
     else
         p.size.n = end - begin, p.b.at += (size_t)begin * p.b.column, p.c += begin;
-    if (room)
-        product_run(&p, room);
+    if (scratch)
+        product_run(&p, scratch);
     else
         all->failed = true;
 }
@@ -349,12 +349,12 @@ dt_status dt__portable_gemm(struct dt__sizes size, struct dt__strided a, struct 
                             bool add, float *c, size_t ldc)
 {
     struct threads all = {.product = {portable.set, size, a, b, add, c, ldc}};
-    struct room *room = room_of_thread();
-    if (!room)
+    struct scratch *scratch = scratch_of_thread();
+    if (!scratch)
         all.failed = true;
     else if (portable.threads > 1 && (double)size.m * size.n * size.k >= WORTH_THREADS)
         GOMP_parallel(thread_run, &all, (unsigned)portable.threads, 0);
     else
-        product_run(&all.product, room);
+        product_run(&all.product, scratch);
     return all.failed ? dt_fail(DT_EMEMORY, "out of memory for matrix products") : DT_OK;
 }

@@ -44,7 +44,7 @@ struct dt_predictor {
     uint64_t *offsets;
     uint32_t *index;
     float *logits; /* (DT_EVAL_CHUNK, nout) */
-    size_t x_room, dense_room, value_room, offsets_room, index_room;
+    size_t x_capacity, dense_capacity, value_capacity, offsets_capacity, index_capacity;
 };
 
 /* Opens a predictor like dt_predictor_open, but makes the network with the first answer: for
@@ -56,7 +56,7 @@ struct dt_inputs {
     float *x;        /* (rows, numbers) */
     uint32_t *index; /* (rows, entries), as is value; NULL if the model has no entries */
     float *value;
-    size_t x_room, index_room, value_room;
+    size_t x_capacity, index_capacity, value_capacity;
 };
 /* Grows the capacity to `rows` rows, and keeps the rows that are there. DT_EMEMORY. */
 dt_status dt__inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,

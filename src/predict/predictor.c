@@ -162,10 +162,10 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
                        "`dtrain predict` and `dtrain eval` read");
     for (size_t i = 0; i < rows * stride; i++)
         entries += i % stride >= dense && i % stride < nin && batch->x[i] != 0;
-    DT_TRY(dt__grow(&p->dense, &p->dense_room, rows * numbers + 1, sizeof(float), "rows"));
-    DT_TRY(dt__grow(&p->value, &p->value_room, entries + 1, sizeof(float), "rows"));
-    DT_TRY(dt__grow(&p->index, &p->index_room, entries + 1, sizeof(uint32_t), "rows"));
-    DT_TRY(dt__grow(&p->offsets, &p->offsets_room, rows + 1, sizeof(uint64_t), "rows"));
+    DT_TRY(dt__grow(&p->dense, &p->dense_capacity, rows * numbers + 1, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&p->value, &p->value_capacity, entries + 1, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&p->index, &p->index_capacity, entries + 1, sizeof(uint32_t), "rows"));
+    DT_TRY(dt__grow(&p->offsets, &p->offsets_capacity, rows + 1, sizeof(uint64_t), "rows"));
     entries = 0;
     for (size_t r = 0; r < rows; r++) {
         const float *x = batch->x + r * stride;
@@ -223,7 +223,7 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
     const size_t chunk = rows_that_fit(inputs);
     dt_status status = DT_OK;
     fenv_t before;
-    DT_TRY(dt__grow(&predictor->x, &predictor->x_room, chunk * inputs, sizeof(float), "rows"));
+    DT_TRY(dt__grow(&predictor->x, &predictor->x_capacity, chunk * inputs, sizeof(float), "rows"));
     dt__floats_begin(&before);
     for (size_t at = 0; at < rows && !status; at += chunk) {
         const size_t count = rows - at < chunk ? rows - at : chunk;
@@ -241,9 +241,11 @@ dt_status dt__inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor
                              size_t rows)
 {
     const size_t numbers = rows * predictor->numbers + 1, entries = rows * predictor->entries;
-    DT_TRY(dt__grow(&inputs->x, &inputs->x_room, numbers, sizeof *inputs->x, "rows"));
-    DT_TRY(dt__grow(&inputs->index, &inputs->index_room, entries, sizeof *inputs->index, "rows"));
-    return dt__grow(&inputs->value, &inputs->value_room, entries, sizeof *inputs->value, "rows");
+    DT_TRY(dt__grow(&inputs->x, &inputs->x_capacity, numbers, sizeof *inputs->x, "rows"));
+    DT_TRY(
+        dt__grow(&inputs->index, &inputs->index_capacity, entries, sizeof *inputs->index, "rows"));
+    return dt__grow(&inputs->value, &inputs->value_capacity, entries, sizeof *inputs->value,
+                    "rows");
 }
 
 void dt__inputs_free(struct dt_inputs *inputs)
@@ -269,7 +271,8 @@ dt_status dt__predictor_inputs(struct dt_predictor *predictor, const struct dt_i
 {
     struct dt_predictor *p = predictor;
     const size_t numbers = p->numbers, entries = p->entries;
-    DT_TRY(dt__grow(&p->offsets, &p->offsets_room, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
+    DT_TRY(
+        dt__grow(&p->offsets, &p->offsets_capacity, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
     for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
         const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
         struct dt_batch batch = {

@@ -309,11 +309,11 @@ static void exchange_free_body(struct exchange *exchange)
 static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
 {
     struct dt_server *server = exchange->server;
-    const size_t room = BODIES * server->options.max_body;
+    const size_t capacity = BODIES * server->options.max_body;
     pthread_mutex_lock(&server->lock);
     const size_t others = server->answers_bytes - exchange->answer_bytes;
-    const bool fits = bytes <= room / (size_t)server->options.connections || !others ||
-                      (bytes <= room && others <= room - bytes);
+    const bool fits = bytes <= capacity / (size_t)server->options.connections || !others ||
+                      (bytes <= capacity && others <= capacity - bytes);
     if (fits) {
         exchange->answer_bytes = bytes;
         server->answers_bytes = others + bytes;
@@ -491,10 +491,10 @@ static bool exchange_grow_body(struct exchange *exchange, size_t length)
     if (length <= exchange->announced && exchange->announced < wanted)
         wanted = exchange->announced + 1;
     pthread_mutex_lock(&server->lock);
-    const bool room = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
-    if (room) server->bodies_bytes += wanted - old.capacity;
+    const bool fits = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
+    if (fits) server->bodies_bytes += wanted - old.capacity;
     pthread_mutex_unlock(&server->lock);
-    if (!room) return false;
+    if (!fits) return false;
     *body = (struct dt_text){.capacity = wanted};
     dt_status status = dt__alloc(wanted, 1, "request", &body->data);
     if (!status) status = dt__text_append(body, old.data, old.length);
@@ -719,7 +719,8 @@ void dt_server_stop(struct dt_server *server)
     if (server->daemon) {
         server->stopping = true;
         int fd = MHD.quiesce_daemon(server->daemon);
-        if (fd >= 0) shutdown(fd, SHUT_RDWR); /* otherwise new clients would wait in its queue until
+        if (fd >= 0)
+            shutdown(fd, SHUT_RDWR); /* otherwise new clients would wait in its queue until
                                                * the end */
         double until = dt__clock_secs() + server->options.timeout_secs;
         while (server->active && dt__clock_secs() < until) {

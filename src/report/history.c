@@ -288,12 +288,12 @@ static dt_status read_lines(struct dt_history *history, int fd, const char *path
 {
     enum { MOST_LINE = 64 << 20 };
     char *text = NULL;
-    size_t room = 0, wanted = DT__RECORDS_READ_BYTES;
+    size_t capacity = 0, wanted = DT__RECORDS_READ_BYTES;
     dt_status status = DT_OK;
     while (history->read < size) {
         const uint64_t before = history->read, rest = size - before;
         const size_t length = rest < wanted ? (size_t)rest : wanted;
-        DT_GUARD(dt__grow(&text, &room, length, 1, "records"));
+        DT_GUARD(dt__grow(&text, &capacity, length, 1, "records"));
         DT_GUARD(dt__fd_read(fd, path, text, length, before));
         DT_GUARD(add_lines(history, text, length));
         if (history->read > before) continue;

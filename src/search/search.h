@@ -35,11 +35,11 @@ struct dt__axis {
     const struct dt__option *option;
     bool turn; /* trials use the choices in turn */
     struct dt__choice *choice;
-    size_t choices, choice_room;
+    size_t choices, choice_capacity;
 };
 struct dt__space {
     struct dt__axis *axis;
-    size_t axes, axis_room;
+    size_t axes, axis_capacity;
 };
 /* Parses a search.space. DT_EUSAGE: reports what is wrong, and where. Not collective. */
 dt_status dt__space_parse(const char *text, struct dt__space *out);

@@ -76,7 +76,8 @@ static dt_status choice_parse(struct dt_config *config, struct dt__axis *axis, c
         return dt_fail(DT_EUSAGE, "log %s: expected log LOW..HIGH", text);
     DT_TRY(choice.range ? range_parse(config, option, text, &choice)
                         : value_check(config, option, text));
-    DT_TRY(dt__grow(&axis->choice, &axis->choice_room, axis->choices + 1, sizeof choice, "space"));
+    DT_TRY(
+        dt__grow(&axis->choice, &axis->choice_capacity, axis->choices + 1, sizeof choice, "space"));
     DT_TRY(dt__strdup(text, &choice.value));
     axis->choice[axis->choices++] = choice;
     return DT_OK;
@@ -109,7 +110,7 @@ static dt_status axis_parse(struct dt_config *config, struct dt__space *space, c
     for (size_t i = 0; i < space->axes; i++)
         if (space->axis[i].option == axis.option)
             return dt_fail(DT_EUSAGE, "%s: appears twice", key);
-    DT_TRY(dt__grow(&space->axis, &space->axis_room, space->axes + 1, sizeof axis, "space"));
+    DT_TRY(dt__grow(&space->axis, &space->axis_capacity, space->axes + 1, sizeof axis, "space"));
     struct dt__axis *here = &space->axis[space->axes++];
     *here = axis;
     spec++;

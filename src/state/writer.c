@@ -34,7 +34,7 @@ struct snapshot {
     struct dt_checkpoint checkpoint; /* its schema is a deep copy */
     struct block {
         void *bytes;
-        size_t room;
+        size_t capacity;
     } * block;
     size_t blocks, used; /* allocated; used by this copy */
 };
@@ -49,11 +49,11 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     struct block *block = &snapshot->block[snapshot->used++];
     memcpy(&from, pointer, sizeof from);
     if (!from) return DT_OK;
-    if (block->room < bytes + 1) { /* never NULL */
+    if (block->capacity < bytes + 1) { /* never NULL */
         dt__free_backed(block->bytes);
         *block = (struct block){NULL, 0};
         DT_TRY(dt__alloc_backed(snapshot->beside, bytes + 1, 1, "a snapshot", &block->bytes));
-        block->room = bytes + 1;
+        block->capacity = bytes + 1;
     }
     memcpy(block->bytes, from, bytes);
     memcpy(pointer, &block->bytes, sizeof block->bytes);

@@ -14,12 +14,13 @@ bool dt__floats_are_bytes(const float *x, size_t n)
 /* Reserves memory for `count` entries in all. */
 static dt_status block_reserve(struct dt__block *block, size_t count, bool values)
 {
-    size_t room = block->room;
-    DT_TRY(dt__grow(&block->index, &room, count, sizeof *block->index, "entries of data"));
+    size_t entries_capacity = block->entries_capacity;
+    DT_TRY(
+        dt__grow(&block->index, &entries_capacity, count, sizeof *block->index, "entries of data"));
     if (values)
-        DT_TRY(
-            dt__grow(&block->value, &block->room, count, sizeof *block->value, "entries of data"));
-    block->room = room;
+        DT_TRY(dt__grow(&block->value, &block->entries_capacity, count, sizeof *block->value,
+                        "entries of data"));
+    block->entries_capacity = entries_capacity;
     return DT_OK;
 }
 
@@ -74,7 +75,7 @@ dt_status dt__block_add_entry(struct dt__block *block, uint32_t index, float val
 {
     if (!block->offsets) return dt_fail(DT_EBUG, "a row has no such feature as %u", index);
     const size_t at = (size_t)block->offsets[block->rows]++;
-    if (at >= block->room) DT_TRY(block_reserve(block, at + 1, block->value != NULL));
+    if (at >= block->entries_capacity) DT_TRY(block_reserve(block, at + 1, block->value != NULL));
     block->index[at] = index;
     if (block->value) block->value[at] = value;
     return DT_OK;

@@ -57,13 +57,13 @@ static inline size_t dt__row_layout_entry(const struct dt__row_layout *layout)
 /* Contiguous rows. */
 struct dt__block {
     size_t rows, capacity;
-    unsigned char *x, *y; /* (capacity, dense), (capacity, targets or 1) */
-    float *weight;        /* (capacity), NULL without weights */
-    float *z;             /* (capacity, schema.encoded), once dt__block_encode has made it */
-    uint64_t *offsets;    /* (capacity + 1) entries of row r: [offsets[r], offsets[r + 1]) */
-    uint32_t *index;      /* NULL without a sparse part; grows */
-    float *value;         /* NULL if all are 1 */
-    size_t room;          /* capacity of these two */
+    unsigned char *x, *y;    /* (capacity, dense), (capacity, targets or 1) */
+    float *weight;           /* (capacity), NULL without weights */
+    float *z;                /* (capacity, schema.encoded), once dt__block_encode has made it */
+    uint64_t *offsets;       /* (capacity + 1) entries of row r: [offsets[r], offsets[r + 1]) */
+    uint32_t *index;         /* NULL without a sparse part; grows */
+    float *value;            /* NULL if all are 1 */
+    size_t entries_capacity; /* of these two */
 };
 
 /* Allocates memory for `rows` rows, and at first for `entries` entries; free with dt__block_free.

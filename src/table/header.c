@@ -79,8 +79,8 @@ dt_status dt__header_distinct(const struct dt__header *header)
 
 static dt_status want_add(struct dt__header *header, struct dt__want want)
 {
-    DT_TRY(
-        dt__grow(&header->wants, &header->wants_room, header->nwants + 1, sizeof want, "columns"));
+    DT_TRY(dt__grow(&header->wants, &header->wants_capacity, header->nwants + 1, sizeof want,
+                    "columns"));
     header->wants[header->nwants++] = want;
     return DT_OK;
 }

@@ -39,7 +39,7 @@ struct dt__header {
     size_t features, labels;
     size_t time; /* 1 + the column that data.time names; 0: none */
     struct dt__want *wants;
-    size_t nwants, wants_room;
+    size_t nwants, wants_capacity;
     struct dt__names texts; /* texts that were looked for */
 };
 

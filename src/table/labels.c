@@ -394,7 +394,7 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
 static dt_status code_keep(struct dt__labels *labels, int32_t code)
 {
     if (!labels->keeps) return DT_OK;
-    DT_TRY(dt__grow(&labels->codes, &labels->codes_room, labels->ncodes + 1, sizeof code,
+    DT_TRY(dt__grow(&labels->codes, &labels->codes_capacity, labels->ncodes + 1, sizeof code,
                     "classes of rows"));
     labels->codes[labels->ncodes++] = code;
     return DT_OK;

@@ -67,7 +67,7 @@ struct dt__labels {
     struct dt__dict texts;   /* TEXTS: the texts seen; NAMED, known: the names of the classes */
     bool keeps;              /* set by the caller: keep the code of each row's label, in order */
     int32_t *codes;          /* (ncodes) */
-    size_t ncodes, codes_room;
+    size_t ncodes, codes_capacity;
     const char *path; /* place of the next label: dt__labels_enter sets the file, the caller the
                        * line */
     uint64_t line;

@@ -180,11 +180,11 @@ static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_
     while (packed->whole && packed->at < packed->length && !packed->bytes[packed->at])
         packed->at++;
     if (packed->whole && packed->at == packed->length) return DT_OK;
-    const uInt room = size < 1u << 30 ? (uInt)size : 1u << 30;
+    const uInt capacity = size < 1u << 30 ? (uInt)size : 1u << 30;
     gzip->next_in = packed->bytes + packed->at;
     gzip->avail_in = (uInt)(packed->length - packed->at);
     gzip->next_out = to;
-    gzip->avail_out = room;
+    gzip->avail_out = capacity;
     const int code = inflate(gzip, Z_NO_FLUSH);
     if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
         return dt_fail(DT_EFORMAT, "%s: damaged gzip data%s", packed->path,
@@ -192,7 +192,7 @@ static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_
     packed->at = packed->length - gzip->avail_in;
     packed->whole = code == Z_STREAM_END;
     if (packed->whole) inflateReset(gzip);
-    *length = room - gzip->avail_out;
+    *length = capacity - gzip->avail_out;
     return DT_OK;
 }
 
@@ -446,7 +446,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
         bytes--; /* a line of blanks is empty */
     *out_length = bytes;
     if (lines->keeps) {
-        DT_TRY(dt__grow(&lines->raw, &lines->raw_room, bytes + 1, 1, "a row"));
+        DT_TRY(dt__grow(&lines->raw, &lines->raw_capacity, bytes + 1, 1, "a row"));
         memcpy(lines->raw, text, bytes);
     }
     if (lines->commas) dt__lines_commas(lines, text, bytes);

@@ -51,7 +51,7 @@ struct dt__lines {
     bool said_point; /* has warned that a number has a point, which may separate thousands */
     bool keeps;      /* set by the caller: `raw` keeps the last record unchanged */
     char *raw;
-    size_t raw_room;
+    size_t raw_capacity;
 };
 
 /* Opens a file, which may be packed, or a pipe, after its byte order mark if it has one;

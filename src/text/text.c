@@ -378,10 +378,10 @@ dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, u
     size_t slot = dict_slot(dict, text, length);
     if (!dict->slots[slot]) {
         if (dict->count == UINT32_MAX - 1) return dt_fail(DT_EFORMAT, "too many distinct texts");
-        DT_TRY(dt__grow(&dict->entries, &dict->entries_room, dict->count + 1, sizeof *dict->entries,
+        DT_TRY(dt__grow(&dict->entries, &dict->entries_capacity, dict->count + 1,
+                        sizeof *dict->entries, "dictionary"));
+        DT_TRY(dt__grow(&dict->bytes, &dict->bytes_capacity, dict->length + length + 1, 1,
                         "dictionary"));
-        DT_TRY(
-            dt__grow(&dict->bytes, &dict->bytes_room, dict->length + length + 1, 1, "dictionary"));
         memcpy(dict->bytes + dict->length, text, length);
         dict->bytes[dict->length + length] = 0;
         dict->entries[dict->count] = (struct dt__dict_entry){dict->length, length, 0};

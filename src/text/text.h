@@ -81,13 +81,13 @@ dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
 /* Distinct texts, numbered in order of first occurrence, with their counts. Zeroed: empty. */
 struct dt__dict {
     char *bytes; /* the texts, each with a final NUL */
-    size_t length, bytes_room;
+    size_t length, bytes_capacity;
     struct dt__dict_entry {
         size_t at; /* in bytes */
         size_t length;
         uint64_t count;
     } * entries;
-    size_t count, entries_room;
+    size_t count, entries_capacity;
     uint32_t *slots; /* entry number + 1, or 0; their count is a power of two */
     size_t nslots;
 };

@@ -159,21 +159,21 @@ static dt_status last_measure(struct dt_bank *bank, int index, const struct dt_c
 dt_status dt__sets_finish(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    struct dt_checkpoint kept = {0}, model = bank->state; /* lent */
+    struct dt_checkpoint saved = {0}, model = bank->state; /* lent */
     bool any = false;
     dt_status status;
     for (int i = 1; i < job->sets.count; i++)
         any |= job->sets.at[i].last;
     if (!any && !dt__config_certifies(job->config)) return DT_OK;
-    if (job->best.known && job->best.step != job->step) dt__best_load(job, &job->best, &kept);
-    if (kept.params)
-        model = kept;
+    if (job->best.known && job->best.step != job->step) dt__best_load(job, &job->best, &saved);
+    if (saved.params)
+        model = saved;
     else if (job->best.known && job->best.step != job->step)
         dt__warn("the best model, of step %llu, is in no file: the last one is tested",
                  (unsigned long long)job->best.step);
     status = dt__certify(bank, &model);
     for (int i = 1; i < job->sets.count && !status; i++)
         if (job->sets.at[i].last) status = last_measure(bank, i, &model);
-    dt__checkpoint_free(&kept);
+    dt__checkpoint_free(&saved);
     return status;
 }

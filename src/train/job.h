@@ -5,7 +5,7 @@
 #ifndef DT_TRAIN_JOB_H
 #define DT_TRAIN_JOB_H
 
-#include "base/kept.h"
+#include "base/arena.h"
 #include "comm/async.h"
 #include "comm/comm.h"
 #include "config/config.h"
@@ -86,7 +86,7 @@ struct dt_steps {
     struct dt_split_run *split;   /* this worker's parts of split layers; NULL: there are none */
     dt_gradients_fn *gradients;   /* sync: replica by replica, or, with split layers, all
                                    * together */
-    struct dt_exchange *pulls; /* pulls the rows of weights that a rank reads; NULL: nothing to
+    struct dt_exchange *pulls;    /* pulls the rows of weights that a rank reads; NULL: nothing to
                                 * pull */
     struct dt_saved_vectors saved;
     struct dt_row_range *row_range; /* (row_ranges) tensors that exchange only the touched rows
@@ -119,7 +119,7 @@ struct dt_job {
     struct dt_world *world;
     struct dt_bank *bank;     /* NULL: this rank is none */
     struct dt_worker *worker; /* NULL: this rank is none */
-    struct dt__kept *kept;    /* memory that lasts until the run's end */
+    struct dt__arena *arena;  /* memory that lasts until the run's end */
     struct dt_trace *trace;   /* NULL: none */
     const struct dt_dirs *dirs;
     int mode;       /* enum dt_mode as run: sync for staleness 0 */

@@ -101,7 +101,7 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
 enum { SAMPLES = 200, OUTSIDE = 5 /* on either side: 2.5 % */ };
 
 /* The values of a chunk that the metrics need. */
-struct kept_chunk {
+struct saved_chunk {
     struct dt_batch batch; /* its label, target and weight are owned */
     float *logits;
 };
@@ -117,7 +117,7 @@ static dt_status floats_copy(const void *from, size_t count, size_t size, void *
 }
 
 static dt_status chunk_keep(struct dt_measure *measure, const float *params, uint64_t chunk,
-                            struct kept_chunk *out)
+                            struct saved_chunk *out)
 {
     const struct dt_outputs *outputs = &measure->model->outputs;
     const size_t targets = (size_t)(outputs->count / outputs->each);
@@ -133,15 +133,15 @@ static dt_status chunk_keep(struct dt_measure *measure, const float *params, uin
                        &out->logits);
 }
 
-static void chunks_free(struct kept_chunk *kept, uint64_t chunks)
+static void chunks_free(struct saved_chunk *saved, uint64_t chunks)
 {
-    for (uint64_t c = 0; kept && c < chunks; c++) {
-        const void *const owned[] = {kept[c].batch.label, kept[c].batch.target,
-                                     kept[c].batch.weight, kept[c].logits};
+    for (uint64_t c = 0; saved && c < chunks; c++) {
+        const void *const owned[] = {saved[c].batch.label, saved[c].batch.target,
+                                     saved[c].batch.weight, saved[c].logits};
         for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
             dt_free((void *)(uintptr_t)owned[i]);
     }
-    dt_free(kept);
+    dt_free(saved);
 }
 
 /* Returns k with probability e^-1 / k!, from one uniform number. */
@@ -155,20 +155,20 @@ static int poisson_draw(double uniform)
 }
 
 /* Adds up the metrics of one bootstrap sample. */
-static dt_status sample_measure(const struct dt_measure *measure, const struct kept_chunk *kept,
+static dt_status sample_measure(const struct dt_measure *measure, const struct saved_chunk *saved,
                                 uint64_t chunks, const struct dt_rng *rng,
                                 struct dt_metrics *metrics)
 {
     float weight[DT_EVAL_CHUNK];
     dt__metrics_reset(metrics);
     for (uint64_t c = 0; c < chunks; c++) {
-        struct dt_batch batch = kept[c].batch;
+        struct dt_batch batch = saved[c].batch;
         for (int r = 0; r < batch.rows; r++) {
             const double uniform = dt__rng_uniform(rng, c * DT_EVAL_CHUNK + (uint64_t)r);
             weight[r] = (float)poisson_draw(uniform) * (batch.weight ? batch.weight[r] : 1);
         }
         batch.weight = weight;
-        dt__metrics_chunk(measure->model, kept[c].logits, &batch, measure->sums, NULL);
+        dt__metrics_chunk(measure->model, saved[c].logits, &batch, measure->sums, NULL);
         DT_TRY(dt__metrics_add(metrics, measure->sums));
     }
     return DT_OK;
@@ -205,24 +205,24 @@ dt_status dt__measure_intervals(const struct dt_config *config, struct dt_measur
                                 struct dt_metric_values *high)
 {
     struct dt_metric_values *samples = NULL;
-    struct kept_chunk *kept = NULL;
+    struct saved_chunk *saved = NULL;
     struct dt_metrics *metrics = NULL;
     dt_status status;
     DT_GUARD(dt__alloc(SAMPLES, sizeof *samples, "samples", &samples));
-    DT_GUARD(dt__alloc((size_t)chunks, sizeof *kept, "rows to sample", &kept));
+    DT_GUARD(dt__alloc((size_t)chunks, sizeof *saved, "rows to sample", &saved));
     DT_GUARD(dt__metrics_create(measure->model, config, &metrics));
     for (uint64_t c = 0; c < chunks; c++)
-        DT_GUARD(chunk_keep(measure, params, c, &kept[c]));
+        DT_GUARD(chunk_keep(measure, params, c, &saved[c]));
     for (uint64_t s = 0; s < SAMPLES; s++) {
         const struct dt_rng rng =
             dt__rng_make((uint64_t)config->run.seed, DT_STREAM_BOOTSTRAP, s, 0);
-        DT_GUARD(sample_measure(measure, kept, chunks, &rng, metrics));
+        DT_GUARD(sample_measure(measure, saved, chunks, &rng, metrics));
         dt__metrics_values(metrics, &samples[s]);
     }
     ends_find(samples, low, high);
 done:
     dt__metrics_destroy(metrics);
-    chunks_free(kept, chunks);
+    chunks_free(saved, chunks);
     dt_free(samples);
     return status;
 }

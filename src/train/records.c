@@ -35,10 +35,11 @@ dt_status dt__log_open(struct dt_bank *bank)
     if (job->config->report.tensorboard) DT_TRY(dt__report_tensorboard(log->report, dir));
     if (*prometheus) DT_TRY(dt__report_prometheus(log->report, prometheus, dir));
     dt__report_listen(log->report, bank->options->record, bank->options->arg);
-    DT_TRY(
-        dt__keep(&job->kept, (size_t)job->world->size, sizeof *log->ranks, "status", &log->ranks));
-    return dt__keep(&job->kept, (size_t)job->world->workers + 1, DT__BUDGET_PARTS * sizeof(double),
-                    "times of the workers", &log->budgets);
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->world->size, sizeof *log->ranks, "status",
+                           &log->ranks));
+    return dt__arena_alloc(&job->arena, (size_t)job->world->workers + 1,
+                           DT__BUDGET_PARTS * sizeof(double), "times of the workers",
+                           &log->budgets);
 }
 
 void dt__log_close(struct dt_bank *bank)

@@ -151,7 +151,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *loaded = &bank->start.loaded;
     const struct dt_best best = loaded->best;
-    struct dt_checkpoint kept = {0}, model = *loaded; /* lent */
+    struct dt_checkpoint saved = {0}, model = *loaded; /* lent */
     struct dt_best exported;
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
@@ -161,8 +161,8 @@ static dt_status catch_up_best(const struct dt_bank *bank)
         return DT_OK;
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
-        dt__best_load(job, &best, &kept);
-        model = kept;
+        dt__best_load(job, &best, &saved);
+        model = saved;
     }
     model.step = best.step;
     model.best = best;
@@ -171,7 +171,7 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     else
         dt__warn("%s: the best model, of step %llu, is missing here and in all checkpoints",
                  job->dirs->best_dir.text, (unsigned long long)best.step);
-    dt__checkpoint_free(&kept);
+    dt__checkpoint_free(&saved);
     return status;
 }
 

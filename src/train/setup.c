@@ -522,6 +522,6 @@ void dt__run_close(struct dt_run *run)
     if (!run->options.rows) dt__source_destroy(job->eval);
     if (!run->options.rows) dt__source_destroy(job->train);
     dt__trace_destroy(job->trace);
-    dt__kept_free(&job->kept);
+    dt__arena_free(&job->arena);
     if (job->bank) dt__link_close(job->bank);
 }

@@ -111,13 +111,13 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     DT_TRY(dt__split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
                                  &part->products));
     if (softmax)
-        DT_TRY(dt__keep(&job->kept, rows * part->columns, sizeof(float), "a split layer's outputs",
-                        &part->logits));
+        DT_TRY(dt__arena_alloc(&job->arena, rows * part->columns, sizeof(float),
+                               "a split layer's outputs", &part->logits));
     for (int v = 0; v <= job->rules->optimizer.nstate; v++)
-        DT_TRY(dt__keep(&job->kept, floats, sizeof(float), "a split layer's weights",
-                        &part->vector[v]));
-    return norm ? dt__keep(&job->kept, floats, sizeof(float), "a split layer's gradient",
-                           &part->grad)
+        DT_TRY(dt__arena_alloc(&job->arena, floats, sizeof(float), "a split layer's weights",
+                               &part->vector[v]));
+    return norm ? dt__arena_alloc(&job->arena, floats, sizeof(float), "a split layer's gradient",
+                                  &part->grad)
                 : DT_OK;
 }
 
@@ -147,20 +147,22 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
     dt__replicas_assign(job->world->workers, job->world->worker, run->parts, &run->first,
                         &run->end);
     run->end += run->first;
-    DT_TRY(dt__keep(&job->kept, (size_t)(run->layers * (run->end - run->first)), sizeof *run->part,
-                    "split layers", &run->part));
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)(run->layers * (run->end - run->first)),
+                           sizeof *run->part, "split layers", &run->part));
     for (int l = 0; l < run->layers; l++)
         for (int p = run->first; p < run->end; p++) {
             DT_TRY(open_part(job, l, p, dt__exchange_measured(job->steps->exchange) != NULL));
             if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
         }
-    DT_TRY(
-        dt__keep(&job->kept, DT_SPLIT_DEPTH * widest, sizeof(float), "split layers", &run->tile));
+    DT_TRY(dt__arena_alloc(&job->arena, DT_SPLIT_DEPTH * widest, sizeof(float), "split layers",
+                           &run->tile));
     for (int i = 0, parts = 1; parts <= run->end - run->first; i++, parts *= 2)
-        DT_TRY(dt__keep(&job->kept, rows * DT_SPLIT_DEPTH, sizeof(float), "split layers",
-                        &run->sums[i]));
-    DT_TRY(dt__keep(&job->kept, (size_t)job->replicas, sizeof(int), "split layers", &run->rows));
-    DT_TRY(dt__keep(&job->kept, count, sizeof *run->replica, "split layers", &run->replica));
+        DT_TRY(dt__arena_alloc(&job->arena, rows * DT_SPLIT_DEPTH, sizeof(float), "split layers",
+                               &run->sums[i]));
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->replicas, sizeof(int), "split layers",
+                           &run->rows));
+    DT_TRY(
+        dt__arena_alloc(&job->arena, count, sizeof *run->replica, "split layers", &run->replica));
     run->replicas = worker->count;
     for (int i = 0; i < run->replicas; i++)
         DT_TRY(open_replica(job, worker, i));
@@ -519,15 +521,15 @@ dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
-    dt_status status = dt__keep(&job->kept, 1, sizeof *run, "split layers", &run);
+    dt_status status = dt__arena_alloc(&job->arena, 1, sizeof *run, "split layers", &run);
     steps->split = run;
     steps->gradients = split_gradients;
     steps->pulls = NULL; /* the bank's vectors have all weights */
     if (!status) {
         *run = (struct dt_split_run){
             .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
-        status =
-            dt__keep(&job->kept, (size_t)layers, sizeof *run->layer, "split layers", &run->layer);
+        status = dt__arena_alloc(&job->arena, (size_t)layers, sizeof *run->layer, "split layers",
+                                 &run->layer);
     }
     for (int l = 0; l < layers && !status; l++) {
         dt__model_split(job->model, l, &run->layer[l]);
@@ -536,7 +538,7 @@ dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
             most = rows_at_once(&run->layer[l]) * columns;
     }
     if (!status && job->bank)
-        status = dt__keep(&job->kept, most, sizeof(float), "split layers", &run->staging);
+        status = dt__arena_alloc(&job->arena, most, sizeof(float), "split layers", &run->staging);
     if (!status && job->worker) status = open_worker(job, job->worker);
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     const struct dt_split_spec spec = {.parts = parts,

@@ -20,8 +20,8 @@ static const struct dt_stepper *stepper_of(const struct dt_job *job)
 dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
 {
     struct dt_steps *steps = NULL;
-    dt_status status = dt__keep(&job->kept, 1, sizeof *steps, "steps", &steps);
-    if (!status) status = dt__keep(&job->kept, 1, sizeof *steps->all, "steps", &steps->all);
+    dt_status status = dt__arena_alloc(&job->arena, 1, sizeof *steps, "steps", &steps);
+    if (!status) status = dt__arena_alloc(&job->arena, 1, sizeof *steps->all, "steps", &steps->all);
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     if (job->steps) job->steps->stepper->close(job);
     *steps->all = (struct dt_group){.job = job, .count = job->replicas};

@@ -45,7 +45,8 @@ static dt_status write_traces(struct dt_job *job)
     void *all = NULL;
     dt_status status = DT_OK;
     if (world->is_bank)
-        status = dt__keep(&job->kept, (size_t)world->size, length, "the ranks' traces", &all);
+        status =
+            dt__arena_alloc(&job->arena, (size_t)world->size, length, "the ranks' traces", &all);
     DT_TRY(dt__ranks_agree(world->all, status));
     dt__ranks_gather(world->all, mine, length, all);
     if (all && dt__trace_write(path.text, all, world->size)) dt__warn("%s", dt_error_text());

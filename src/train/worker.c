@@ -28,8 +28,8 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
 
 static dt_status measured_open(struct dt_job *job, struct dt_worker *worker)
 {
-    DT_TRY(dt__keep(&job->kept, (size_t)job->sets.count, sizeof *worker->measured, "sets of rows",
-                    &worker->measured));
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->sets.count, sizeof *worker->measured,
+                           "sets of rows", &worker->measured));
     worker->sets = job->sets.count;
     for (int i = 0; i < job->sets.count; i++) {
         struct dt_measured *of = &worker->measured[i];
@@ -49,8 +49,10 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     const int index = job->world->worker;
     size_t replicas = (size_t)job->replicas;
     dt__worker_replicas(job, index, &worker->first, &worker->count);
-    DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
-    DT_TRY(dt__keep(&job->kept, replicas, sizeof *worker->draws, "draw counts", &worker->draws));
+    DT_TRY(
+        dt__arena_alloc(&job->arena, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
+    DT_TRY(dt__arena_alloc(&job->arena, replicas, sizeof *worker->draws, "draw counts",
+                           &worker->draws));
     uint64_t share = dt__plan_max_share(job->plan);
     const int rows = slice_rows(job, share);
     DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
@@ -60,8 +62,8 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
     const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
-    DT_TRY(dt__keep(&job->kept, (size_t)worker->readers, sizeof *worker->reader, "readers",
-                    &worker->reader));
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)worker->readers, sizeof *worker->reader, "readers",
+                           &worker->reader));
     for (int i = 0; i < worker->readers; i++)
         DT_TRY(dt__loader_create(job->config, job->train, job->plan, worker->first + i, each,
                                  worker->readers, rows, draw, &worker->reader[i].loader));
@@ -87,8 +89,8 @@ dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
     if (dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt__model_factored(job->model, precision, (int)rows, NULL);
-    DT_TRY(dt__keep(&job->kept, (size_t)count, sizeof *steps->factored, "factored gradients",
-                    &steps->factored));
+    DT_TRY(dt__arena_alloc(&job->arena, (size_t)count, sizeof *steps->factored,
+                           "factored gradients", &steps->factored));
     steps->matrices = dt__model_factored(job->model, precision, (int)rows, steps->factored);
     return DT_OK;
 }

@@ -59,7 +59,7 @@ static void put_numbered(const char *path, int first, int rows)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* Seven files, so that shards have segments that do not lie side by side. */
+/* Seven files, so that shards have runs that are not adjacent. */
 static struct dt_source *make_source(void)
 {
     static const int rows[] = {11000, 500, 9000, 1, 13499, 7000, 3000};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "base/kept.h"
+#include "base/arena.h"
 
 /* AddressSanitizer ends the program at an impossible size unless this option makes it fail like
  * malloc. */
@@ -139,22 +139,22 @@ END_TEST
 /* One that fails leaves the others as they are; leaks show with AddressSanitizer. */
 START_TEST(blocks_of_a_list_are_freed_together)
 {
-    struct dt__kept *kept = NULL;
+    struct dt__arena *arena = NULL;
     unsigned char *block[3];
     for (size_t i = 0; i < 3; i++) {
-        EXPECT_OK(dt__keep(&kept, i, 100, "blocks", &block[i]));
+        EXPECT_OK(dt__arena_alloc(&arena, i, 100, "blocks", &block[i]));
         ck_assert_uint_eq((uintptr_t)block[i] % 64, 0);
         ck_assert(all_zero(block[i], 100 * i));
         memset(block[i], 0xff, 100 * i);
     }
-    const struct dt__kept *last = kept;
+    const struct dt__arena *last = arena;
     void *none;
-    EXPECT_FAIL(dt__keep(&kept, SIZE_MAX, 1, "blocks", &none), DT_EMEMORY, "blocks");
-    EXPECT_FAIL(dt__keep(&kept, SIZE_MAX / 2, 3, "blocks", &none), DT_EMEMORY, "blocks");
-    ck_assert_ptr_eq(kept, last);
-    dt__kept_free(&kept);
-    ck_assert_ptr_null(kept);
-    dt__kept_free(&kept);
+    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX, 1, "blocks", &none), DT_EMEMORY, "blocks");
+    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX / 2, 3, "blocks", &none), DT_EMEMORY, "blocks");
+    ck_assert_ptr_eq(arena, last);
+    dt__arena_free(&arena);
+    ck_assert_ptr_null(arena);
+    dt__arena_free(&arena);
 }
 END_TEST
 

@@ -144,9 +144,9 @@ START_TEST(even_files_stay_whole)
     struct dt_plan *plan = make_plan(source, 2, 10);
     for (int r = 0; r < 2; r++) {
         const struct dt__shard *shard = &plan->shards[r];
-        ck_assert_uint_eq(shard->nsegments, 2);
+        ck_assert_uint_eq(shard->nruns, 2);
         for (size_t s = 0; s < 2; s++)
-            ck_assert_uint_ge(shard->segments[s].count, 99);
+            ck_assert_uint_ge(shard->runs[s].count, 99);
     }
     dt__plan_destroy(plan);
     dt__source_destroy(source);
@@ -170,9 +170,9 @@ START_TEST(seed_deals_the_files)
     EXPECT_OK(dt__plan_create(source, 2, 5, 10, &c));
     bool differ = false;
     for (int r = 0; r < 5; r++) {
-        uint64_t first = a->shards[r].segments[0].row;
-        ck_assert_uint_eq(first, b->shards[r].segments[0].row);
-        differ |= first != c->shards[r].segments[0].row;
+        uint64_t first = a->shards[r].runs[0].row;
+        ck_assert_uint_eq(first, b->shards[r].runs[0].row);
+        differ |= first != c->shards[r].runs[0].row;
     }
     ck_assert(differ);
     dt__plan_destroy(a), dt__plan_destroy(b), dt__plan_destroy(c);

@@ -291,10 +291,10 @@ END_TEST
 START_TEST(a_full_disk_leaves_whole_lines)
 {
     dt_log_set_level(DT_LOG_ERROR);
-    for (long room = 0; room < 26; room++) {
+    for (long bytes = 0; bytes < 26; bytes++) {
         set_up(NULL);
         write_record(1);
-        disk_bytes = room;
+        disk_bytes = bytes;
         write_record(2);
         write_record(3);
         disk_bytes = -1;
@@ -311,15 +311,15 @@ END_TEST
 START_TEST(a_disk_that_stays_full_is_an_error)
 {
     dt_log_set_level(DT_LOG_ERROR);
-    for (long room = 0; room < 60; room += 59) {
+    for (long bytes = 0; bytes < 60; bytes += 59) {
         set_up(NULL);
         disk_bytes = 0;
         write_record(1);
         write_record(2);
-        disk_bytes = room;
+        disk_bytes = bytes;
         const dt_status status = dt__report_close(report);
         disk_bytes = -1;
-        ck_assert_int_eq(status, room ? DT_OK : DT_EIO);
+        ck_assert_int_eq(status, bytes ? DT_OK : DT_EIO);
         if (status) ck_assert_ptr_nonnull(strstr(dt_error_text(), "cannot write: No space left"));
         expect_file(status ? ""
                            : "{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");

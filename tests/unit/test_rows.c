@@ -487,7 +487,7 @@ END_TEST
 
 static void expect_kept(const char *first, const char *second)
 {
-    char **kept = dt__rows_take_kept(rows);
+    char **kept = dt__rows_take_passthrough(rows);
     ck_assert_ptr_nonnull(kept);
     ck_assert_str_eq(kept[0], first);
     ck_assert_str_eq(kept[1], second);
@@ -504,7 +504,7 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(2, 1, 2, 3);
     expect_row(3, 1, 2, 3);
     expect_kept("y", "2");
-    ck_assert_ptr_null(dt__rows_take_kept(rows));
+    ck_assert_ptr_null(dt__rows_take_passthrough(rows));
     expect_bad(4, "3 columns, expected 5");
     expect_row(5, 1, 2, 3);
     expect_kept("z", "4");
@@ -524,7 +524,7 @@ START_TEST(kept_texts_are_of_one_row)
     EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(1, 1, 2, 3);
     expect_bad(2, "column 'id' of predict.keep is missing");
-    ck_assert_ptr_null(dt__rows_take_kept(rows));
+    ck_assert_ptr_null(dt__rows_take_passthrough(rows));
     expect_row(3, 4, 2, 3);
     expect_kept("z", "8");
     expect_end();

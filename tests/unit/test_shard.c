@@ -452,7 +452,7 @@ int __wrap_statvfs(const char *path, struct statvfs *out)
 }
 
 /* The shards and the temporary file lie on the disk together: four rows of four bytes and a class, twice. */
-START_TEST(a_disk_without_room_is_told_before)
+START_TEST(a_disk_without_space_is_reported_before)
 {
     put_text("in.csv", "1,2,3,4,0\n2,3,4,5,1\n3,4,5,6,1\n4,5,6,7,0\n");
     set("data.train=in.csv");
@@ -466,7 +466,8 @@ START_TEST(a_disk_without_room_is_told_before)
 END_TEST
 
 DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 2}, {tables_are_kept_as_words, 1}, {wrong_words_are_refused, 8}, {old_shards_are_read, 1},
-           {malformed_shards_are_refused, 9}, {half_of_the_shards_are_not_taken_for_all, 2},
-           {shards_left_out_are_told_of, 1}, {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
-           {a_disk_without_room_is_told_before, 1})
+           {shapes_are_kept, 2}, {tables_are_kept_as_words, 1}, {wrong_words_are_refused, 8},
+           {old_shards_are_read, 1}, {malformed_shards_are_refused, 9},
+           {half_of_the_shards_are_not_taken_for_all, 2}, {shards_left_out_are_told_of, 1},
+           {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
+           {a_disk_without_space_is_reported_before, 1})

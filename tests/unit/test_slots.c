@@ -603,7 +603,7 @@ static void scene_init(uint64_t seed)
 static void scene_free(void)
 {
     for (int i = 0; i <= scene.workers; i++)
-        dt__kept_free(&scene.end[i].kept);
+        dt__arena_free(&scene.end[i].arena);
 }
 
 static void expect_accounts(void)

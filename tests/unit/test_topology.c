@@ -9,7 +9,7 @@
 enum { MOST = 64 };
 
 /* A placement: the node of each rank, and the worker of each replica. */
-static struct dt__kept *kept;
+static struct dt__arena *arena;
 static struct dt__topology topo;
 
 static void topology_make(const int *node_at, int ranks, int rank, bool has_bank,
@@ -17,7 +17,7 @@ static void topology_make(const int *node_at, int ranks, int rank, bool has_bank
 {
     topo = (struct dt__topology){0};
     ck_assert_int_eq(
-        dt__topology_allocate(&topo, &kept, ranks, placement->replicas, placement->groups), DT_OK);
+        dt__topology_allocate(&topo, &arena, ranks, placement->replicas, placement->groups), DT_OK);
     for (int r = 0; r < ranks; r++) {
         topo.node_at[r] = node_at[r];
         if (node_at[r] >= topo.nodes) topo.nodes = node_at[r] + 1;
@@ -28,7 +28,7 @@ static void topology_make(const int *node_at, int ranks, int rank, bool has_bank
 
 static void topology_free(void)
 {
-    dt__kept_free(&kept);
+    dt__arena_free(&arena);
 }
 
 /* The figure in topology.h: seven replicas, 0 to 3 on node 0, 4 to 6 on node 1. */

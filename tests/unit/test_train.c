@@ -80,7 +80,7 @@ static void free_job(struct dt_job *job)
     dt__model_destroy(job->model);
     dt__plan_destroy(job->plan);
     dt__source_destroy(job->train);
-    dt__kept_free(&job->kept);
+    dt__arena_free(&job->arena);
 }
 
 static void expect_floats(const float *got, const float *want, size_t n, int step)

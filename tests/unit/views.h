@@ -24,12 +24,12 @@ struct view {
     struct dt__step step;
 };
 static struct view view[MOST_RANKS];
-static struct dt__kept *views_kept;
+static struct dt__arena *views_arena;
 
 static void *views_take(size_t count, size_t size)
 {
     void *out;
-    EXPECT_OK(dt__keep(&views_kept, count, size, "test", &out));
+    EXPECT_OK(dt__arena_alloc(&views_arena, count, size, "test", &out));
     return out;
 }
 
@@ -71,7 +71,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
                                         .update = update};
     while (x->spec.buckets < MOST_BUCKETS && setup->bucket_end[x->spec.buckets])
         x->spec.buckets++;
-    EXPECT_OK(dt__topology_allocate(&v->topo, &x->kept, ranks, setup->replicas, setup->groups));
+    EXPECT_OK(dt__topology_allocate(&v->topo, &x->arena, ranks, setup->replicas, setup->groups));
     v->topo.nodes = setup->nodes;
     for (int r = 0; r < ranks; r++)
         v->topo.node_at[r] = r / setup->agents;
@@ -81,14 +81,14 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
     x->scratch.block = views_take(DT__TREE_DEPTH, sizeof *x->scratch.block);
     x->scratch.fresh = views_take(DT__TREE_BLOCK, sizeof(float));
     v->layout.bucket = views_take((size_t)x->spec.buckets + 1, sizeof *v->layout.bucket);
-    v->layout.segment = views_take((size_t)x->spec.buckets, sizeof *v->layout.segment);
+    v->layout.range = views_take((size_t)x->spec.buckets, sizeof *v->layout.range);
     v->layout.grain = setup->norm ? DT__TREE_BLOCK : setup->wire ? DT__WIRE_BLOCK : 16;
     v->layout.is_one_cut = setup->norm;
     for (int b = 0; b < x->spec.buckets; b++) {
         const size_t begin = b ? setup->bucket_end[b - 1] : 0;
         v->layout.bucket[b].at = (struct dt__floats){begin, setup->bucket_end[b]};
     }
-    dt__layout_segments(x, &v->layout);
+    dt__layout_ranges(x, &v->layout);
     EXPECT_OK(x->backend->prepare(x, &v->layout));
 }
 
@@ -104,8 +104,8 @@ static int views_make(const struct setup *setup, dt_update_fn *update)
 static void views_free(int ranks)
 {
     for (int r = 0; r < ranks; r++)
-        dt__kept_free(&view[r].x.kept);
-    dt__kept_free(&views_kept);
+        dt__arena_free(&view[r].x.arena);
+    dt__arena_free(&views_arena);
 }
 
 /* Returns the chunk that begins at a float, as another rank sees it. */
