@@ -1,6 +1,6 @@
 /* Sums over replicas in the order of the fixed tree, and the update of the weights, block by block,
  * in a core's cache. The stages of a sum: replicas of a group are added (tree_sum); the group's sum
- * is rounded (sum_round); groups are added (groups_sum). */
+ * is rounded (sum_round); groups are added (tree_sum). */
 #include <string.h>
 
 #include "base/clones.h"
@@ -38,25 +38,6 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
                          sum + bytes_before(chunk, of.begin), out);
 }
 
-/* Returns the sum of at most DT__TREE_BLOCK floats over replicas [a, b), a range of one group's
- * tree. It is in block[0] or, if no addition is needed, in a replica's slot or where another node's
- * partial sum was received. chunk: contains these floats; NULL: all replicas are on this node.
- * block: scratch, one per level. */
-static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
-                       struct dt__floats of, float (*block)[DT__TREE_BLOCK])
-{
-    const int s = x->topo->subtree_at[a];
-    if (s >= 0 && x->topo->subtree[s].end == b && x->topo->subtree[s].node != x->topo->node)
-        return sum_read(x, chunk, s, of, block[0]);
-    if (b - a == 1) return x->memory->slot[a] + of.begin;
-    const int split = dt__tree_split(a, b);
-    /* The left sum may be in block[0] while the right one is computed in the levels below. */
-    const float *left = tree_sum(x, chunk, a, split, of, block);
-    const float *right = tree_sum(x, chunk, split, b, of, block + 1);
-    dt__floats_add(of.end - of.begin, left, right, block[0]);
-    return block[0];
-}
-
 /* Rounds a group's sum of floats of a chunk, and keeps the error. bytes: the chunk's sum in the
  * form in which it is sent; NULL: it is not sent. */
 static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int group,
@@ -67,22 +48,28 @@ static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int 
                    bytes ? bytes + bytes_before(chunk, of.begin) : NULL);
 }
 
-/* Returns the sum of floats `of` over groups [a, b), at an address as in tree_sum. A group's sum is
- * rounded, also in a slot, unless another node has done so. */
-static float *groups_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
-                         struct dt__floats of, float (*block)[DT__TREE_BLOCK])
+/* Returns the sum of at most DT__TREE_BLOCK floats over replicas [a, b), a range of the tree. It is
+ * in block[0] or, if no addition is needed, in a replica's slot or where another node's partial sum
+ * was received. chunk: contains these floats; a group's sum is rounded, also in a slot, unless
+ * another node has done so; NULL: all replicas are on this node, and nothing is rounded. block:
+ * scratch, one per level. */
+static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
+                       struct dt__floats of, float (*block)[DT__TREE_BLOCK])
 {
-    const struct dt__group *group = &x->topo->group[a];
-    if (b - a == 1) {
-        float *sum = tree_sum(x, chunk, group->first, group[1].first, of, block);
-        if (group->node < 0 || group->node == x->topo->node) sum_round(x, chunk, a, of, sum, NULL);
-        return sum;
+    const int s = x->topo->subtree_at[a];
+    if (s >= 0 && x->topo->subtree[s].end == b && x->topo->subtree[s].node != x->topo->node)
+        return sum_read(x, chunk, s, of, block[0]);
+    float *sum = b - a == 1 ? x->memory->slot[a] + of.begin : block[0];
+    if (b - a > 1) {
+        const int split = dt__replicas_split(x->topo, a, b);
+        /* The left sum may be in block[0] while the right one is computed in the levels below. */
+        const float *left = tree_sum(x, chunk, a, split, of, block);
+        const float *right = tree_sum(x, chunk, split, b, of, block + 1);
+        dt__floats_add(of.end - of.begin, left, right, sum);
     }
-    const int split = dt__tree_split(a, b);
-    const float *left = groups_sum(x, chunk, a, split, of, block);
-    const float *right = groups_sum(x, chunk, split, b, of, block + 1);
-    dt__floats_add(of.end - of.begin, left, right, block[0]);
-    return block[0];
+    if (chunk && dt__is_group(x->topo, a, b))
+        sum_round(x, chunk, x->topo->group_of[a], of, sum, NULL);
+    return sum;
 }
 
 /* ---- sums that a node sends ----------------------------------------------------------------- */
@@ -149,7 +136,7 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (struct dt__floats of = dt__block_at(chunk->at, chunk->at.begin); of.begin < of.end;
          of = dt__block_at(chunk->at, of.end)) {
-        const float *sum = groups_sum(x, chunk, 0, x->spec.wire.groups, of, x->scratch.block);
+        const float *sum = tree_sum(x, chunk, 0, x->spec.replicas, of, x->scratch.block);
         float *out = x->memory->sums + of.begin;
         if (sum != out) memcpy(out, sum, (of.end - of.begin) * sizeof *sum);
     }
@@ -169,7 +156,7 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
         const size_t at = of.begin, n = of.end - of.begin;
         const float *sum = x->memory->sums
                                ? x->memory->sums + at
-                               : groups_sum(x, chunk, 0, x->spec.wire.groups, of, x->scratch.block);
+                               : tree_sum(x, chunk, 0, x->spec.replicas, of, x->scratch.block);
         float *out = x->scratch.fresh ? x->scratch.fresh : vectors[0] + at;
         x->spec.update(x->spec.arg, &x->step->info, at, n, sum, vectors, out);
         dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at, vectors[0] + at,
