@@ -16,6 +16,7 @@ enum { MOST_BYTES = 1 << 30 };
 /* The decisions of a search. */
 struct decisions {
     int trials, failed;  /* decided */
+    double secs;         /* of their training */
     json_t *best, *last; /* the trial of the least score; the record of the end; NULL: none */
 };
 
@@ -28,6 +29,7 @@ static void decisions_add(struct decisions *all, json_t *record)
     if (kind && !strcmp(kind, "trial")) {
         all->trials++;
         all->failed += !score;
+        all->secs += json_number_value(json_object_get(record, "secs"));
         const json_t *best = all->best ? json_object_get(all->best, "score") : NULL;
         if (score && (!best || json_number_value(score) < json_number_value(best)))
             place = &all->best;
@@ -182,7 +184,8 @@ dt_status cli_search_show(const char *dir)
         decisions_add(&all, record);
     }
     dt__text_print(stdout, "%s: a search%s\n", dir, all.last ? ", complete" : "");
-    printf("%d trials decided, %d of them failed\n", all.trials, all.failed);
+    printf("%d trials decided, %d of them failed, %.1f s of training\n", all.trials, all.failed,
+           all.secs);
     if (all.best) best_print(all.best);
     if (all.last)
         printf("the model: %.6g on held-out rows\n",

@@ -327,16 +327,16 @@ static dt_status split_check(const struct dt__split_rule *rule, const struct dt_
     typedef unsigned long long number;
     const uint64_t rows = split->rows, test = split->count[DT__TEST], left = rows - test;
     const uint64_t held = split->count[DT__HELD_OUT];
-    const char *why = keys->time    ? ": rows of one time are on one side (data.time)"
-                      : keys->group ? ": rows of one group are on one side (data.group)"
-                                    : "";
+    const char *why = keys->time           ? ": rows of one time are on one side (data.time)"
+                      : keys->group        ? ": rows of one group are on one side (data.group)"
+                      : rule->folds > left ? ": expected no more folds than rows"
+                                           : "";
     if (rule->test > 0 && (!test || !left))
         return dt_fail(DT_EMISMATCH, "data.test_fraction: of %llu rows it takes %llu%s",
                        (number)rows, (number)test, why);
     if ((rule->folds || rule->held_out > 0) && (!held || held == left))
-        return dt_fail(DT_EMISMATCH, "%s: of %llu rows it holds out %llu%s",
-                       rule->folds ? "data.folds" : "data.eval_fraction", (number)left,
-                       (number)held, why);
+        return dt_fail(DT_EMISMATCH, "%s: of %llu rows it holds out %llu%s", rule->key,
+                       (number)left, (number)held, why);
     if (!split->count[DT__TRAINS])
         return dt_fail(DT_EMISMATCH, "data.gap: of %llu rows none is left to train on",
                        (number)rows);

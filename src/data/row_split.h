@@ -39,6 +39,7 @@ struct dt__split_rule {
     uint64_t seed;
     double test, held_out; /* fractions, 0 and more, below 1 */
     uint64_t folds, fold;  /* folds > 0: fold 0..folds-1 is held out in place of `held_out` */
+    const char *key;       /* that asks for held-out rows; for messages */
     struct dt__gap gap;    /* in time: left out between sides */
 };
 

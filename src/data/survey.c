@@ -414,6 +414,7 @@ static dt_status folds_split(const struct dt_config *config, struct dt__split_ru
 {
     const size_t folds = (size_t)config->search.folds;
     rule.folds = folds;
+    rule.key = "search.folds";
     DT_TRY(dt__alloc(folds, sizeof *source->fold, "folds", &source->fold));
     for (rule.fold = 0; rule.fold < folds; rule.fold++) {
         DT_TRY(dt__split_make(&rule, keys, &source->fold[rule.fold]));
@@ -437,6 +438,7 @@ static dt_status rows_split(struct dt__survey *survey)
     rule.test = config->data.test_fraction;
     rule.held_out = config->data.eval_fraction;
     rule.folds = (uint64_t)config->data.folds;
+    rule.key = config->data.folds ? "data.folds" : "data.eval_fraction";
     rule.fold = (uint64_t)config->data.fold;
     (void)dt__config_gap(config, &rule.gap.size, &rule.gap.seconds);
     if (rule.gap.size > 0 && !by->timed)

@@ -45,6 +45,7 @@ static dt_status line_read(struct dt__journal *journal, const char *line, size_t
     }
     if (good && !strcmp(kind, "trial")) {
         good = json_is_integer(trial) && at >= 0 && status;
+        journal->secs += json_number_value(json_object_get(record, "secs"));
         if (good && at < journal->trials) {
             struct dt__verdict *verdict = &(first ? journal->first : journal->whole)[at];
             verdict->known = true;
@@ -108,6 +109,7 @@ void dt__journal_close(struct dt__journal *journal)
 dt_status dt__journal_add(struct dt__journal *journal, struct dt_json *line)
 {
     const off_t before = lseek(journal->fd, 0, SEEK_END);
+    dt__json_int(line, "time_unix", dt__clock_unix());
     dt_status status = dt__json_end(line);
     if (!status) status = dt__text_append(&line->text, "\n", 1);
     if (!status)

@@ -193,6 +193,7 @@ static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
     if (!status && !dt__json_add(&line.text, settings, JSON_COMPACT))
         status = dt_fail(DT_EMEMORY, "out of memory for a record");
     dt__json_real(&line, "secs", round(result->secs * 1000) / 1000);
+    leader->journal.secs += result->secs;
     if (!status) status = dt__journal_add(&leader->journal, &line);
     dt__json_free(&line);
     return status;
@@ -496,6 +497,8 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
                                 ? second.text
                                 : NULL));
     DT_GUARD(report_add(&report, "the baseline, always the same", "baseline", baseline, NULL));
+    dt__info("training took %.1f s, all trials added up", leader->journal.secs);
+    dt__json_real(&report.line, "secs", round(leader->journal.secs * 1000) / 1000);
     status = dt__journal_add(&leader->journal, &report.line);
 done:
     dt__source_destroy(report.test);
@@ -522,7 +525,7 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     const struct dt__path best = dt__path("%s/export/best", search->config->run.dir);
     const bool same = before && dt__path_is_dir(best.text) &&
                       !strncmp(before, line.text.data, line.text.length) &&
-                      !strcmp(before + line.text.length, "}");
+                      strchr(",}", before[line.text.length]); /* only the time follows */
     const bool reported = same && leader->journal.reported;
     dt_status status = same ? DT_OK : members_need(leader, members);
     if (!status && !same) status = dt__members_export(search, &leader->scorer, members);

@@ -100,6 +100,20 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     return status;
 }
 
+/* Locks the directory, which every rank must see. Collective. */
+static dt_status directory_share(const struct dt__search *search, int *lock)
+{
+    const struct dt_world *world = search->world;
+    const char *dir = search->config->run.dir;
+    char holder[DT_LOCK_HOLDER] = "";
+    dt_status status = world->rank == 0 ? directory_take(search->config, lock) : DT_OK;
+    DT_TRY(dt__ranks_agree(world->all, status));
+    if (world->rank == 0) dt__lock_holder(dir, holder);
+    dt__ranks_bcast(world->all, holder, sizeof holder, 0);
+    status = dt__lock_seen(dir, holder, world->host_name[world->rank], world->host_name[0]);
+    return dt__ranks_agree(world->all, status);
+}
+
 /* ---- rows and space ------------------------------------------------------------------------- */
 
 /* Reads the rows of a source into shared memory of its host, where all teams read them. If they do
@@ -263,8 +277,7 @@ static dt_status search_open(struct dt__search *search, struct dt_config *config
     dt__world_watch(world, config->run.stall_secs);
     DT_TRY(folds_make(search));
     DT_TRY(space_make(search, config));
-    status = leads ? directory_take(config, lock) : DT_OK;
-    DT_TRY(dt__ranks_agree(world->all, status));
+    DT_TRY(directory_share(search, lock));
     const int color = leads ? -1 : (world->rank - 1) / (int)config->search.ranks;
     if (alone)
         search->team = world;

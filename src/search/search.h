@@ -125,13 +125,14 @@ struct dt__journal {
     bool finished;            /* the trials that continue are chosen */
     char data[DT__DATA_TEXT]; /* checksums of the search that wrote it; "": not recorded */
     bool reported;            /* a "final" line follows it */
+    double secs;              /* of training, in all trials of the journal */
     char *ensemble;           /* the last line of kind "ensemble"; NULL: there is none */
 };
 /* Opens the journal for appending, and reads the decisions in it; a torn last line is cut.
  * DT_EFORMAT: a line that no search writes. */
 dt_status dt__journal_open(const char *dir, int trials, struct dt__journal *out);
 void dt__journal_close(struct dt__journal *journal);
-/* Ends a line and appends it durably. */
+/* Ends a line with the time, and appends it durably. */
 dt_status dt__journal_add(struct dt__journal *journal, struct dt_json *line);
 /* Returns the score rounded to six digits, at which scores are compared. */
 double dt__score_round(double score);

@@ -288,6 +288,17 @@ void dt__run_unmake(const char *run_dir)
     (void)rmdir(run_dir);
 }
 
+dt_status dt__lock_seen(const char *run_dir, const char *holder, const char *here,
+                        const char *there)
+{
+    char read[DT_LOCK_HOLDER];
+    if (*holder && !strcmp(dt__lock_holder(run_dir, read), holder)) return DT_OK;
+    return dt_fail(DT_EIO,
+                   "run.dir=%s: %s does not see the directory of %s; put it on a file system that "
+                   "both share",
+                   run_dir, here, there);
+}
+
 const char *dt__lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])
 {
     int fd = open(dt__path("%s/lock", run_dir).text, O_RDONLY | O_CLOEXEC);

@@ -152,6 +152,10 @@ void dt__lock_drop(int fd);
  * processes that read the same text see the same run directory. */
 enum { DT_LOCK_HOLDER = 128 };
 const char *dt__lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
+/* Checks that the run directory on this host, `here`, is the one whose lock has this holder on the
+ * host `there`. DT_EIO: it is another one, or there is none. */
+dt_status dt__lock_seen(const char *run_dir, const char *holder, const char *here,
+                        const char *there);
 
 /* ---- exports -------------------------------------------------------------------------------- */
 

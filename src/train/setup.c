@@ -139,23 +139,19 @@ static dt_status share_start(struct dt_job *job)
     struct dt_bank *bank = job->bank;
     const char *dir = job->config->run.dir;
     const struct dt_world *world = job->world;
-    char banks[DT_LOCK_HOLDER] = "", holder[DT_LOCK_HOLDER]; /* of the lock, as it is read there */
+    char holder[DT_LOCK_HOLDER] = ""; /* of the lock, as the bank reads it */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
     if (bank && !status) status = dt__settle_groups(job);
     if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
     DT_TRY(dt__ranks_agree(world->all, status));
-    if (bank) dt__lock_holder(dir, banks);
-    dt__ranks_bcast(world->all, banks, sizeof banks, 0);
+    if (bank) dt__lock_holder(dir, holder);
+    dt__ranks_bcast(world->all, holder, sizeof holder, 0);
     dt__ranks_bcast(world->all, &job->step, sizeof job->step, 0);
     dt__ranks_bcast(world->all, &job->replicas, sizeof job->replicas, 0);
     dt__ranks_bcast(world->all, &job->groups, sizeof job->groups, 0);
     status = dt__deal_replicas(job);
-    if (!status && world->role == DT_ROLE_EVALUATOR &&
-        (!*banks || strcmp(dt__lock_holder(dir, holder), banks) != 0))
-        status = dt_fail(DT_EIO,
-                         "run.dir=%s: the evaluator does not see the bank's directory here; put it "
-                         "on a file system that %s shares with %s",
-                         dir, world->host_name[world->rank], world->host_name[0]);
+    if (!status && world->role == DT_ROLE_EVALUATOR)
+        status = dt__lock_seen(dir, holder, world->host_name[world->rank], world->host_name[0]);
     return dt__ranks_agree(world->all, status);
 }
 

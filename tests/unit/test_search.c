@@ -118,7 +118,8 @@ START_TEST(journal_goes_on_behind_whole_lines)
     dt__journal_close(&journal);
     EXPECT_OK(dt__file_read("search.jsonl", 1000, &text, &length));
     ck_assert(!strncmp(text, whole, strlen(whole)));
-    ck_assert_str_eq(text + strlen(whole), "{\"kind\":\"finish\"}\n");
+    const char last[] = "{\"kind\":\"finish\",\"time_unix\":";
+    ck_assert(!strncmp(text + strlen(whole), last, strlen(last)));
     dt_free(text);
     EXPECT_OK(dt__journal_open(".", 1, &journal)); /* fewer trials than before */
     ck_assert(journal.finished);

@@ -232,7 +232,7 @@ END_TEST
 START_TEST(empty_sides_are_errors)
 {
     const struct dt__split_keys two = {.rows = 2}, one_group = {.rows = ROWS, .group = number};
-    struct dt__split_rule rule = {.held_out = 0.1};
+    struct dt__split_rule rule = {.held_out = 0.1, .key = "data.eval_fraction"};
     struct dt__split split;
     EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
                 "data.eval_fraction: of 2 rows it holds out 0");
@@ -242,15 +242,16 @@ START_TEST(empty_sides_are_errors)
     EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
                 "data.test_fraction: of 2 rows it takes 2");
     memset(number, 0, sizeof number);
-    rule = (struct dt__split_rule){.held_out = 0.1};
+    rule = (struct dt__split_rule){.held_out = 0.1, .key = "data.eval_fraction"};
     EXPECT_FAIL(dt__split_make(&rule, &one_group, &split), DT_EMISMATCH,
                 "it holds out 9000: rows of one group are on one side (data.group)");
     const struct dt__split_keys dated = keys_fill(false, false, true);
     rule.gap = (struct dt__gap){8500, false};
     EXPECT_FAIL(dt__split_make(&rule, &dated, &split), DT_EMISMATCH,
                 "data.gap: of 9000 rows none is left to train on");
-    rule = (struct dt__split_rule){.folds = 3, .fold = 2};
-    EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH, "data.folds: of 2 rows");
+    rule = (struct dt__split_rule){.folds = 3, .fold = 2, .key = "search.folds"};
+    EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
+                "search.folds: of 2 rows it holds out 0: expected no more folds than rows");
     rule = (struct dt__split_rule){.seed = 1};
     EXPECT_OK(dt__split_make(&rule, &two, &split));
     ck_assert_uint_eq(dt__split_before(&split, DT__TRAINS, 2), 2);
