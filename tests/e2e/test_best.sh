@@ -1,38 +1,35 @@
 #!/bin/sh
-# The best model is exported whatever passes: an export that fails, a best that is deleted, a finished run
-# that is started again; and it takes no checkpoint's place. Would catch a best that is never exported
-# behind exit 0, and records that are gone behind exit 0.
+# Fails if the best model is never exported although the run exits with 0, or loses its records.
+# An export fails, the best is deleted, a complete run is started again; the best's checkpoint takes
+# no other one's place.
 # seconds: 60
 # waits
 . "$(dirname "$0")/lib.sh"
 always='run.checkpoint_steps=100 run.keep=3 export.keep=2'
 . "$root/tests/e2e/rising.sh"
-least() { records "$tmp/$1" eval rmse | sort -g | head -n 1; }
-best() {
-    check_eq "rmse of $1's best" "$("$dtrain" eval "$tmp/$1/export/best" | json rmse)" "$(least "$1")"
-}
-highest() { ls "$tmp/$1/export/best" | grep -x '[0-9]*' | sort -n | tail -n 1; }
 
-# ---- no checkpoint's place ------------------------------------------------------------------------
-good 1 plain test.slow_rank=0 test.slow_secs=0.03 # a save that is due during another one would be passed over
+
+# ---- no checkpoint's place -----------------------------------------------------------------------
+# Slowed: a save that is due while another one is pending would be passed over.
+good 1 plain test.slow_rank=0 test.slow_secs=0.03
 best plain
 check_eq 'checkpoints' "$(ls "$tmp/plain/ckpt" | grep -c '^step')" 3
 check_eq 'their steps' "$(records "$tmp/plain" checkpoint step | awk '$1 % 100' | wc -l)" 0
-at=$(highest plain)
+at=$(highest plain best)
 
-# ---- deleted, in a run that is complete -----------------------------------------------------------
+# ---- deleted, in a run that is complete ----------------------------------------------------------
 good 1 gone train.max_steps="$at"
 rm -r "$tmp/gone/export/best"
 good 1 gone train.max_steps="$at"
 grep -q 'is complete' "$tmp/err" || fail 'the run is not complete'
 best gone
-check_eq 'best that is back' "$(highest gone)" "$at"
+check_eq 'best that is back' "$(highest gone best)" "$at"
 rm -r "$tmp/plain/export/best"
 good 1 plain
-grep -q "warning:.*export/best: the best model, of step $at, is missing here" "$tmp/err" ||
-    { cat "$tmp/err"; fail 'a best that no checkpoint holds is not missed'; }
+expect_line "$tmp/err" "warning:.*export/best: the best model, of step $at, is missing here" \
+    'a best that no checkpoint holds is not missed'
 
-# ---- an export that fails to the end --------------------------------------------------------------
+# ---- an export that fails to the end -------------------------------------------------------------
 mkdir -p "$tmp/blocked/export"
 : >"$tmp/blocked/export/best"
 run 1 blocked 2>"$tmp/err" && fail 'exit 0 without the best'
@@ -41,16 +38,16 @@ check_eq 'last checkpoint' "$(record "$tmp/blocked" checkpoint step)" 800
 rm "$tmp/blocked/export/best"
 good 1 blocked
 best blocked
-check_eq 'best made good' "$(highest blocked)" "$at"
+check_eq 'best made good' "$(highest blocked best)" "$at"
 check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
 
-# ---- taken into another run directory -------------------------------------------------------------
+# ---- taken into another run directory ------------------------------------------------------------
 # The best of the run before comes along, from where that run has it.
 good 1 before
 good 1 taken run.resume="$tmp/before/ckpt/latest.h5" train.epochs=55
-best_is() { grep -q "the model is in $tmp/$1/export/$2;" "$tmp/err" || { cat "$tmp/err"; fail "where $1's model is"; }; }
+best_is() { expect_line "$tmp/err" "the model is in $tmp/$1/export/$2;" "where $1's model is"; }
 best_is taken best
-check_eq 'best that was taken' "$(highest taken)" "$at"
+check_eq 'best that was taken' "$(highest taken best)" "$at"
 check_eq 'its rmse' "$("$dtrain" eval "$tmp/taken/export/best" | json rmse)" "$(least before)"
 # Or from beside the checkpoint, but not from one of another run that stands there.
 mkdir "$tmp/beside"
@@ -67,22 +64,24 @@ cp -r "$tmp/plain" "$tmp/bare" # which has lost it
 good 1 bare train.epochs=55
 best_is bare latest
 
-# ---- other rows that are held out -----------------------------------------------------------------
+# ---- other rows that are held out ----------------------------------------------------------------
 # Their values begin anew, however much worse they are, and so does the count of an early stop.
 good 1 anew train.max_steps=200
 awk -F, -v OFS=, 'NR > 1 { $NF += 9 } 1' "$tmp/data/test.csv" >"$tmp/shifted.csv"
 good 1 anew train.max_steps=240 data.eval="$tmp/shifted.csv"
-grep -q 'the held-out rows or eval.metric changed' "$tmp/err" || { cat "$tmp/err"; fail 'not a word of other rows'; }
-check_eq 'best of other rows' "$(highest anew)" 240
-check_eq 'best of other rows, compared' "$("$dtrain" compare "$tmp/anew" --json | json best_step)" 240
+expect_line "$tmp/err" 'the held-out rows or eval.metric changed' 'not a word of other rows'
+check_eq 'best of other rows' "$(highest anew best)" 240
+check_eq 'best of other rows, compared' \
+    "$("$dtrain" compare "$tmp/anew" --json | json best_step)" 240
 good 1 anew train.max_steps=280 data.eval="$tmp/shifted.csv"
 ! grep -q 'other rows' "$tmp/err" || fail 'the same rows are other ones'
-# So they do behind another start, which finds the best of the rows before exported, and none of these.
+# The same after a restart, which finds the best of the old rows exported, and none of the new ones.
 apart='eval.dedicated=yes eval.steps=0 run.checkpoint_steps=20'
 good 4 apart $apart train.max_steps=40
-run 4 apart $apart data.eval="$tmp/shifted.csv" eval.start_delay_secs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
+run 4 apart $apart data.eval="$tmp/shifted.csv" eval.start_delay_secs=1000 \
+    test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
 goes_on() { [ "$(record "$tmp/apart" checkpoint step)" -ge 60 ]; }
-settle goes_on || { cat "$tmp/err"; fail 'other rows: the run gets no farther'; }
+settle goes_on || fail_with "$tmp/err" 'other rows: the run gets no farther'
 kill -KILL "$(pid "$tmp/apart" dtrain 1)"
 wait $!
 at=$(readlink "$tmp/apart/ckpt/latest.h5" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
@@ -91,20 +90,21 @@ check_eq 'best of other rows behind another start' \
     "$(sed -n 's/.*best rmse on the rows held out: \([0-9]*\)\..*/\1/p' "$tmp/err")" \
     "$(records "$tmp/apart" eval rmse | tail -n 2 | sort -g | head -n 1 | cut -d. -f1)"
 
-# ---- an evaluator's, of which no checkpoint knows --------------------------------------------------
+# ---- an evaluator's, unknown to any checkpoint ---------------------------------------------------
 # It measured the last one. The run goes on without it, and gets no better.
 good 4 without eval.dedicated=yes eval.steps=0 train.max_steps=100
-check_eq 'best of the evaluator' "$(highest without)" 100
+check_eq 'best of the evaluator' "$(highest without best)" 100
 good 1 without train.max_steps=140 train.lr=0
 check_eq 'evaluations in place' "$(records "$tmp/without" eval step | tail -n 2 | xargs)" '120 140'
-check_eq 'best behind them' "$(highest without)" 100
-grep -q 'best rmse on the rows held out: .*, at step 100;' "$tmp/err" || { cat "$tmp/err"; fail 'another best'; }
+check_eq 'best behind them' "$(highest without best)" 100
+expect_line "$tmp/err" 'best rmse on the rows held out: .*, at step 100;' 'another best'
 
-# ---- records that are deleted ---------------------------------------------------------------------
+# ---- records that are deleted --------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.03 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
-settle started || { cat "$tmp/err"; fail 'the run gets no farther'; }
+settle started || fail_with "$tmp/err" 'the run gets no farther'
 rm "$tmp/lost/metrics.jsonl"
-wait $! || { cat "$tmp/err"; fail 'deleted records end the run'; }
+wait $! || fail_with "$tmp/err" 'deleted records end the run'
 grep -q 'warning:.*metrics.jsonl: was deleted' "$tmp/err" || fail 'not a word of deleted records'
-check_eq 'evaluations' "$(records "$tmp/lost" eval step | wc -l)" "$(records "$tmp/plain" eval step | wc -l)"
+check_eq 'evaluations' "$(records "$tmp/lost" eval step | wc -l)" \
+    "$(records "$tmp/plain" eval step | wc -l)"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# An evaluator on a host of its own evaluates as in place, may take longer than the watchdog's time, and
-# is refused with its host's name where it does not see the run directory. Would catch ranks that take
-# a busy evaluator on another host for dead, and checkpoints looked for where none will ever be.
+# Fails if a busy evaluator on a host of its own is taken for dead, evaluates otherwise than in
+# place, or waits for checkpoints where it does not see the run directory: there the error names its
+# host.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -16,8 +16,9 @@ run() {
         data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
 # 8 chunks of nine seconds, once.
-run "$tmp/apart" run.stall_secs=60 eval.start_delay_secs=1000 test.slow_rank=3 test.slow_secs=9 2>"$tmp/err" ||
-    { cat "$tmp/err"; fail 'an evaluator on a host of its own'; }
+run "$tmp/apart" run.stall_secs=60 eval.start_delay_secs=1000 test.slow_rank=3 test.slow_secs=9 \
+    2>"$tmp/err" ||
+    fail_with "$tmp/err" 'an evaluator on a host of its own'
 check_eq status "$(record "$tmp/apart" final status)" completed
 check_eq 'last evaluation' "$(record "$tmp/apart" eval step)" 800
 check_eq rmse "$(record "$tmp/apart" eval rmse)" "$("$dtrain" eval "$tmp/apart" | json rmse)"
@@ -29,4 +30,4 @@ hosts_hide 2 "$tmp/hidden"
 run "$tmp/hidden/run" 2>"$tmp/err" && fail 'a run directory that the evaluator lacks: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 grep '^dtrain: error:' "$tmp/err" | grep "\[rank 3 on $(host_name 2)\].*does not see" ||
-    { cat "$tmp/err"; fail 'the host is not named'; }
+    fail_with "$tmp/err" 'the host is not named'
