@@ -37,6 +37,8 @@ fail() { echo "FAIL: $*"; exit 1; }
 fail_with() { cat "$1"; shift; fail "$*"; }
 # expect_line FILE PATTERN [TEXT]: fails with TEXT unless a line of the file matches.
 expect_line() { grep -q -e "$2" "$1" || fail_with "$1" "${3:-no line matches '$2'}"; }
+# expect_no_line FILE PATTERN [TEXT]: the opposite.
+expect_no_line() { ! grep -q -e "$2" "$1" || fail_with "$1" "${3:-a line matches '$2'}"; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
 # into FILE COMMAND...: writes the command's output to the file; fails with its messages if it fails.

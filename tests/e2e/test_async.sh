@@ -76,11 +76,11 @@ check_ge 'checkpoints by the clock' "$(records "$tmp/clock" checkpoint step | wc
 # Uneven: more replicas than workers, fewer, and a cap on steps.
 good 3 many run.replicas=5 train.max_steps=333
 accounts many 333
-! grep -q ' idle: ' "$tmp/out" || fail 'workers that have replicas are said to idle'
+expect_no_line "$tmp/out" ' idle: ' 'workers that have replicas are said to idle'
 good 5 few run.replicas=2 train.epochs=5
 accounts few 300
 
-# Who has no replica waits: he does not compute.
+# A worker without a replica waits and does not compute.
 good 3 idle run.replicas=1 train.epochs=5 test.slow_rank=1 test.slow_secs=0.005
 expect_line "$tmp/out" '1 of 2 workers have no replica and idle: run.replicas=1' \
     'idle workers are not reported'
@@ -90,11 +90,11 @@ set -- $(counts idle worker_sent) $(counts idle worker_wait_ms)
 check_eq 'gradients of the one that idles' "$2" 0
 check_ge 'milliseconds that it waits' "$4" 300
 
-# Of fewer rows than replicas each gradient has one nevertheless.
+# With fewer rows than replicas each gradient still has one row.
 good 4 tiny train.batch=1 train.epochs=0.1
 expect_line "$tmp/out" 'warning: train.mode=async: .* an epoch is up to 3 epochs'
 
-# Clocks. Without a bound nobody waits for the slow one; with one, nobody runs ahead.
+# Without a bound no worker waits for the slow one; with a bound none runs ahead.
 slow='test.slow_rank=2 test.slow_secs=0.02'
 good 4 unbounded $slow test.slow_secs=1 train.epochs=4
 set -- $(counts unbounded worker_applied)

@@ -20,7 +20,7 @@ good stop train.max_steps=$((stopped + 600)) train.owners=1
 accounts stop $((stopped + 600)) 1
 good stop train.max_steps=$((stopped + 700)) train.owners=9
 accounts stop $((stopped + 700)) 4
-check_le 'loss behind all that' "$(record "$tmp/stop" final loss)" 0.7
+check_le 'loss after all that' "$(record "$tmp/stop" final loss)" 0.7
 no_dtrain() { [ -z "$(pid "$1" dtrain)" ]; }
 for rank in 0 3; do
     run killed-$rank run.checkpoint_steps=100 &

@@ -63,7 +63,7 @@ start zero model.output_bias=zero data.clamp_target=no
 check_le 'prediction from 0' "$(value zero)" 5
 start mse train.loss=mse run.preset=none data.normalize_target=no
 check_le 'prediction of another loss' "$(value mse)" 50.5
-grep -q '^output_bias = zero$' "$tmp/mse/config.ini" || fail 'config.ini lacks the key'
+expect_line "$tmp/mse/config.ini" '^output_bias = zero$' 'config.ini lacks the key'
 
 # The same bits on any number of ranks, with weights of rows and of classes.
 awk 'BEGIN {
@@ -127,4 +127,4 @@ worse value ' r2 -.* (baseline .*data.normalize_target=yes may help' \
     data.label=v data.ignore=k model.task=regress data.normalize_target=no
 # No warning of a model that learns, nor of its accuracy where classes have equal weights.
 train auc 1 $rare data.ignore=w eval.metric=auc
-! grep -q 'than the baseline' "$tmp/log" || fail_with "$tmp/log" 'a warning of a good model'
+expect_no_line "$tmp/log" 'than the baseline' 'a warning of a good model'

@@ -21,7 +21,7 @@ at=$(highest plain best)
 good 1 gone train.max_steps="$at"
 rm -r "$tmp/gone/export/best"
 good 1 gone train.max_steps="$at"
-grep -q 'is complete' "$tmp/err" || fail 'the run is not complete'
+expect_line "$tmp/err" 'is complete' 'the run is not complete'
 best gone
 check_eq 'best that is back' "$(highest gone best)" "$at"
 rm -r "$tmp/plain/export/best"
@@ -49,7 +49,7 @@ best_is() { expect_line "$tmp/err" "the model is in $tmp/$1/export/$2;" "where $
 best_is taken best
 check_eq 'best that was taken' "$(highest taken best)" "$at"
 check_eq 'its rmse' "$("$dtrain" eval "$tmp/taken/export/best" | json rmse)" "$(least before)"
-# Or from beside the checkpoint, but not from one of another run that stands there.
+# Or from the directory of the checkpoint, but not from a checkpoint of another run there.
 mkdir "$tmp/beside"
 name=$(readlink "$tmp/gone/ckpt/latest.h5") # of the best's step, with the same weights
 cp "$tmp/before/ckpt/latest.h5" "$tmp/beside/last.h5"
@@ -65,7 +65,7 @@ good 1 bare train.epochs=55
 best_is bare latest
 
 # ---- other rows that are held out ----------------------------------------------------------------
-# Their values begin anew, however much worse they are, and so does the count of an early stop.
+# Their values start again, however much worse they are, as does the count of an early stop.
 good 1 anew train.max_steps=200
 awk -F, -v OFS=, 'NR > 1 { $NF += 9 } 1' "$tmp/data/test.csv" >"$tmp/shifted.csv"
 good 1 anew train.max_steps=240 data.eval="$tmp/shifted.csv"
@@ -74,7 +74,7 @@ check_eq 'best of other rows' "$(highest anew best)" 240
 check_eq 'best of other rows, compared' \
     "$("$dtrain" compare "$tmp/anew" --json | json best_step)" 240
 good 1 anew train.max_steps=280 data.eval="$tmp/shifted.csv"
-! grep -q 'other rows' "$tmp/err" || fail 'the same rows are other ones'
+expect_no_line "$tmp/err" 'other rows' 'the same rows are other ones'
 # The same after a restart, which finds the best of the old rows exported, and none of the new ones.
 apart='eval.dedicated=yes eval.steps=0 run.checkpoint_steps=20'
 good 4 apart $apart train.max_steps=40
@@ -86,7 +86,7 @@ kill -KILL "$(pid "$tmp/apart" dtrain 1)"
 wait $!
 at=$(readlink "$tmp/apart/ckpt/latest.h5" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
 good 4 apart $apart data.eval="$tmp/shifted.csv" train.max_steps=$((at + 20))
-check_eq 'best of other rows behind another start' \
+check_eq 'best of other rows after another start' \
     "$(sed -n 's/.*best rmse on the rows held out: \([0-9]*\)\..*/\1/p' "$tmp/err")" \
     "$(records "$tmp/apart" eval rmse | tail -n 2 | sort -g | head -n 1 | cut -d. -f1)"
 
@@ -96,7 +96,7 @@ good 4 without eval.dedicated=yes eval.steps=0 train.max_steps=100
 check_eq 'best of the evaluator' "$(highest without best)" 100
 good 1 without train.max_steps=140 train.lr=0
 check_eq 'evaluations in place' "$(records "$tmp/without" eval step | tail -n 2 | xargs)" '120 140'
-check_eq 'best behind them' "$(highest without best)" 100
+check_eq 'best after them' "$(highest without best)" 100
 expect_line "$tmp/err" 'best rmse on the rows held out: .*, at step 100;' 'another best'
 
 # ---- records that are deleted --------------------------------------------------------------------
@@ -105,6 +105,6 @@ started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
 settle started || fail_with "$tmp/err" 'the run gets no farther'
 rm "$tmp/lost/metrics.jsonl"
 wait $! || fail_with "$tmp/err" 'deleted records end the run'
-grep -q 'warning:.*metrics.jsonl: was deleted' "$tmp/err" || fail 'not a word of deleted records'
+expect_line "$tmp/err" 'warning:.*metrics.jsonl: was deleted' 'not a word of deleted records'
 check_eq 'evaluations' "$(records "$tmp/lost" eval step | wc -l)" \
     "$(records "$tmp/plain" eval step | wc -l)"

@@ -37,7 +37,7 @@ mkdir "$tmp/keep" && cp -r "$tmp/run/export" "$tmp/keep"
 fresh() { rm -rf "$tmp/run" && mkdir "$tmp/run" && cp -r "$tmp/keep/export" "$tmp/run"; }
 exports() { (cd "$tmp/$1/export/best" && cksum ./*/model.h5); }
 same() { check_eq "exports, $1" "$(exports run)" "$(exports keep)"; }
-# recorded KEY: the accuracy in the record that begins with this key.
+# recorded KEY: the accuracy in the record that starts with this key.
 recorded() {
     sed -n "s/^{\"kind\":\"eval\",$1,.*\"accuracy\":\([^,]*\).*/\1/p" "$tmp/run/metrics.jsonl"
 }
@@ -98,5 +98,5 @@ for word in true on 1; do
         data.label=y train.max_steps=1 export.best=$word 2>"$tmp/err" ||
         fail_with "$tmp/err" "export.best=$word"
 done
-grep -q '^best = yes' "$tmp/word/config.ini" || fail 'yes has another word now'
+expect_line "$tmp/word/config.ini" '^best = yes' 'yes has another word now'
 [ "$old" -gt 0 ] || fail 'the old model has no step'

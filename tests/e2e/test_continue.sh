@@ -38,12 +38,12 @@ check_eq 'changes in the checkpoint' "$(
     grep -ao '"kind":"change","step":[0-9]*' "$tmp/second/ckpt/latest.h5" |
         cut -d: -f3 | tr '\n' ' ')" '60 120 '
 
-# The rate that a record tells is that of the step before it.
+# The rate in a record is that of the step before it.
 good warm train.max_steps=5 train.warmup_steps=4 run.log_steps=1
 check_eq 'rates of a warm-up' "$(records "$tmp/warm" train lr | tr '\n' ' ')" \
     '0.025 0.05 0.07500000000000001 0.1 0.1 '
 
-# A schedule that ends with the run: more epochs change the rate, which is told.
+# A schedule that ends with the run: more epochs change the rate, and the start says so.
 good ends train.max_steps=60 train.schedule=linear
 good ends train.max_steps=120 train.schedule=linear
 expect_line "$tmp/err" 'the resume changes the rate of the next step: 0 -> 0.05' \
@@ -78,7 +78,7 @@ expect_error 2 train.schedule=plateau 3 run.dir="$tmp/none" data.train="$tmp/dat
 good same run.init="$tmp/first" train.max_steps=0
 check_eq 'weights of the run that it starts from' "$(crc "$tmp/same")" "$(crc "$tmp/first")"
 check_eq 'its step' "$(record "$tmp/same" final step)" 0
-! grep -q 'warning: run.init' "$tmp/err" || fail_with "$tmp/err" 'a warning of the same classes'
+expect_no_line "$tmp/err" 'warning: run.init' 'a warning of the same classes'
 sed 's/east$/south/' "$tmp/data.csv" >"$tmp/classes.csv" # which is not the first of the three
 good classes run.init="$tmp/first" data.train="$tmp/classes.csv" train.max_steps=0
 expect_line "$tmp/err" 'warning: run.init: .* other classes' 'other classes in silence'
@@ -121,7 +121,7 @@ expect_line "$tmp/out" "^changed  *at step 0, run.init 2 tensors of $tmp/first/"
 expect_line "$tmp/out" '^optimizer  *sgd$' 'inspect knows no optimizer'
 # A run that has a checkpoint goes on from it, and says that it does.
 good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=25
-! grep -q 'warning: run.init' "$tmp/err" || fail_with "$tmp/err" 'a warning at the same start'
+expect_no_line "$tmp/err" 'warning: run.init' 'a warning at the same start'
 good more run.init="$tmp/second" data.train="$tmp/more.csv" train.max_steps=30
 expect_line "$tmp/err" 'warning: run.init=.*/second: not used' 'run.init is ignored'
 # A run of another width: nothing fits.

@@ -44,7 +44,7 @@ for damage in 'truncate -s 400000' 'truncate -s 0' flip 'rm -f'; do
     ends_as_whole "$tmp/run" "$older"
     [ "$damage" = 'rm -f' ] || expect_line "$tmp/err" "^dtrain: warning: passed over: .*$ckpt"
 done
-# None is good: an error, and the files stay for whoever can read them.
+# None is good: an error, and the files stay as they are.
 rm -rf "$tmp/run"
 cp -a "$tmp/half" "$tmp/run"
 there=$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)

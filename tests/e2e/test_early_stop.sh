@@ -29,7 +29,7 @@ best=$(awk -F'[:,]' '
         }
     }
     END { print at }' "$tmp/whole/metrics.jsonl")
-check_eq 'five evaluations behind the best' "$stop" $((best + 5 * 40))
+check_eq 'five evaluations after the best' "$stop" $((best + 5 * 40))
 
 # Halfway through the count, at an evaluation and between two.
 for at in $((best + 120)) $((best + 130)); do
@@ -38,7 +38,7 @@ for at in $((best + 120)) $((best + 130)); do
     same "half-$at"
 done
 
-# Killed three times, behind an evaluation that no checkpoint knows of.
+# Killed three times, each time after an evaluation that no checkpoint has.
 for rank in 0 1 2; do
     before=$(record "$tmp/killed" eval step 2>/dev/null)
     run 3 killed test.slow_rank=1 test.slow_secs=0.04 2>"$tmp/err" &
@@ -74,7 +74,7 @@ from_back="run.resume=$tmp/back/ckpt/step-000000300.h5 eval.steps=100 eval.patie
 train.max_steps=500"
 good 3 forth $from_back
 good 1 alone $from_back run.replicas=2
-grep -q '"eval".*"step":300' "$tmp/forth/metrics.jsonl" || fail 'no evaluation at the start'
+expect_line "$tmp/forth/metrics.jsonl" '"eval".*"step":300' 'no evaluation at the start'
 check_ge 'it goes on' "$(record "$tmp/forth" final step)" 400
 check_eq 'its step' "$(record "$tmp/forth" final step)" "$(record "$tmp/alone" final step)"
 check_eq 'its weights' "$(crc "$tmp/forth")" "$(crc "$tmp/alone")"

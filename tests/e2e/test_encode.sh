@@ -96,7 +96,7 @@ grep -vE '^(encode|preset)' "$tmp/none/config.ini" >"$tmp/old.ini"
 job 1 "$tmp/old.ini" run.dir="$tmp/old" 2>"$tmp/err" || fail_with "$tmp/err"
 check_eq 'bits of a configuration without the key' "$(crc "$tmp/old")" "$(crc "$tmp/none")"
 train 1 more data.encode=ple data.encode_bins=6 run.init="$tmp/ple" train.max_steps=0
-! grep -q 'starts fresh' "$tmp/err" || fail_with "$tmp/err"
+expect_no_line "$tmp/err" 'starts fresh'
 for other in 'data.encode=cosine' 'data.encode=ple data.encode_bins=5' 'data.encode=none'; do
     train 1 other $other run.init="$tmp/ple" train.max_steps=0
     expect_line "$tmp/err" 'layers/0/weight starts fresh: its inputs are encoded otherwise there'

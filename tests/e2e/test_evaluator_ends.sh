@@ -9,7 +9,7 @@
 good whole
 # ---- stopped: during an evaluation; by a signal to the evaluator alone, and resumed --------------
 started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 100 ]; }
-# begin NAME OPTION...: starts a run and waits until it has got somewhere.
+# begin NAME OPTION...: starts a run and waits for its checkpoint of step 100.
 begin() {
     name=$1
     run "$@" 2>"$tmp/err" &

@@ -18,7 +18,7 @@ good 3 whole
 labelled_best whole
 check_le 'step of the best' "$(highest whole best)" 799
 check_eq 'latest' "$(highest whole latest)" 800
-# Of best models that follow each other faster than they are written only the last is exported.
+# When best models follow each other faster than they are written, only the last is exported.
 check_eq 'latest that stay' "$(versions whole latest | wc -l)" 2
 check_ge 'best that stay' "$(versions whole best | wc -l)" 1
 check_le 'best that stay' "$(versions whole best | wc -l)" 2
@@ -60,7 +60,7 @@ good 3 gap train.max_steps="$at"
 rm -r "$tmp/gap/export/best/$at" "$tmp/gap/export/latest/$at"
 good 3 gap
 labelled_best gap
-check_eq 'best behind the gap' "$(highest gap best)" "$at"
+check_eq 'best after the gap' "$(highest gap best)" "$at"
 
 # ---- a dedicated evaluator, killed and resumed where only worse ones follow ----------------------
 measured() { [ "$(record "$tmp/apart" eval step)" -ge 560 ]; }

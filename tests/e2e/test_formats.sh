@@ -21,7 +21,7 @@ job 1 "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" data.eval= run.d
     >"$tmp/err" 2>&1 && fail 'a loss that is not finite: exit 0'
 expect_line "$tmp/fails.prom" '^dtrain_running{.*} 0$' 'a run that failed goes on for Prometheus'
 run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
-grep -q '^dtrain_final_samples_per_second{run=' "$tmp/sync.prom" || fail 'no gauge of the speed'
+expect_line "$tmp/sync.prom" '^dtrain_final_samples_per_second{run=' 'no gauge of the speed'
 ls "$tmp/sync/tensorboard"/events.out.tfevents.* >/dev/null || fail 'no event file'
 ls "$tmp/sync/export/best" | grep -q '^[0-9]' || fail 'no export'
 other=$(find "$tmp/sync" "$tmp/sync.prom" \( -type f ! -perm 640 -o -type d ! -perm 750 \) \

@@ -1,5 +1,6 @@
 #!/bin/sh
-# As hosts_fail, in async.
+# Fails if hosts wait for a rank that failed, in async on three hosts, or the error does not name
+# it.
 # seconds: 180
 # waits
 . "$(dirname "$0")/lib.sh"

@@ -1,19 +1,32 @@
 #!/bin/sh
-# `dtrain importance`: columns in the order of what they are worth, useless ones near 0, those that correlate or that
-# one text became together, and the same digits at any number of ranks. Would catch a column that stays as it is, a
-# text that is torn, encodings that do not move with their numbers, a unit of work that no rank does.
+# Fails if `dtrain importance` leaves a column as it is, tears a text, moves numbers without their
+# encodings, or loses a unit of work. Columns come in the order of their worth, useless ones near 0,
+# correlated ones together, with the same digits at any number of ranks.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
-awk 'BEGIN { srand(3); print "a,b,twin,kind,junk,y"; for (i = 0; i < 3000; i++) { a = rand(); b = rand(); k = int(3 * rand())
-    print a "," b "," b + 0.02 * rand() "," substr("pqr", k + 1, 1) "," rand() "," 3 * a + b + k + 0.1 * rand() } }' >rows.csv
+awk 'BEGIN {
+    srand(3)
+    print "a,b,twin,kind,junk,y"
+    for (i = 0; i < 3000; i++) {
+        a = rand()
+        b = rand()
+        k = int(3 * rand())
+        twin = b + 0.02 * rand()
+        junk = rand()
+        y = 3 * a + b + k + 0.1 * rand()
+        print a "," b "," twin "," substr("pqr", k + 1, 1) "," junk "," y
+    }
+}' >rows.csv
 keys='data.train=rows.csv model.task=regress data.eval_fraction=0.2 train.epochs=5'
 value() { sed -n "s/.*\[$1\],\"importance\":\([^,]*\).*/\1/p" "$2"; }
 for encode in none ple; do
-    # shellcheck disable=SC2086 # words
-    job 1 $keys data.encode=$encode run.dir=$encode 2>err || { cat err; fail "a run with $encode"; }
-    for np in 1 3; do job $np importance $encode importance.repeats=7 >np$np 2>err || { cat err; fail "np $np"; }; done
+    job 1 $keys data.encode=$encode run.dir=$encode 2>err || fail_with err "a run with $encode"
+    for np in 1 3; do
+        job $np importance $encode importance.repeats=7 >np$np 2>err || fail_with err "np $np"
+    done
     check_eq "lines of 3 ranks, $encode" "$(cksum <np3)" "$(cksum <np1)"
-    check_eq 'columns by their worth' "$(sed 's/.*\[\(.*\)\].*/\1/' np1 | tr '\n' ' ')" '"a" "kind" "b","twin" "junk" '
+    check_eq 'columns by their worth' "$(sed 's/.*\[\(.*\)\].*/\1/' np1 | tr '\n' ' ')" \
+        '"a" "kind" "b","twin" "junk" '
     check_eq 'columns that are permuted together' "$(grep -c together np1)" 1
     check_ge 'kind' "$(value '"kind"' np1)" 0.7 # its rmse alone is 1.15
     check_ge 'a' "$(value '"a"' np1)" 0.7

@@ -1,7 +1,8 @@
 #!/bin/sh
-# kill -9 of a random rank at a random moment, three times in sync and three in async: the job ends soon,
-# every start resumes, and the end is that of an undisturbed run. Would catch a checkpoint that can be
-# torn, a resume that is not exact, ranks that outlive the others. long_kill.sh does it more often.
+# Fails if a checkpoint can be torn, a resume is not exact, or a rank outlives the others.
+# kill -9 of a random rank at a random moment, three times in sync and three in async: the job ends
+# soon, every start resumes, and the end is that of an undisturbed run. long_kill.sh does it more
+# often.
 # seconds: 240
 # waits
 . "$(dirname "$0")/lib.sh"

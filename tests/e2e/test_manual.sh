@@ -1,17 +1,19 @@
 #!/bin/sh
-# What is made of the tables of commands and options: manual pages without a complaint of roff and with every
-# key and command, a JSON Schema that takes every recipe and refuses wrong ones, completions that complete.
+# Fails if roff complains of a manual page, a page lacks a key or a command, the JSON Schema refuses
+# a recipe or takes a wrong one, or a completion does not complete. All are made of the tables of
+# commands and options.
 # seconds: 30
 # waits
 . "$(dirname "$0")/lib.sh"
 
-# ---- manual pages ----------------------------------------------------------------------------------
+# ---- manual pages --------------------------------------------------------------------------------
 "$dtrain" help --man >"$tmp/dtrain.1" || fail 'help --man'
 "$dtrain" options --man >"$tmp/dtrain-config.5" || fail 'options --man'
 if command -v man >/dev/null; then
     for page in dtrain.1 dtrain-config.5; do
-        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$tmp/$page" >"$tmp/$page.txt" 2>"$tmp/err" || fail "$page"
-        [ ! -s "$tmp/err" ] || { cat "$tmp/err"; fail "$page: roff complains"; }
+        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$tmp/$page" \
+            >"$tmp/$page.txt" 2>"$tmp/err" || fail "$page"
+        [ ! -s "$tmp/err" ] || fail_with "$tmp/err" "$page: roff complains"
         check_le "widest line of $page" "$(LC_ALL=C.UTF-8 wc -L <"$tmp/$page.txt")" 80
     done
     "$dtrain" options | sed -n 's/^\([a-z]*\.[a-z0-9_]*\) .*/\1/p' >"$tmp/keys"
@@ -19,8 +21,10 @@ if command -v man >/dev/null; then
     while read -r key; do
         grep -qE "^ *$key( |\$)" "$tmp/dtrain-config.5.txt" || fail "dtrain-config(5) lacks $key"
     done <"$tmp/keys"
-    grep -qE '^ *train.overlap=yes +e \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (e) goes with async (a)'
-    grep -qE '^ *eval.dedicated=yes +[a-z] \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator does not go with async'
+    grep -qE '^ *train.overlap=yes +e \. ' "$tmp/dtrain-config.5.txt" ||
+        fail 'overlap (e) goes with async (a)'
+    grep -qE '^ *eval.dedicated=yes +[a-z] \+ ' "$tmp/dtrain-config.5.txt" ||
+        fail 'an evaluator does not go with async'
 fi
 # Each command is explained, in lines of at most 80 characters.
 "$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' >"$tmp/commands"
@@ -30,30 +34,36 @@ while read -r command; do
     [ -s "$tmp/help" ] || fail "help $command explains nothing"
     check_le "widest line of help $command" "$(wc -L <"$tmp/help")" 80
 done <"$tmp/commands"
-# Letters stand under their columns: the row behind the last setting begins where its marks do.
+# Letters are above their columns: the row after the last setting starts where its marks do.
 letters() { grep -nE '^ {20,}a b c' "$tmp/dtrain-config.5" | tail -n 1; }
-check_eq 'columns of the combinations' "$(letters | sed 's/^[0-9]*://; s/a .*//' | tr -d '\n' | wc -c)" 33
+check_eq 'columns of the combinations' \
+    "$(letters | sed 's/^[0-9]*://; s/a .*//' | tr -d '\n' | wc -c)" 33
 check_eq 'sections' "$(sed -n 's/^\.SH SECTION \[\(.*\)\]$/\1/p' "$tmp/dtrain-config.5")" \
     "$("$dtrain" options | sed -n 's/^\([a-z]*\)\.[a-z0-9_]* .*/\1/p' | uniq)"
-check_eq 'sections without a word' "$(awk '/^\.SH SECTION/ {getline; n += !/^[A-Z]/} END {print n + 0}' "$tmp/dtrain-config.5")" 0
+check_eq 'sections without a word' "$(awk '
+    /^\.SH SECTION/ {getline; n += !/^[A-Z]/}
+    END {print n + 0}' "$tmp/dtrain-config.5")" 0
 "$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\)  .*/\1/p' >"$tmp/commands"
 check_ge commands "$(wc -l <"$tmp/commands")" 8
 while read -r command; do
-    grep -q "^\.B $command\$" "$tmp/dtrain.1" || fail "dtrain(1) lacks $command"
-    "$dtrain" help "$command" | grep -q "^dtrain $command" || fail "help $command"
-    [ -z "$("$dtrain" help "$command" | awk 'length > 80 && NR > 3')" ] || fail "help $command: a line beyond 80"
-    check_eq "ends of the last line of help $command" "$("$dtrain" help "$command" | tail -c 1 | wc -l)" 1
+    expect_line "$tmp/dtrain.1" "^\.B $command\$" "dtrain(1) lacks $command"
+    "$dtrain" help "$command" >"$tmp/help"
+    expect_line "$tmp/help" "^dtrain $command" "help $command"
+    [ -z "$(awk 'length > 80 && NR > 3' "$tmp/help")" ] || fail "help $command: a line beyond 80"
+    check_eq "ends of the last line of help $command" "$(tail -c 1 "$tmp/help" | wc -l)" 1
 done <"$tmp/commands"
 "$dtrain" options train.lr | grep -q '^train.lr = 0.01$' || fail 'options train.lr'
-check_eq 'sections of options eval' "$("$dtrain" options eval | sed -n 's/^\([a-z]*\)\..*/\1/p' | sort -u)" eval
+check_eq 'sections of options eval' \
+    "$("$dtrain" options eval | sed -n 's/^\([a-z]*\)\..*/\1/p' | sort -u)" eval
 
-# ---- schema ----------------------------------------------------------------------------------------
+# ---- schema --------------------------------------------------------------------------------------
 "$dtrain" options --json-schema >"$tmp/schema.json" || fail 'options --json-schema'
-if /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
-    /usr/bin/python3 tests/e2e/schema.py "$tmp/schema.json" scripts/recipes/*.ini || fail 'the schema'
+if has_python jsonschema; then
+    /usr/bin/python3 tests/e2e/schema.py "$tmp/schema.json" scripts/recipes/*.ini ||
+        fail 'the schema'
 fi
 
-# ---- completions -----------------------------------------------------------------------------------
+# ---- completions ---------------------------------------------------------------------------------
 "$dtrain" help --bash >"$tmp/dtrain.bash" || fail 'help --bash'
 "$dtrain" help --zsh >"$tmp/_dtrain" || fail 'help --zsh'
 cat >"$tmp/complete.bash" <<'END'
@@ -63,9 +73,10 @@ COMP_LINE=$2 COMP_POINT=${#2} COMP_CWORD=$(($(wc -w <<<"$2") - 1)) COMPREPLY=()
 _dtrain
 echo "${COMPREPLY[*]}"
 END
-# completes LINE WORDS: what bash offers behind LINE.
+# completes LINE WORDS: what bash offers after LINE.
 completes() { check_eq "'$1'" "$(bash "$tmp/complete.bash" "$tmp/dtrain.bash" "$1")" "$2"; }
-check_eq 'commands that complete' "$(sed -n "s/ *local commands='\(.*\)'/\1/p" "$tmp/dtrain.bash")" \
+check_eq 'commands that complete' \
+    "$(sed -n "s/ *local commands='\(.*\)'/\1/p" "$tmp/dtrain.bash")" \
     "$(paste -s -d ' ' "$tmp/commands")"
 if command -v bash >/dev/null; then
     completes 'dtrain shar' shard
@@ -85,7 +96,8 @@ command -v zsh >/dev/null || skip 'zsh is not installed; all else passed'
 zsh -n "$tmp/_dtrain" || fail 'zsh does not read its completion'
 # expands LINE TEXT: zsh makes of LINE what holds TEXT.
 expands() {
-    timeout "$limit" /usr/bin/python3 tests/e2e/zsh_line.py "$tmp" "$1" 2>&1 | tr -d '\007' >"$tmp/out"
+    timeout "$limit" /usr/bin/python3 tests/e2e/zsh_line.py "$tmp" "$1" 2>&1 |
+        tr -d '\007' >"$tmp/out"
     grep -qF -e "$2" "$tmp/out" || { cat -v "$tmp/out"; fail "zsh: '$1' does not give '$2'"; }
     echo "zsh: $1: $2"
 }
