@@ -21,11 +21,15 @@ search() {
 search '#include <mpi.h>' src include | grep -v '^src/comm/' | rule 'mpi.h outside src/comm'
 search '#include <hdf5(_hl)?.h>' src include | grep -v '^src/hdf5/library.h' |
     rule 'hdf5.h outside src/hdf5/library.h'
-search '#include <cblas.h>' src include | grep -v '^src/model/blas.c' | rule 'cblas.h outside src/model/blas.c'
-search '#include <dnnl.h>' src include | grep -v '^src/model/onednn.h' | rule 'dnnl.h outside src/model/onednn.h'
-search '#include <microhttpd.h>' src include | grep -v '^src/predict/serve.c' | rule 'microhttpd.h outside src/predict/serve.c'
+search '#include <cblas.h>' src include | grep -v '^src/model/blas.c' |
+    rule 'cblas.h outside src/model/blas.c'
+search '#include <dnnl.h>' src include | grep -v '^src/model/onednn.h' |
+    rule 'dnnl.h outside src/model/onednn.h'
+search '#include <microhttpd.h>' src include | grep -v '^src/predict/serve.c' |
+    rule 'microhttpd.h outside src/predict/serve.c'
 # include/dtrain declares alone: every room may include it.
-sources src | xargs -r awk '
+sources src |
+    xargs -r awk '
     BEGIN {
         split("base 1 config 2 hdf5 2 text 2 model 4 comm 4 table 5 data 6 state 7 report 7 predict 8 train 8 search 9 dtrain 0 cli 10", word, " ")
         for (i = 1; i in word; i += 2) floor[word[i]] = word[i + 1]
@@ -41,20 +45,22 @@ sources src | xargs -r awk '
 
 # The library neither prints nor ends the process. Its voices: the log, the reports; comm ends a job
 # that cannot go on.
-search '\b(_?exit|abort|quick_exit)\(' $rooms | grep -vE '^src/(base/signals|comm/abort|hdf5/guard)\.c' |
-    rule 'exit in the library'
+search '\b(_?exit|abort|quick_exit)\(' $rooms |
+    grep -vE '^src/(base/signals|comm/abort|hdf5/guard)\.c' | rule 'exit in the library'
 search '\b(v?printf|puts|putchar|perror|fputs|fprintf)\(' $rooms |
-    grep -vE '^src/(base/log|comm/abort)\.c|^src/report/' | grep -vE 'fprintf\((out|file)\b|fputs\(.*, (out|file|score)\)' |
-    rule 'print in the library'
+    grep -vE '^src/(base/log|comm/abort)\.c|^src/report/' |
+    grep -vE 'fprintf\((out|file)\b|fputs\(.*, (out|file|score)\)' | rule 'print in the library'
 search '\bassert\(' src | grep -vE 'assert\(.*&& "|static_assert' | rule 'assert without a message'
 
 # Calls that hide errors or overflow.
-search '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|popen|tmpnam|mktemp)\(' \
+search \
+    '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|popen|tmpnam|mktemp)\(' \
     src include tests | rule 'unsafe call'
 search '\b(malloc|calloc|realloc|free)\(' $rooms | grep -v '^src/base/' |
     grep -v "getline's" | rule 'memory past dt__alloc and dt_free'
 
-# A type's name is its own in the whole tree: nobody who reads, and no unit that needs two rooms, mixes them up.
+# A type's name is its own in the whole tree: nobody who reads, and no unit that needs two rooms,
+# mixes them up.
 sources src include | xargs -r awk '
     /^(struct|union|enum) dt_+[a-z0-9_]+ \{/ {
         if ($2 in seen) print FILENAME ":" FNR ": " $1 " " $2 ", as in " seen[$2]
@@ -62,7 +68,9 @@ sources src include | xargs -r awk '
     }' | rule 'a type named as another'
 
 # What clang cannot link (base/clones.h).
-sources src | xargs -r awk 'behind && !/^static/ { print FILENAME ":" FNR ": " $0 } { behind = $1 == "DT__CLONES" && NF == 1 }' |
+sources src |
+    xargs -r awk \
+        'behind && !/^static/ { print FILENAME ":" FNR ": " $0 } { behind = $1 == "DT__CLONES" && NF == 1 }' |
     rule 'DT__CLONES before a function that is not static'
 
 # Shape of the text.
@@ -91,8 +99,8 @@ echo "lint: $(wc -l <"$breaches") breaches of the house rules"
 if command -v cppcheck >/dev/null; then
     cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
         --suppress=missingIncludeSystem --suppress=invalidPointerCast \
-        --suppress=invalidFunctionArg:src/model/task.c -D_GNU_SOURCE -D'DT_VERSION="lint"' -Iinclude -Isrc \
-        -j "$(nproc)" src && echo 'lint: cppcheck is content' || status=1
+        --suppress=invalidFunctionArg:src/model/task.c -D_GNU_SOURCE -D'DT_VERSION="lint"' \
+        -Iinclude -Isrc -j "$(nproc)" src && echo 'lint: cppcheck is content' || status=1
 else
     echo 'lint: cppcheck skipped: not installed'
 fi

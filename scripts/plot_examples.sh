@@ -1,10 +1,10 @@
 #!/bin/sh
 # Draws what a run's model says of its held-out rows, into a PNG; `plot.sh --examples` is this.
-#   classes       the confusion matrix as a heat map; rows that are pictures (data.shape) as a grid, those that
-#                 the model gets wrong first, the surest of them before the others
+#   classes       the confusion matrix as a heat map; rows that are pictures (data.shape) as a grid,
+# those that                 the model gets wrong first, the surest of them before the others
 #   numbers       predicted against true
-#   fields        (as many numbers as the row has points) row, truth and prediction, the worst ones first
-#   scripts/plot_examples.sh [-o OUT.png] RUN_DIR|MODEL        OUT: RUN_DIR/examples.png
+#   fields        (as many numbers as the row has points) row, truth and prediction, the worst ones
+# first   scripts/plot_examples.sh [-o OUT.png] RUN_DIR|MODEL        OUT: RUN_DIR/examples.png
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C
@@ -17,27 +17,34 @@ shift $((OPTIND - 1))
 [ $# -eq 1 ] || usage
 run=$1
 [ -n "$out" ] || { [ -d "$run" ] && out=$run/examples.png || out=examples.png; }
-command -v gnuplot >/dev/null || { echo 'plot: gnuplot is missing: scripts/setup.sh installs it' >&2; exit 1; }
+command -v gnuplot >/dev/null ||
+    { echo 'plot: gnuplot is missing: scripts/setup.sh installs it' >&2; exit 1; }
 program=$(dirname "$0")/../dtrain
-[ -f "$program" ] || program=$(command -v dtrain) || { echo 'plot: dtrain is not built' >&2; exit 1; }
+[ -f "$program" ] || program=$(command -v dtrain) ||
+    { echo 'plot: dtrain is not built' >&2; exit 1; }
 tables=$(mktemp -d)
 trap 'rm -rf "$tables"' EXIT
 predict() { "$program" -q predict "$run" predict.held_out=yes predict.target=yes "$@"; }
 
 predict >"$tables/said"
 [ -s "$tables/said" ] || { echo "plot: $run: no held-out rows" >&2; exit 1; }
-# A row's height, width and channels, where it has a shape: "input  28 x 28 x 1  ..." of the table of layers.
-shape=$("$program" inspect "$run" | awk '$1 == "input" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
+# A row's height, width and channels, where it has a shape: "input  28 x 28 x 1  ..." of the table
+# of layers.
+shape=$("$program" inspect "$run" |
+        awk '$1 == "input" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
 read -r height width channels <<END
 ${shape:-0 0 0}
 END
 
-# The classes' names, also of those that are never said: what is no row gives the names of CSV's columns as well.
-echo '[]' | "$program" -q predict "$run" predict.format=csv 2>/dev/null | head -n 1 >"$tables/columns"
+# The classes' names, also of those that are never said: what is no row gives the names of CSV's
+# columns as well.
+echo '[]' | "$program" -q predict "$run" predict.format=csv 2>/dev/null |
+    head -n 1 >"$tables/columns"
 
 # What the records say: `classes` (N), or `fields` or `numbers`; the order in which rows are shown.
 #   cells      true class, said class, rows        names     the classes' names
-#   truth      true, predicted                     shown     row, title: the first $most that are to be drawn
+#   truth      true, predicted                     shown     row, title: the first $most that are to
+# be drawn
 most=40 across=8 # pictures
 kind=$(awk -v t="$tables" -v points=$((height * width)) '
     function number(key) { return match($0, "\"" key "\":[-0-9.e+]+") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) : "" }
@@ -93,13 +100,16 @@ kind=$(awk -v t="$tables" -v points=$((height * width)) '
 [ -f "$tables/order" ] || [ -f "$tables/truth" ] ||
     { echo "plot: $run: labels that a row may have several of have no picture" >&2; exit 1; }
 [ "$kind" != fields ] || most=8 across=4
-[ ! -f "$tables/order" ] || sort -n -k1,1 -k2,2 -k3,3 "$tables/order" | head -n $most >"$tables/shown"
+[ ! -f "$tables/order" ] ||
+    sort -n -k1,1 -k2,2 -k3,3 "$tables/order" | head -n $most >"$tables/shown"
 pictures=0
 [ $((width * height)) -le 1 ] || [ ! -f "$tables/shown" ] || pictures=$(wc -l <"$tables/shown")
 
-# pick FILE.N of the N-th shown row: its numbers under a key, as lines of points: the value, or red green blue.
+# pick FILE.N of the N-th shown row: its numbers under a key, as lines of points: the value, or red
+# green blue.
 pick() {
-    predict predict.features=yes | awk -v t="$tables" -v h="$height" -v w="$width" -v c="$channels" '
+    predict predict.features=yes |
+        awk -v t="$tables" -v h="$height" -v w="$width" -v c="$channels" '
         function picture(key, channels, file,    text, v, n, i, x, y, k, low, high, sum) {
             if (!match($0, "\"" key "\":\\[[^]]*")) return
             n = split(substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4), v, ",")
@@ -133,7 +143,8 @@ if [ "$pictures" -gt 0 ]; then
     grid_width=$((per_row * side)) grid_height=$(((pictures + across - 1) / across * (side + 24)))
 fi
 right=0
-[ ! -f "$tables/cells" ] || right=$(awk 'END { side = NR * 52 + 150; print (side < 480 ? 480 : side > 1400 ? 1400 : side) }' "$tables/names")
+[ ! -f "$tables/cells" ] ||
+    right=$(awk 'END { side = NR * 52 + 150; print (side < 480 ? 480 : side > 1400 ? 1400 : side) }' "$tables/names")
 [ ! -f "$tables/truth" ] || right=640
 high=$((grid_height > (right ? right - 40 : 0) ? grid_height : right - 40))
 canvas=$((grid_width + right + 20)) tall=$((high + 60))
@@ -147,7 +158,8 @@ place() {
 picture() {
     printf "set title '%s' tc rgb '%s' offset 0,-0.8 font ',9'\n" "$3" "$4"
     if [ "$height" -eq 1 ]; then
-        printf "unset yrange; set xrange [0:%d]; set yrange [*:*]; plot '%s' using 1:3 with lines lc 1\n" $((width - 1)) "$1"
+        printf "unset yrange; set xrange [0:%d]; set yrange [*:*]; plot '%s' using 1:3 with lines lc 1\n" \
+            $((width - 1)) "$1"
         return
     fi
     printf 'set xrange [-0.5:%d.5]; set yrange [%d.5:-0.5]; ' $((width - 1)) $((height - 1))
@@ -171,12 +183,14 @@ grid() {
             awk '{ if (!n++ || $3 < l) l = $3; if (n == 1 || $3 > h) h = $3 } END { printf "set cbrange [%g:%g]\n", l, (h > l ? h : l + 1) }' \
                 "$tables/target.$i" "$tables/values.$i"
             place $((x + side)) $y $side $((side + 20)); picture "$tables/target.$i" 1 'true' black
-            place $((x + 2 * side)) $y $side $((side + 20)); picture "$tables/values.$i" 1 'predicted' '#1f6fb4'
+            place $((x + 2 * side)) $y $side $((side + 20))
+            picture "$tables/values.$i" 1 'predicted' '#1f6fb4'
             echo 'set cbrange [*:*]'
         elif [ "$right_one" -eq 1 ]; then
             picture "$tables/row.$i" "$channels" "$(name "$said")" '#26873f'
         else
-            picture "$tables/row.$i" "$channels" "$(name "$said" | cut -c1-9), not $(name "$is" | cut -c1-9)" '#cc1212'
+            picture "$tables/row.$i" "$channels" \
+                "$(name "$said" | cut -c1-9), not $(name "$is" | cut -c1-9)" '#cc1212'
         fi
     done <"$tables/shown"
 }
@@ -193,13 +207,15 @@ confusion() {
     echo "set title 'Confusion: rows' tc rgb 'black' offset 0,0 font ',12'; set xlabel 'predicted'; set ylabel 'true' offset -3,0"
     echo "set palette defined (0 '#ffffff', 0.05 '#d5e6f4', 1 '#1f6fb4'); set cbrange [0:1]"
     echo "set xrange [-0.5:$((classes - 1)).5]; set yrange [$((classes - 1)).5:-0.5]"
-    awk '{ c = $1; sub(/^[0-9]+ /, ""); printf "%s\047%s\047 %d", (NR > 1 ? ", " : ""), $0, c }' "$tables/names" >"$tables/tics"
+    awk '{ c = $1; sub(/^[0-9]+ /, ""); printf "%s\047%s\047 %d", (NR > 1 ? ", " : ""), $0, c }' \
+        "$tables/names" >"$tables/tics"
     [ "$classes" -gt 40 ] || {
         echo "set xtics ($(cat "$tables/tics")) rotate by -40 font ',10'; set ytics ($(cat "$tables/tics")) font ',10'"
     }
     labels=
     # shellcheck disable=SC2016  # gnuplot's columns
-    [ "$classes" -gt 25 ] || labels=", '$tables/heat' using 1:2:(\$4 > 0 ? sprintf('%d', \$4) : ''):(\$3 > 0.6 ? 0xffffff : 0x000000) with labels tc rgb variable font ',9'"
+    [ "$classes" -gt 25 ] ||
+        labels=", '$tables/heat' using 1:2:(\$4 > 0 ? sprintf('%d', \$4) : ''):(\$3 > 0.6 ? 0xffffff : 0x000000) with labels tc rgb variable font ',9'"
     echo "plot '$tables/heat' using 1:2:3 with image$labels"
 }
 
@@ -219,7 +235,8 @@ points() {
     echo "set output '$(echo "$out" | sed "s/'/''/g")'"
     echo 'set encoding utf8; set samples 100'
     wrong=
-    [ ! -f "$tables/cells" ] || wrong=$(awk '{ all += $3; if ($1 != $2) wrong += $3 } END { printf ": %d of %d wrong", wrong, all }' "$tables/cells")
+    [ ! -f "$tables/cells" ] ||
+        wrong=$(awk '{ all += $3; if ($1 != $2) wrong += $3 } END { printf ": %d of %d wrong", wrong, all }' "$tables/cells")
     title=$(basename "$run" | sed "s/'/''/g")
     echo "set multiplot title '$title$wrong' font 'Sans,14' noenhanced"
     [ "$pictures" -eq 0 ] || grid

@@ -15,7 +15,10 @@ need() {
 
 has() { command -v "$1"; }
 library() { has pkg-config && pkg-config --exists "$1"; }
-fuzzer() { echo 'int LLVMFuzzerTestOneInput(void) {return 0;}' | clang -fsanitize=fuzzer,address -x c - -o /dev/null; }
+fuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(void) {return 0;}' |
+        clang -fsanitize=fuzzer,address -x c - -o /dev/null
+}
 hdf5() { library hdf5-serial || library hdf5; }
 
 # To build.

@@ -1,23 +1,24 @@
 #!/bin/sh
 # Runs tests side by side and prints a line for each, then what tests lacked on this machine, and
 # "N passed, N failed, N skipped"; non-zero if one failed, or none ran.
-#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] [-d SECONDS] [-r N] unit|mpi|mpi_long|core|e2e|long|fuzz ...
-# unit      build/tests/unit/test_*  Check programs, no MPI
+#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] [-d SECONDS] [-r N]
+# unit|mpi|mpi_long|core|e2e|long|fuzz ... unit      build/tests/unit/test_*  Check programs, no MPI
 # mpi       tests/mpi/testlist       programs under mpirun: name, ranks, seconds, expectation
 # mpi_long  the same file            its second section: more ranks, steps and transports
-# core      tests/e2e/core_*.sh      the whole program, each promise once; exit 77 skips with the last
-#                                    line as reason
+# core      tests/e2e/core_*.sh      the whole program, each promise once; exit 77 skips with the
+# last                                    line as reason
 # e2e       tests/e2e/test_*.sh      the whole program, each promise in depth
 # long      tests/e2e/long_*.sh      the same, minutes long
 # fuzz      build/fuzz/fuzz_*        libFuzzer programs, SECS seconds each
-# JOBS: tests at a time; without it one a core, and one more. Next to them run three times as many as
-# cores (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link: a line
-# `# waits` in a script says so; and one unit test a core, which is one process.
+# JOBS: tests at a time; without it one a core, and one more. Next to them run three times as many
+# as cores (or JOBS) of those that wait most of their time, for a signal, a time-out or a slow link:
+# a line `# waits` in a script says so; and one unit test a core, which is one process.
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
-# -d SECONDS: after these no test starts; those left out are named. -r N: starts at the N-th quarter of
-# the tests and goes round, so that runs of rising N that are cut short meet all of them.
-# SCRATCH: directory for files of unit and MPI tests, in memory where that has space: they sync often.
+# -d SECONDS: after these no test starts; those left out are named. -r N: starts at the N-th quarter
+# of the tests and goes round, so that runs of rising N that are cut short meet all of them.
+# SCRATCH: directory for files of unit and MPI tests, in memory where that has space: they sync
+# often.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
 # PATIENCE (5) times as many; its own deadlines grow likewise (tests/e2e/lib.sh).
 cd "$(dirname "$0")/.." || exit 1
@@ -26,11 +27,14 @@ export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-$PATIENCE}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Jobs do not know of each other: bound to cores, all would take the first.
 export OMPI_MCA_hwloc_base_binding_policy=none
-# Each start would wait for InfiniPath, and look for displays: a fifth of a short job's CPU, half of its time.
-export OMPI_MCA_mtl="${OMPI_MCA_mtl-^psm,psm2,ofi}" HWLOC_PLUGINS_PATH="${HWLOC_PLUGINS_PATH-/nonexistent}"
+# Each start would wait for InfiniPath, and look for displays: a fifth of a short job's CPU, half of
+# its time.
+export OMPI_MCA_mtl="${OMPI_MCA_mtl-^psm,psm2,ofi}" \
+    HWLOC_PLUGINS_PATH="${HWLOC_PLUGINS_PATH-/nonexistent}"
 # A build with MPICH: the tests' mpirun is Hydra, and Open MPI's settings break nothing.
 other_mpi='^#\|MPICH'
-if [ "${1:-}" != one ] && ldd "$BUILD/dtrain" "$BUILD/tests/mpi/test_world" 2>/dev/null | grep -q libmpich; then
+if [ "${1:-}" != one ] &&
+    ldd "$BUILD/dtrain" "$BUILD/tests/mpi/test_world" 2>/dev/null | grep -q libmpich; then
     export PATH="$PWD/tests/mpich:$PATH"
     other_mpi='^#\|  1 .*OMPI_MCA'
 fi
@@ -41,8 +45,8 @@ if [ -z "${SCRATCH:-}" ] && [ -w /dev/shm ] &&
 fi
 
 # ends_as WHAT COMMAND...: 0 if the command ends as expected: `pass`, `die` (any failure but a
-# time-out, whatever the exit code of its mpirun, or a program that cannot be launched), or one of these
-# exit codes: 2,9.
+# time-out, whatever the exit code of its mpirun, or a program that cannot be launched), or one of
+# these exit codes: 2,9.
 ends_as() {
     what=$1
     shift
@@ -85,8 +89,8 @@ run_one() {
 }
 
 # list_X: a line a test, in the words that run_one takes. A name is GROUP/TEST.
-# A unit test computes on one thread: of two, one would spin at each barrier where another job has the
-# core that the other one needs.
+# A unit test computes on one thread: of two, one would spin at each barrier where another job has
+# the core that the other one needs.
 list_unit() {
     for source in tests/unit/test_*.c; do
         name=${source##*/test_}
@@ -117,8 +121,8 @@ list_fuzz() {
         echo "${SECS:-60} fuzz/${program##*/fuzz_} tests/fuzz/fuzz.sh $program ${SECS:-60}"
     done
 }
-# those_that wait|compute|are_alone: of the tests; the longest first, so that none is left over at the
-# end, or in turn (-r). side_by_side JOBS: runs them.
+# those_that wait|compute|are_alone: of the tests; the longest first, so that none is left over at
+# the end, or in turn (-r). side_by_side JOBS: runs them.
 those_that() {
     echo "$tests" | while read -r secs name command; do
         script=${command##* } what=compute
@@ -181,7 +185,8 @@ those_that are_alone | side_by_side "$jobs" &
 those_that compute | side_by_side "$compute"
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
-[ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
+[ -z "$lacking" ] ||
+    echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
 [ ! -s "$logs/left" ] || echo "left out: $(sort "$logs/left" | paste -s -d ' ')"
 count() { grep -cx "$1" "$logs/verdicts"; }
 echo "$(count ok) passed, $(count FAIL) failed, $(count skip) skipped"

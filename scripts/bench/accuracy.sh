@@ -11,7 +11,8 @@ reached() {
     awk -F'[:,}]' -v target=$target '
         function field(name,    i) { for (i = 1; i < NF; i++) if ($i == "\"" name "\"") return $(i + 1) }
         /"kind":"train"/ { secs += (field("samples") - samples) / field("samples_per_sec"); samples = field("samples") }
-        /"kind":"eval"/ && field("accuracy") >= target { print secs, samples; exit }' "$run/metrics.jsonl"
+        /"kind":"eval"/ && field("accuracy") >= target { print secs, samples; exit }' \
+        "$run/metrics.jsonl"
 }
 
 # note_reached PROGRAM RATE SECS SAMPLES

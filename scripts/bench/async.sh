@@ -1,5 +1,6 @@
 #!/bin/sh
-# Async against sync, with a worker a core; then its exchange alone against a lock and two buffers (async_speed.c).
+# Async against sync, with a worker a core; then its exchange alone against a lock and two buffers
+# (async_speed.c).
 . "$(dirname "$0")/lib.sh"
 
 turn() {
@@ -24,7 +25,8 @@ note_exchange() {
     note "$how" gradients_per_sec "$per_sec"
 }
 turn_exchange() {
-    note_exchange slots mpirun --oversubscribe --bind-to none -np "$full" "$speed" slots "$params" 2000 "$ms"
+    note_exchange slots mpirun --oversubscribe --bind-to none -np "$full" "$speed" slots "$params" \
+        2000 "$ms"
     note_exchange lock "$speed" lock "$params" 2000 "$ms" "$workers"
 }
 measure_exchange() {

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The same job in many ways: how many different weights come out, and by how much predictions differ: 784-128-10
-# on Fashion-MNIST, and a table of 11,000 rows. dtrain, three epochs of four replicas: np 1, 2, 3, 5 and 9; after five
-# kills; resumed at another np; three hosts (network namespaces: needs root); built by clang; with MPICH. Next to it,
-# where installed, one epoch of PyTorch's DistributedDataParallel over gloo with 1 to 4 processes and of scikit-learn's
+# The same job in many ways: how many different weights come out, and by how much predictions
+# differ: 784-128-10 on Fashion-MNIST, and a table of 11,000 rows. dtrain, three epochs of four
+# replicas: np 1, 2, 3, 5 and 9; after five kills; resumed at another np; three hosts (network
+# namespaces: needs root); built by clang; with MPICH. Next to it, where installed, one epoch of
+# PyTorch's DistributedDataParallel over gloo with 1 to 4 processes and of scikit-learn's
 # perceptron, and XGBoost, with 1 and 2 threads.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -27,13 +28,15 @@ saw() {
     echo "$3 $seen/$count.predictions.of" >>"$seen/$(echo "$1" | tr ' ' '_')"
 }
 
-# one NP ARGS...: the job in the directory $run, of three epochs, so that it can be killed five times.
+# one NP ARGS...: the job in the directory $run, of three epochs, so that it can be killed five
+# times.
 one() {
     np=$1
     shift
     # shellcheck disable=SC2086  # options of the case
-    launch "$np" train run.dir="$run" $options run.kernel="$kernel" run.replicas=4 run.preset=none model.hidden=128 \
-        train.batch=128 train.epochs=3 train.lr=0.01 eval.steps=-1 export.best=no "$@" >"$tmp/log" 2>&1 </dev/null
+    launch "$np" train run.dir="$run" $options run.kernel="$kernel" run.replicas=4 run.preset=none \
+        model.hidden=128 train.batch=128 train.epochs=3 train.lr=0.01 eval.steps=-1 export.best=no \
+        "$@" >"$tmp/log" 2>&1 </dev/null
 }
 
 # ended HOW: what the run in $run came to.
@@ -53,7 +56,8 @@ killed() {
         job=$!
         while [ "$(newest)" = "$before" ] && kill -0 $job 2>/dev/null; do sleep 0.01; done
         # shellcheck disable=SC2046  # processes
-        kill -9 $(echo "run.dir=$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3) 2>/dev/null
+        kill -9 $(echo "run.dir=$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3) \
+            2>/dev/null
         wait $job || kills=$((kills + 1))
     done
     one 3
@@ -89,7 +93,8 @@ peers() {
     for threads in 1 2; do
         for peer in perceptron xgboost; do
             found=$(THREADS=$threads OPENBLAS_NUM_THREADS=$threads OMP_NUM_THREADS=$threads \
-                "$python" -W ignore "$bench/bits.py" $peer "$data" "$tmp/predictions" 2>"$tmp/err") || continue
+                    "$python" -W ignore "$bench/bits.py" $peer "$data" "$tmp/predictions" \
+                    2>"$tmp/err") || continue
             saw "$peer" "$threads threads" "$found"
         done
     done
@@ -114,7 +119,8 @@ count_bits() {
         note "$name" runs "$(wc -l <"$of")"
         note "$name" checksums "$(cut -d ' ' -f 1 "$of" | sort -u | wc -l)"
         # shellcheck disable=SC2046  # files
-        note "$name" largest_difference "$("$python" "$bench/bits.py" compare $(cut -d ' ' -f 2 "$of"))"
+        note "$name" largest_difference \
+            "$("$python" "$bench/bits.py" compare $(cut -d ' ' -f 2 "$of"))"
     done
     rm -f "$seen"/*
 }
@@ -130,7 +136,10 @@ measure() {
     count_bits
 }
 
-make_build() { make -s -C "$root" BUILD=build/$1 "$2" build/$1/dtrain >"$tmp/log" 2>&1 || remark "no build by $1"; }
+make_build() {
+    make -s -C "$root" BUILD=build/$1 "$2" build/$1/dtrain >"$tmp/log" 2>&1 ||
+        remark "no build by $1"
+}
 ! command -v clang >/dev/null || make_build clang CC=clang
 ! command -v mpicc.mpich >/dev/null || make_build mpich MPICC=mpicc.mpich
 case='Fashion-MNIST, 784-128-10' data=$data_dir

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A small convolutional network (conv 32 3x3, pool 2, conv 64 3x3, pool 2, dense 128), batch 128: dtrain in f32
-# and bf16 beside PyTorch, in its best setting, without and with autocast.
+# A small convolutional network (conv 32 3x3, pool 2, conv 64 3x3, pool 2, dense 128), batch 128:
+# dtrain in f32 and bf16 beside PyTorch, in its best setting, without and with autocast.
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
 net=cnn batch=128 case='conv 32, 64, dense 128, batch 128'
@@ -19,7 +19,8 @@ turn_torch() {
         find_setting
         remark "PyTorch's best setting in $precision: $(say_setting)"
         # shellcheck disable=SC2086  # no word or one
-        note_rate "PyTorch $precision" "$(torch_train "$setting" $torch_options | json samples_per_sec)"
+        note_rate "PyTorch $precision" \
+            "$(torch_train "$setting" $torch_options | json samples_per_sec)"
     done
 }
 

@@ -11,7 +11,9 @@ measure() {
     note "$2" step_ms "$(calc "1000 * $batch / $(rate)")"
 }
 
-params_of() { echo "$1" | awk -F- '{ for (i = 1; i < NF; i++) n += ($i + 1) * $(i + 1); print n }'; }
+params_of() {
+    echo "$1" | awk -F- '{ for (i = 1; i < NF; i++) n += ($i + 1) * $(i + 1); print n }'
+}
 
 net=784-512-256-10 batch=128
 for np in 1 2 3 5; do measure "ranks, $net, batch 128" $np $np; done

@@ -57,10 +57,13 @@ measure_peak() {
     peak_all=$(echo "$rates" | tail -n 1)
 }
 
-# True flops of a sample: the first layer needs no input gradient. "cnn": that of cnn.sh, 28x28 pictures.
+# True flops of a sample: the first layer needs no input gradient. "cnn": that of cnn.sh, 28x28
+# pictures.
 flops_of() {
-    [ "$1" != cnn ] || { calc '4 * 784 * 32 * 9 + 6 * (196 * 64 * 288 + 3136 * 128 + 128 * 10)'; return; }
-    echo "$1" | awk -F- '{ for (i = 1; i < NF; i++) f += (i == 1 ? 4 : 6) * $i * $(i + 1); print f }'
+    [ "$1" != cnn ] ||
+        { calc '4 * 784 * 32 * 9 + 6 * (196 * 64 * 288 + 3136 * 128 + 128 * 10)'; return; }
+    echo "$1" |
+        awk -F- '{ for (i = 1; i < NF; i++) f += (i == 1 ? 4 : 6) * $i * $(i + 1); print f }'
 }
 
 # note_rate PROGRAM RATE: samples/s; empty: the program failed.
@@ -86,7 +89,8 @@ options_of() { # NET
 # launch NP ARGS...: hosts.sh has its own.
 launch() { job "$@"; }
 
-# job_in_run NP CONFIG|train ARGS...: a job in the directory $run, without checkpoints by time and exports.
+# job_in_run NP CONFIG|train ARGS...: a job in the directory $run, without checkpoints by time and
+# exports.
 job_in_run() {
     np=$1 what=$2 run=$tmp/run
     shift 2
@@ -101,8 +105,9 @@ job_in_run() {
 train_steps() {
     steps=$1 np=$2
     shift 2
-    job_in_run "$np" train data.train="$images" data.train_labels="$labels" data.scale=0.00392156862745098 \
-        "$(options_of "$net")" train.batch="$batch" train.max_steps="$steps" train.epochs=1e6 "$@"
+    job_in_run "$np" train data.train="$images" data.train_labels="$labels" \
+        data.scale=0.00392156862745098 "$(options_of "$net")" train.batch="$batch" \
+        train.max_steps="$steps" train.epochs=1e6 "$@"
 }
 
 # train NP ARGS...: the same for about $SECS seconds. How many steps that is, the run before tells;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Slow links: two hosts with a worker each, by local steps, against one host with both workers. train.wire and
-# train.overlap are what the page on clusters names for such links.
+# Slow links: two hosts with a worker each, by local steps, against one host with both workers.
+# train.wire and train.overlap are what the page on clusters names for such links.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 net=784-512-256-10 batch=128 steps=4000
@@ -17,7 +17,8 @@ turn() {
     note_run 'one host'
     launch() { ranks=$1; shift; hosts_job "$ranks" "$dtrain" "$@"; }
     note_run "H = $local" train.local_steps="$local"
-    note_run "H = $local, q8, overlap" train.local_steps="$local" train.wire=q8 train.overlap=yes train.outer_lr=0.5
+    note_run "H = $local, q8, overlap" train.local_steps="$local" train.wire=q8 train.overlap=yes \
+        train.outer_lr=0.5
     launch() { job "$@"; }
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The default build, for any x86-64, against one for this very CPU (ARCH=native), in turns: four perceptrons and a
-# small convolutional network in f32 and bf16, WordNet's sparse rows, a click log. Their weights' bits must agree.
+# The default build, for any x86-64, against one for this very CPU (ARCH=native), in turns: four
+# perceptrons and a small convolutional network in f32 and bf16, WordNet's sparse rows, a click log.
+# Their weights' bits must agree.
 . "$(dirname "$0")/lib.sh"
 default=$dtrain native=$root/build/native/dtrain
 
@@ -22,7 +23,8 @@ in_both() {
 turn_net() {
     for precision in f32 bf16; do
         count=$tmp/steps-$precision
-        [ -s "$count" ] || { train "$full" run.precision=$precision && record "$run" final step >"$count"; }
+        [ -s "$count" ] ||
+            { train "$full" run.precision=$precision && record "$run" final step >"$count"; }
         in_both $precision train_steps "$(cat "$count")" "$full" run.precision=$precision
     done
 }
@@ -36,13 +38,13 @@ measure() {
 
 wordnet=$tmp/wordnet clicks=$tmp/clicks
 turn_wordnet() {
-    in_both '' job_in_run "$full" "$recipes/wordnet.ini" data.train="$wordnet/train.svm" data.eval= train.epochs=6 \
-        run.seed="$round"
+    in_both '' job_in_run "$full" "$recipes/wordnet.ini" data.train="$wordnet/train.svm" \
+        data.eval= train.epochs=6 run.seed="$round"
 }
 turn_clicks() {
-    in_both '' job_in_run "$full" train data.train="$clicks/train.csv" data.label=click data.hash_bits=22 \
-        model.embedding=16 model.wide=yes model.hidden=256,128 train.batch=1024 train.epochs=1 train.optimizer=adagrad \
-        train.lr=0.02 run.seed="$round"
+    in_both '' job_in_run "$full" train data.train="$clicks/train.csv" data.label=click \
+        data.hash_bits=22 model.embedding=16 model.wide=yes model.hidden=256,128 train.batch=1024 \
+        train.epochs=1 train.optimizer=adagrad train.lr=0.02 run.seed="$round"
 }
 
 make -s -C "$root" BUILD=build/native ARCH=native build/native/dtrain || exit

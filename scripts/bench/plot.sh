@@ -15,7 +15,8 @@ tables=0
 # of FIELD SECTION METRIC: the distinct values of a field, in order (1 section, 2 case, 3 program).
 of() {
     awk -F '\t' -v field="$1" -v section="$2" -v metric="$3" '
-        $1 ~ "^(" section ")$" && $4 ~ "^(" metric ")$" && !seen[$field]++ { print $field }' "$out/medians.tsv"
+        $1 ~ "^(" section ")$" && $4 ~ "^(" metric ")$" && !seen[$field]++ { print $field }' \
+        "$out/medians.tsv"
 }
 
 # table SECTION METRIC: a line a case, its name and a column a program ("?": none).
@@ -44,7 +45,8 @@ scale_of() {
             if (!low || $5 < low) low = $5
             if ($5 > high) high = $5
         }
-        END { if (low && high / low > 30) print "set logscale y; set yrange [*:*]" }' "$out/medians.tsv"
+        END { if (low && high / low > 30) print "set logscale y; set yrange [*:*]" }' \
+        "$out/medians.tsv"
 }
 
 # bars SECTION METRIC TITLE UNIT SETTINGS: clustered (or stacked) bars, a colour a program.
@@ -53,7 +55,8 @@ bars() {
     tables=$((tables + 1))
     [ "$(of 2 "$1" "$2" | wc -l)" -gt 2 ] && turn='rotate by -20' || turn=norotate
     table "$1" "$2" >"$tmp/$tables"
-    plots=$(of 3 "$1" "$2" | awk -v file="$tmp/$tables" '
+    plots=$(of 3 "$1" "$2" |
+            awk -v file="$tmp/$tables" '
         { printf "%s \"%s\" using %d%s title \"%s\" lc %d", (NR > 1 ? "," : ""), file, NR + 1, (NR > 1 ? "" : ":xtic(1)"), $0, NR }')
     cat <<END
 set title '$3'; set ylabel '$4'; set yrange [0:*]; set border 3; unset y2tics; unset y2label; unset xlabel
@@ -66,8 +69,9 @@ END
 # growth WHAT XLABEL SETTINGS: rate and time of a step by what grows.
 growth() {
     for metric in samples_per_sec step_ms; do
-        awk -F '\t' -v at="^$1" -v metric=$metric '$1 == "growth" && $2 ~ at && $4 == metric { print $3, $5 }' \
-            "$out/medians.tsv" >"$tmp/$1-$metric"
+        awk -F '\t' -v at="^$1" -v metric=$metric \
+            '$1 == "growth" && $2 ~ at && $4 == metric { print $3, $5 }' "$out/medians.tsv" \
+            >"$tmp/$1-$metric"
     done
     [ -s "$tmp/$1-samples_per_sec" ] || return 0
     cat <<END
@@ -79,7 +83,8 @@ plot '$tmp/$1-samples_per_sec' title 'samples/s' lc 2 lw 2 pt 7, \\
 END
 }
 
-# scale KIND TITLE YLABEL: a line a case of the kind (a link), by hosts; measured as points beside it.
+# scale KIND TITLE YLABEL: a line a case of the kind (a link), by hosts; measured as points beside
+# it.
 scale() {
     cases=$(awk -F '\t' -v kind="$1" '$1 == "scale" && $2 ~ kind && !seen[$2]++ { print $2 }' "$out/medians.tsv")
     [ -n "$cases" ] || return 0
@@ -117,14 +122,17 @@ large="set format y '%.0s%c'"
         bars "$section" peak_mb "$section: memory a rank" 'MiB' "$large"
     done
     growth ranks 'ranks (bank and workers)' ''
-    growth batch 'samples a step' 'set logscale x 2; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]'
-    growth parameters parameters "set logscale x 10; set format x '10^{%L}'; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]"
+    growth batch 'samples a step' \
+        'set logscale x 2; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]'
+    growth parameters parameters \
+        "set logscale x 10; set format x '10^{%L}'; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]"
     scale '^[^p].*bit$' 'the exchange: measured (points), predicted (lines)' 'ms a step'
     for net in 784-512-256-10 784-4096-4096-10 1G; do
         scale "^projection: $net, " "projected: $net" 'ms a step, of the exchange'
     done
 } >"$tmp/panels"
-panels=$(grep -c '^plot' "$tmp/panels") || { echo 'no picture: nothing that has one was measured'; exit 0; }
+panels=$(grep -c '^plot' "$tmp/panels") ||
+    { echo 'no picture: nothing that has one was measured'; exit 0; }
 
 columns=$((panels < 3 ? panels : 3))
 rows=$(((panels + columns - 1) / columns))

@@ -1,6 +1,7 @@
 #!/bin/sh
-# bf16 against f32, and against PyTorch in f32 and with autocast, each in its best setting; the rate of dtrain's
-# bf16 as a share of one that the products alone have on a core, on the network's shapes.
+# bf16 against f32, and against PyTorch in f32 and with autocast, each in its best setting; the rate
+# of dtrain's bf16 as a share of one that the products alone have on a core, on the network's
+# shapes.
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
 speed=$(dirname "$PEAK")/net_speed
@@ -33,8 +34,9 @@ share_of_products() {
     note 'one core' percent_of_products "$(echo "$line" | sed -n 's/.* \([0-9.]*\) % of.*/\1/p')"
 }
 
-# measure AMX_F32 AMX_TORCH AVX512_F32 AVX512_TORCH: targets of dtrain's bf16 against its f32 and against PyTorch's
-# bf16 with AMX; the same with AVX512-BF16 alone, against PyTorch's better precision.
+# measure AMX_F32 AMX_TORCH AVX512_F32 AVX512_TORCH: targets of dtrain's bf16 against its f32 and
+# against PyTorch's bf16 with AMX; the same with AVX512-BF16 alone, against PyTorch's better
+# precision.
 measure() {
     take_turns turn_dtrain share_of_products
     peer='PyTorch bf16'

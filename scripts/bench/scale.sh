@@ -1,14 +1,15 @@
 #!/bin/sh
-# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats and with fewer bits
-# on the wire, beside the same on simulated hosts (scripts/sim); the cost model that is fitted to it (cost_model.awk has
-# the formula), and what it says of up to 1,024 hosts.
+# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats
+# and with fewer bits on the wire, beside the same on simulated hosts (scripts/sim); the cost model
+# that is fitted to it (cost_model.awk has the formula), and what it says of up to 1,024 hosts.
 . "$(dirname "$0")/lib.sh"
 . "$bench/simulated.sh"
 speed=$root/$BUILD/scripts/bench/exchange_speed
 measured=$tmp/measured
 : >"$measured"
 
-# Simulated hosts share this machine's cores as the namespaces do (sim.py says what the costs are fitted to).
+# Simulated hosts share this machine's cores as the namespaces do (sim.py says what the costs are
+# fitted to).
 shared="--cores $(nproc) --message ${MESSAGE_US:-4.5} --byte ${BYTE_NS:-0.3}"
 
 # rate_bits RATE: bits a second of what tc is given.
@@ -33,7 +34,8 @@ measure() {
     [ -n "$simulator" ] || return 0
     # shellcheck disable=SC2086  # words
     note "$hosts hosts" simulated_ms \
-        "$(simulate "$net" $hosts "$(calc "$(rate_bits "$rate") / 1e9")" $shared train.wire=$wire | awk '{ print $3 }')"
+        "$(simulate "$net" $hosts "$(calc "$(rate_bits "$rate") / 1e9")" $shared train.wire=$wire |
+                awk '{ print $3 }')"
 }
 
 # bed HOSTS RATE: a bed of its own, and the networks on it.
@@ -46,8 +48,8 @@ bed() (
     cleanups=
     trap finish EXIT
     hosts_up "$hosts" "$2"
-    # Many hosts at 1 Gbit/s: BBR paces their short bursts too low, with steps of 150 ms for 36. The queues of 200 Mbit/s
-    # are too short for Reno: they drop.
+    # Many hosts at 1 Gbit/s: BBR paces their short bursts too low, with steps of 150 ms for 36. The
+    # queues of 200 Mbit/s are too short for Reno: they drop.
     [ "$2" != 1gbit ] || for i in $(seq "$hosts"); do
         on_host "$i" sysctl -q -w net.ipv4.tcp_congestion_control=reno
     done
@@ -79,7 +81,9 @@ while read -r kind net bits hosts a b c wire; do
         note "$hosts hosts" predicted_by_measured "$(calc "$b / $a")"
         note "$hosts hosts" bound_ms "$c"
         ;;
-    project) case="projection: $net, $link, ms a step" note "$hosts hosts" "$(wired "H=$a" "$c")" "$b" ;;
+    project)
+        case="projection: $net, $link, ms a step" note "$hosts hosts" "$(wired "H=$a" "$c")" "$b"
+        ;;
     start)
         case="projection: $net, $link, ms a step"
         note "$hosts hosts" first_weights_s "$a"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sparse rows: WordNet's glosses to 45 classes, a linear model (scripts/recipes/wordnet.ini), against
-# liblinear-train -s 1 -c 1. Time is that of the whole program, reading the data included; dtrain's training
-# alone stands beside it.
+# Sparse rows: WordNet's glosses to 45 classes, a linear model (scripts/recipes/wordnet.ini),
+# against liblinear-train -s 1 -c 1. Time is that of the whole program, reading the data included;
+# dtrain's training alone stands beside it.
 . "$(dirname "$0")/lib.sh"
 wordnet=$tmp/wordnet
 case="WordNet, linear"
@@ -14,8 +14,8 @@ turn_dtrain() { # NP
     watch_memory 2>/dev/null &
     watcher=$!
     began=$(now)
-    job "$1" "$recipes/wordnet.ini" run.dir="$run" data.train="$wordnet/train.svm" run.seed="$round" \
-        data.eval="$wordnet/test.svm" eval.steps=-1 >"$tmp/log" 2>&1 </dev/null
+    job "$1" "$recipes/wordnet.ini" run.dir="$run" data.train="$wordnet/train.svm" \
+        run.seed="$round" data.eval="$wordnet/test.svm" eval.steps=-1 >"$tmp/log" 2>&1 </dev/null
     status=$?
     millis=$(millis_since "$began")
     kill $watcher
@@ -31,7 +31,8 @@ turn_liblinear() {
     began=$(now)
     liblinear-train -s 1 -c 1 -q "$wordnet/train.svm" "$tmp/liblinear" || return
     millis=$(millis_since "$began")
-    accuracy=$(liblinear-predict "$wordnet/test.svm" "$tmp/liblinear" /dev/null | sed 's/.*= \([0-9.]*\)%.*/\1/')
+    accuracy=$(liblinear-predict "$wordnet/test.svm" "$tmp/liblinear" /dev/null |
+            sed 's/.*= \([0-9.]*\)%.*/\1/')
     note_accuracy liblinear "$(calc "$accuracy / 100")"
     note liblinear whole_secs "$(calc "$millis / 1000")"
 }

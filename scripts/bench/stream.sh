@@ -10,14 +10,16 @@ make_shards() {
         ln -s "$images" "$tmp/copies/x$i.gz"
         ln -s "$labels" "$tmp/copies/y$i.gz"
     done
-    "$dtrain" shard "$shards" 4 data.train="$tmp/copies/x*.gz" data.train_labels="$tmp/copies/y*.gz" \
-        >"$tmp/log" 2>&1 || { remark "no shards: $(tail -n 1 "$tmp/log")"; return 1; }
+    "$dtrain" shard "$shards" 4 data.train="$tmp/copies/x*.gz" \
+        data.train_labels="$tmp/copies/y*.gz" >"$tmp/log" 2>&1 ||
+        { remark "no shards: $(tail -n 1 "$tmp/log")"; return 1; }
     cat "$shards"/* >/dev/null
 }
 
 turn() {
     for place in memory:2048 stream:64; do
-        train "$full" data.train="$shards/*.h5" data.train_labels= data.memory_mb=${place#*:} || continue
+        train "$full" data.train="$shards/*.h5" data.train_labels= data.memory_mb=${place#*:} ||
+            continue
         note_rate "${place%:*}" "$(rate)"
     done
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tables of Debian's packages: test loss and CPU seconds of the defaults, beside boosted trees, linear models and a
-# perceptron (scripts/bench/tables.py). PEERS: a file that keeps what these came to.
+# Tables of Debian's packages: test loss and CPU seconds of the defaults, beside boosted trees,
+# linear models and a perceptron (scripts/bench/tables.py). PEERS: a file that keeps what these came
+# to.
 . "$(dirname "$0")/lib.sh"
 case=
 for python in ${PYTHON:-} python3 /usr/bin/python3; do

@@ -65,5 +65,6 @@ fastest() {
 
 # The setting in words.
 say_setting() {
-    echo "$setting" | sed 's/\(.*\) \(.*\) \(.*\)/OpenBLAS kernel \1, \2 BLAS threads, \3 of the interpreter/'
+    echo "$setting" |
+        sed 's/\(.*\) \(.*\) \(.*\)/OpenBLAS kernel \1, \2 BLAS threads, \3 of the interpreter/'
 }

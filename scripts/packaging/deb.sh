@@ -12,7 +12,8 @@ tar -xf "$1" -C "$out"
 cd "$out/dtrain-$2"
 mv scripts/packaging/debian .
 # The name as it is, also with what sed would take for its own.
-maintainer="$maintainer" awk '/^Maintainer:/ { $0 = "Maintainer: " ENVIRON["maintainer"] } { print }' debian/control >control
+maintainer="$maintainer" awk \
+    '/^Maintainer:/ { $0 = "Maintainer: " ENVIRON["maintainer"] } { print }' debian/control >control
 mv control debian/control
 printf 'dtrain (%s) unstable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n' "$2" "$2" \
     "$maintainer" "$date" >debian/changelog
@@ -23,6 +24,6 @@ printf 'dtrain (%s) unstable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n'
     echo 'License: Expat'
     sed '1,/^Copyright/d; /./!d; s/^/ /' LICENSE
 } >debian/copyright
-DEB_BUILD_OPTIONS="parallel=$(nproc) ${DEB_BUILD_OPTIONS:-}" dpkg-buildpackage -b -us -uc >"$out.log" 2>&1 ||
-    { tail -n 20 "$out.log" >&2; exit 1; }
+DEB_BUILD_OPTIONS="parallel=$(nproc) ${DEB_BUILD_OPTIONS:-}" dpkg-buildpackage -b -us -uc \
+    >"$out.log" 2>&1 || { tail -n 20 "$out.log" >&2; exit 1; }
 ls "$out"/*.deb

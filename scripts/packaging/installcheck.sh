@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains, evaluates and predicts with what is installed, from a directory of its own, without network.
-#   scripts/packaging/installcheck.sh PREFIX [MPIRUN]      PREFIX: with DESTDIR in front
+# Trains, evaluates and predicts with what is installed, from a directory of its own, without
+# network.   scripts/packaging/installcheck.sh PREFIX [MPIRUN]      PREFIX: with DESTDIR in front
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C
@@ -19,6 +19,7 @@ more=
     data.train="$prefix/share/dtrain/data/penguins.csv" >log 2>&1 || { cat log; exit 1; }
 accuracy=$("$dtrain" eval run data.eval="$prefix/share/dtrain/data/penguins.csv" 2>log |
     sed 's/.*"accuracy": *\([0-9.]*\).*/\1/')
-echo "accuracy $accuracy" | awk '{exit !($2 > 0.9)}' || { cat log; echo "installcheck: accuracy is '$accuracy'"; exit 1; }
+echo "accuracy $accuracy" | awk '{exit !($2 > 0.9)}' ||
+    { cat log; echo "installcheck: accuracy is '$accuracy'"; exit 1; }
 echo 39.1,18.7,181,3750 | "$dtrain" predict run 2>log | grep -q Adelie || { cat log; exit 1; }
 echo "installcheck: passed, accuracy $accuracy"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes traces of damped oscillators, exp(-damping t) cos(frequency t + phase) + noise, at 128 moments
-# t = 0 .. 10: DIR/train.csv (6000) and DIR/test.csv (1000).
+# Makes traces of damped oscillators, exp(-damping t) cos(frequency t + phase) + noise, at 128
+# moments t = 0 .. 10: DIR/train.csv (6000) and DIR/test.csv (1000).
 #   scripts/recipes/oscillator-data.sh [DIR]         DIR: runs/oscillator-data
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Makes text to classify from WordNet 3.0 (Debian's wordnet-base): what a word means, in words, to the one of
-# 45 files that its editors keep it in (noun.animal, verb.motion, adj.all ...). DIR/train.svm and, every tenth
-# gloss, DIR/test.svm, in LIBSVM's format: the words that stand in two glosses or more, the most frequent one
-# first, each row with length 1.
+# Makes text to classify from WordNet 3.0 (Debian's wordnet-base): what a word means, in words, to
+# the one of 45 files that its editors keep it in (noun.animal, verb.motion, adj.all ...).
+# DIR/train.svm and, every tenth gloss, DIR/test.svm, in LIBSVM's format: the words that stand in
+# two glosses or more, the most frequent one first, each row with length 1.
 #   scripts/recipes/wordnet-data.sh [DIR]     DIR: runs/wordnet-data
 set -eu
 dir=${1:-runs/wordnet-data}
 from=${WORDNET:-/usr/share/wordnet}
-[ -f "$from/data.noun" ] || { echo "$from/data.noun: not there (apt-get install wordnet-base)" >&2; exit 1; }
+[ -f "$from/data.noun" ] ||
+    { echo "$from/data.noun: not there (apt-get install wordnet-base)" >&2; exit 1; }
 mkdir -p "$dir"
 words=$dir/words.tmp glosses=$dir/glosses.tmp
 trap 'rm -f "$words" "$glosses"' EXIT

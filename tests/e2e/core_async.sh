@@ -17,7 +17,7 @@ run() {
         train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 train.momentum=0.5 \
         run.log_steps=50 "$@" 2>"$tmp/err"
 }
-good() { run "$@" || { cat "$tmp/err"; fail "exit $?: $*"; }; }
+good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
 # accounts DIR STEPS: every gradient was sent, applied and counted once.
 accounts() {
     for count in step gradients_sent gradients_applied; do
@@ -36,7 +36,7 @@ check_ge seconds "$(record "$tmp/whole" final wall_secs)" \
 
 run 3 stopped train.epochs=1000000 &
 settle grep -q '"kind":"train"' "$tmp/stopped/metrics.jsonl" ||
-    { cat "$tmp/err"; fail 'it does not start'; }
+    fail_with "$tmp/err" 'it does not start'
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!
 check_eq 'exit code of a stop' $? 75

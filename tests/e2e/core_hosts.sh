@@ -17,10 +17,10 @@ run.replicas=4 run.reproducible=yes data.eval_fraction=0.1 export.latest=no expo
 one() {
     dir=$1
     shift
-    job 1 $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$dir"; }
+    job 1 $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || fail_with "$tmp/err" "$dir"
 }
 run_two() { dir=$1; shift; hosts_job 4 "$dtrain" $keys run.dir="$tmp/$dir" "$@" 2>"$tmp/err"; }
-two() { run_two "$@" || { cat "$tmp/err"; fail "$dir on two hosts"; }; }
+two() { run_two "$@" || fail_with "$tmp/err" "$dir on two hosts"; }
 
 for rule in adam lamb; do
     one $rule-one train.optimizer=$rule train.lr=0.01
@@ -49,4 +49,4 @@ status=$?
 [ $status -ne 0 ] || fail 'a killed rank: exit 0'
 by_itself $status
 grep -q "rank 3 on $(host_name 2)" "$tmp/err" || untold $status "$tmp/err" ||
-    { cat "$tmp/err"; fail 'the rank is not named'; }
+    fail_with "$tmp/err" 'the rank is not named'

@@ -19,7 +19,7 @@ launch() {
 }
 begun() {
     settle grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" ||
-        { cat "$dir.err"; fail "$dir does not start"; }
+        fail_with "$dir.err" "$dir does not start"
 }
 # refused CODE ARGUMENT...: launch ends with CODE and one error line.
 refused() {
@@ -31,14 +31,14 @@ refused() {
 }
 
 # ---- jobs ----------------------------------------------------------------------------------------
-"$dtrain" train $common run.dir="$tmp/quiet" 2>"$tmp/err" || { cat "$tmp/err"; fail 'undisturbed'; }
+"$dtrain" train $common run.dir="$tmp/quiet" 2>"$tmp/err" || fail_with "$tmp/err" 'undisturbed'
 launch killed test.slow_rank=1 test.slow_secs=0.1
 begun
 kill -KILL "$(pid "$dir" dtrain 1)"
-wait $! || { cat "$dir.err"; fail 'a killed rank'; }
+wait $! || fail_with "$dir.err" 'a killed rank'
 check_eq 'bits after a killed rank' "$(crc "$dir")" "$(crc "$tmp/quiet")"
 check_eq 'restarts' "$(records "$dir" launch event)" restart
-grep -q 'resuming at step [1-9]' "$dir.err" || fail 'not from the checkpoint'
+expect_line "$dir.err" 'resuming at step [1-9]' 'not from the checkpoint'
 
 launch stopped test.slow_rank=1 test.slow_secs=0.1
 begun
@@ -46,7 +46,7 @@ kill -INT $!
 wait $!
 check_eq 'exit code of a stop' $? 75
 launch stopped
-wait $! || { cat "$dir.err"; fail 'going on'; }
+wait $! || fail_with "$dir.err" 'going on'
 check_eq 'bits after a stop' "$(crc "$dir")" "$(crc "$tmp/quiet")"
 
 refused 2 -np 2 train.lr=fast
@@ -56,7 +56,7 @@ refused 1 -np 2 --hostfile "$tmp/nowhere"
 printf 'a slots=many\n' >"$tmp/hosts"
 refused 2 --hostfile "$tmp/hosts"
 
-# ---- programs in the place of mpirun --------------------------------------------------------------
+# ---- programs in the place of mpirun -------------------------------------------------------------
 # One that dies at every start: a try and two restarts, from the checkpoint that is there.
 as_mpirun "$tmp/dying" <<END
 kill -KILL \$\$
@@ -100,5 +100,5 @@ if [ $mpi = openmpi ]; then
     check_eq 'slots that are not' "$(hosts_of 'a slots=2\nb\n')" 'np 8 a slots=2 b'
 fi
 PATH=$true_path
-wait $hangs || { cat "$tmp/hangs.err"; fail 'an mpirun that hangs'; }
+wait $hangs || fail_with "$tmp/hangs.err" 'an mpirun that hangs'
 check_eq 'bits after an mpirun that hangs' "$(crc "$tmp/hangs")" "$(crc "$tmp/quiet")"

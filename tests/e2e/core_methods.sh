@@ -13,7 +13,7 @@ run() {
     shift 2
     job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" eval.steps=-1 run.replicas=5 \
         export.latest=no export.best=no train.batch=50 train.optimizer=adam train.lr=0.005 \
-        train.max_steps=24 "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "np $np: $*"; }
+        train.max_steps=24 "$@" 2>"$tmp/err" || fail_with "$tmp/err" "np $np: $*"
 }
 same() { check_eq "bits of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
 other() { [ "$(crc "$tmp/$1")" != "$(crc "$tmp/$2")" ] || fail "$1 has the bits of $2"; }
@@ -34,8 +34,8 @@ several local "$net" train.local_steps=4 train.groups=2
 other local plain
 loss() { record "$tmp/$1" final loss; }
 check_le 'loss of local steps' "$(loss local)" "$(loss plain | awk '{print 1.3 * $1}')"
-grep -q '"kind":"start".*"local_steps": *4' "$tmp/local/metrics.jsonl" ||
-    fail 'the record of local steps'
+expect_line "$tmp/local/metrics.jsonl" '"kind":"start".*"local_steps": *4' \
+    'the record of local steps'
 run 1 every "$net" train.local_steps=1 train.groups=3
 same every plain
 
@@ -83,6 +83,5 @@ sparse="data.train=$tmp/rows.svm model.kind=linear train.optimizer=adagrad train
 train.clip_norm=0.05"
 several sparse $sparse
 run 2 whole $sparse train.exchange=reduce
-grep -q 'sends the whole gradient' "$tmp/err" ||
-    { cat "$tmp/err"; fail 'the gradient does not travel whole'; }
+expect_line "$tmp/err" 'sends the whole gradient' 'the gradient does not travel whole'
 same sparse whole

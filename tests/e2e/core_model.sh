@@ -15,18 +15,18 @@ job 2 data.train="$tmp/rows.csv" data.ignore=id data.missing=mean data.normalize
     data.scale=0.5 \
     data.eval_fraction=0.3 run.dir="$tmp/run" model.hidden=12 model.activation=leaky_relu \
     train.optimizer=adam train.lr=0.02 train.epochs=20 run.log_steps=20 2>"$tmp/err" ||
-    { cat "$tmp/err"; fail 'training'; }
+    fail_with "$tmp/err" 'training'
 check_ge accuracy "$(record "$tmp/run" eval accuracy)" 0.8
 predict() { "$dtrain" predict "$tmp/run" "$@" 2>"$tmp/err"; }
 
 # ---- eval ----------------------------------------------------------------------------------------
-"$dtrain" eval "$tmp/run" >"$tmp/json" 2>"$tmp/err" || { cat "$tmp/err"; fail eval; }
+"$dtrain" eval "$tmp/run" >"$tmp/json" 2>"$tmp/err" || fail_with "$tmp/err" eval
 check_eq 'best accuracy by dtrain eval' "$(json accuracy <"$tmp/json")" \
     "$(records "$tmp/run" eval accuracy | sort -g | tail -n 1)"
 check_eq 'rows of other data' "$("$dtrain" eval "$tmp/run" data.eval="$tmp/rows.csv" 2>"$tmp/err" |
     json rows)" 500
 predict data.eval="$tmp/rows.csv" predict.target=yes >"$tmp/want" ||
-    { cat "$tmp/err"; fail 'a file'; }
+    fail_with "$tmp/err" 'a file'
 check_eq 'accuracy by dtrain predict' \
     "$("$dtrain" eval "$tmp/run" data.eval="$tmp/rows.csv" 2>"$tmp/err" |
     json accuracy)" "$(sed 's/.*"class": *\([0-9]*\).*"target": *\([0-9]*\).*/\1 \2/' "$tmp/want" |
@@ -44,17 +44,17 @@ head -n 20 "$tmp/rows.jsonl" | predict | cmp - "$tmp/first" || fail 'JSON'
     predict predict.format=csv predict.keep=id >"$tmp/out" && fail 'a bad row: exit 0'
 check_eq 'rows around a bad one' "$(cut -d, -f1 "$tmp/out" | xargs)" 'id 0 1 9 2'
 sed -n 4p "$tmp/out" | grep -q 'line 4: column' ||
-    { cat "$tmp/out"; fail 'the bad row is not named'; }
+    fail_with "$tmp/out" 'the bad row is not named'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 for closed in '0<&-' '1>&-'; do
     eval "predict <\"\$tmp/rows.csv\" $closed"
     check_eq "exit code with $closed" $? 1
-    grep -q '^dtrain: error: standard' "$tmp/err" || { cat "$tmp/err"; fail "$closed is no error"; }
+    expect_line "$tmp/err" '^dtrain: error: standard' "$closed is no error"
 done
 mkfifo "$tmp/fifo"
 "$dtrain" predict "$tmp/run" <"$tmp/fifo" >&- 2>"$tmp/err" &
 exec 9>"$tmp/fifo"
-settle grep -q '^dtrain: predict: ' "$tmp/err" || { cat "$tmp/err"; fail 'predict'; }
+settle grep -q '^dtrain: predict: ' "$tmp/err" || fail_with "$tmp/err" 'predict'
 check_eq 'in place of the closed one' "$(readlink "/proc/$!/fd/1")" /dev/null
 exec 9>&-
 wait $!
@@ -62,7 +62,7 @@ wait $!
 # ---- inspect, report -----------------------------------------------------------------------------
 "$dtrain" inspect "$tmp/run" >"$tmp/out" || fail inspect
 grep -q "params_crc32c" "$tmp/out" && grep -q '^classes  *3' "$tmp/out" ||
-    { cat "$tmp/out"; fail inspect; }
+    fail_with "$tmp/out" inspect
 "$dtrain" report "$tmp/run" "$tmp/page.html" || fail report
 check_eq 'references out of the page' \
     "$(grep -oE '(src|href)=|url\(|@import' "$tmp/page.html" | wc -l)" 0
@@ -74,7 +74,7 @@ awk 'BEGIN {srand(1); print "a,b,y,z"; for (i = 0; i < 200; i++) {
     a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b "," a - b}}' >"$tmp/sum.csv"
 job 1 data.train="$tmp/sum.csv" data.label=y,z run.dir="$tmp/sum" model.task=regress \
     model.kind=linear \
-    train.epochs=20 train.lr=0.1 2>"$tmp/err" || { cat "$tmp/err"; fail 'a regression'; }
+    train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail_with "$tmp/err" 'a regression'
 "$dtrain" predict "$tmp/sum" data.eval="$tmp/sum.csv" predict.target=yes 2>"$tmp/err" | sed -n 3p |
     sed 's/.*"target": *\[\([^]]*\)\].*/\1/' >"$tmp/out"
 sed -n 4p "$tmp/sum.csv" | cut -d, -f3- | paste -d, "$tmp/out" - |
@@ -89,7 +89,7 @@ check_eq 'records' "$(wc -l <"$tmp/out")" 5
 "$dtrain" export "$tmp/run" "$tmp/run.onnx" || fail export
 /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null ||
     skip 'in part: python3-onnx is not installed: a file is written, but not read'
-predict <"$tmp/rows.jsonl" >"$tmp/said" || { cat "$tmp/err"; fail 'all rows'; }
+predict <"$tmp/rows.jsonl" >"$tmp/said" || fail_with "$tmp/err" 'all rows'
 /usr/bin/python3 tests/e2e/onnx_run.py "$tmp/run.onnx" "$tmp/said" \
     <"$tmp/rows.jsonl" >"$tmp/diff" ||
     fail 'the graph'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The README's way from a CSV to predictions works when pasted: on its own data, and on a file with a
-# byte order mark, quoted names, commas, quotes and line ends within fields, text labels and CRLF.
+# The README's way from a CSV to predictions works when pasted: on its own data, and on a file with
+# a byte order mark, quoted names, commas, quotes and line ends within fields, text labels and CRLF.
 . "$(dirname "$0")/lib.sh"
 sed -n '/<!-- csv -->/,/<!-- end of csv -->/p' README.md | sed '/^```/d; /^<!--/d' >"$tmp/pasted"
 commands=$(grep -c '^[^ ]' "$tmp/pasted")
@@ -12,10 +12,11 @@ ln -s "$dtrain" dtrain && ln -s "$root/scripts" scripts
 # paste ROWS: one prediction a row, and most of them right.
 paste_it() {
     rm -rf runs predictions.jsonl
-    sh -e "$tmp/pasted" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a pasted command'; }
+    sh -e "$tmp/pasted" >"$tmp/out" 2>"$tmp/err" || fail_with "$tmp/err" 'a pasted command'
     check_ge accuracy "$(grep confusion "$tmp/out" | json accuracy)" 0.9
     check_eq predictions "$(wc -l <predictions.jsonl)" "$1"
-    check_eq 'labels' "$(sed 's/.*"label":"\(.*\)","prob.*/\1/' predictions.jsonl | LC_ALL=C sort -u | paste -sd/)" "$2"
+    check_eq 'labels' "$(sed 's/.*"label":"\(.*\)","prob.*/\1/' predictions.jsonl |
+            LC_ALL=C sort -u | paste -sd/)" "$2"
 }
 paste_it 342 Adelie/Chinstrap/Gentoo
 

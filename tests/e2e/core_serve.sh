@@ -11,7 +11,7 @@ awk 'BEGIN {srand(1); print "a,b,y"; for (i = 0; i < 200; i++) {
     a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b}}' >"$tmp/sum.csv"
 train() {
     job 1 data.train="$tmp/sum.csv" run.dir="$tmp/run" model.task=regress model.kind=linear \
-        train.lr=0.1 "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail 'training'; }
+        train.lr=0.1 "$@" 2>"$tmp/err" || fail_with "$tmp/err" 'training'
 }
 train train.epochs=10
 cp "$tmp/run/ckpt/latest.h5" "$tmp/model.h5"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The same rows in every format: CSV, JSON lines, IDX, LIBSVM, packed files and a pipe train to the
-# same bits, HDF5 shards at any number of ranks, and a model of shards is evaluated on all of them. Would catch
-# a reader that loses or scales a row, labels that a format counts from another number, and rows
-# that other ranks do not get.
+# same bits, HDF5 shards at any number of ranks, and a model of shards is evaluated on all of them.
+# Would catch a reader that loses or scales a row, labels that a format counts from another number,
+# and rows that other ranks do not get.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {srand(5); for (i = 0; i < 480; i++) {
     a = int(256 * rand()); b = int(256 * rand())
@@ -18,7 +18,7 @@ gzip -c "$tmp/rows.svm" >"$tmp/rows.svm.gz"
 gzip -c "$tmp/rows.idx" >"$tmp/rows.idx.gz"
 # (Rows are in another order in shards, on purpose.)
 "$dtrain" shard "$tmp/shards" 2 data.train="$tmp/rows.csv" 2>"$tmp/err" ||
-    { cat "$tmp/err"; fail shard; }
+    fail_with "$tmp/err" shard
 
 # train NP DIR KEY...
 train() {
@@ -26,7 +26,7 @@ train() {
     shift 2
     job "$np" run.dir="$tmp/$dir" run.preset=none model.kind=linear train.batch=32 train.epochs=20 \
         train.lr=0.3 run.replicas=2 data.scale=0.004 "$@" 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail "$dir"; }
+        fail_with "$tmp/err" "$dir"
 }
 same() { check_eq "bits of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
 train 1 csv data.train="$tmp/rows.csv"
@@ -47,13 +47,14 @@ accuracy() { "$dtrain" eval "$tmp/shards" "$@" 2>"$tmp/err" | json accuracy; }
 want=$(accuracy data.eval="$tmp/rows.csv")
 check_ge accuracy "$want" 0.9
 check_eq 'accuracy on shards' "$(accuracy data.eval="$tmp/shards/*.h5")" "$want"
-check_eq 'accuracy on IDX' "$(accuracy data.eval="$tmp/rows.idx" data.eval_labels="$tmp/labels.idx")" "$want"
+check_eq 'accuracy on IDX' \
+    "$(accuracy data.eval="$tmp/rows.idx" data.eval_labels="$tmp/labels.idx")" "$want"
 check_eq 'accuracy on LIBSVM' "$(accuracy data.eval="$tmp/rows.svm")" "$want"
 
 # Shards count classes from 0, also those that LIBSVM rows call -1 and +1.
 sed 's/^0/-1/; s/^1/+1/' "$tmp/rows.svm" >"$tmp/signs.svm"
 "$dtrain" shard "$tmp/signs" 1 data.train="$tmp/signs.svm" 2>"$tmp/err" ||
-    { cat "$tmp/err"; fail shard; }
+    fail_with "$tmp/err" shard
 train 1 signs data.train="$tmp/signs/*.h5"
 for rows in "$tmp/signs.svm" "$tmp/signs/*.h5"; do
     check_ge "accuracy on $rows" \
@@ -67,5 +68,5 @@ config=$tmp/packed/config.ini
 OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self mpirun --timeout $limit --oversubscribe \
     -np 1 "$dtrain" train "$config" run.dir="$tmp/apart" : \
     -np 2 unshare --pid --fork --mount-proc "$dtrain" train "$config" run.dir="$tmp/apart" \
-    2>"$tmp/err" || { cat "$tmp/err"; fail 'ranks apart'; }
+    2>"$tmp/err" || fail_with "$tmp/err" 'ranks apart'
 same apart svm

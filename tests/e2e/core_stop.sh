@@ -11,13 +11,13 @@ run() {
     job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$dir" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" train.epochs=20 eval.steps=-1 "$@"
 }
-run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
+run whole 2>"$tmp/out" || fail_with "$tmp/out" 'the undisturbed run'
 
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
     run "$1" test.slow_rank=1 test.slow_secs=0.2 run.log_steps=5 2>"$tmp/err" &
     settle grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" ||
-        { cat "$tmp/err"; fail "$1 does not start"; }
+        fail_with "$tmp/err" "$1 does not start"
     ask "$1"
     wait $!
     check_eq "exit code of $1" $? 75
@@ -25,7 +25,7 @@ stop() {
     check_eq "checkpoint of $1" "$(record "$tmp/$1" checkpoint step)" \
         "$(record "$tmp/$1" final step)"
     check_le "step of $1" "$(record "$tmp/$1" final step)" 319
-    run "$1" 2>"$tmp/out" || { cat "$tmp/out"; fail "$1 resumed"; }
+    run "$1" 2>"$tmp/out" || fail_with "$tmp/out" "$1 resumed"
     check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/whole")"
 }
 ask() { kill -USR1 "$(pid "$tmp/$1" mpirun)"; }
@@ -37,7 +37,7 @@ stop term
 # directory of MPI's, which all such processes would share.
 OMPI_MCA_orte_tmpdir_base=/proc/none "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" \
     data.train="$tmp/data/train.csv" data.eval= test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
-settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'it does not start alone'; }
+settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'it does not start alone'
 children=$(for child in $(cat "/proc/$!/task/$!/children"); do cat "/proc/$child/comm"; done)
 [ "${children:-dtrain-hdf5}" = dtrain-hdf5 ] || fail "alone, it has started $children"
 kill -USR1 $!
@@ -45,5 +45,4 @@ wait $!
 check_eq 'exit code of one process' $? 75
 
 run whole 2>"$tmp/err" || fail 'a finished run started again'
-grep -q '^dtrain: .*complete' "$tmp/err" ||
-    { cat "$tmp/err"; fail 'a finished run does not say so'; }
+expect_line "$tmp/err" '^dtrain: .*complete' 'a finished run does not say so'

@@ -18,7 +18,7 @@ run() {
         model.dropout=0.2 train.optimizer=adam train.lr=0.01 train.batch=70 train.epochs=5 \
         run.replicas=3 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 "$@" 2>"$tmp/err"
 }
-good() { run "$@" || { cat "$tmp/err"; fail "exit $?: $*"; }; }
+good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
 # losses DIR FROM: steps and losses of the train records after a step.
 losses() {
     records "$tmp/$1" train step >"$tmp/steps"
@@ -76,9 +76,7 @@ check_le 'greatest speed' "$(records "$tmp/killed" train samples_per_sec | sort 
 
 # ---- refused -------------------------------------------------------------------------------------
 run 1 one model.hidden=13 train.epochs=6 && fail 'another network is resumed'
-grep -q '^dtrain: error:.*model.hidden=13' "$tmp/err" ||
-    { cat "$tmp/err"; fail 'the key is not named'; }
+expect_line "$tmp/err" '^dtrain: error:.*model.hidden=13' 'the key is not named'
 sed -i '2s/^./7/' "$tmp/data.csv"
 run 1 one train.epochs=6 && fail 'other data is resumed'
-grep -q '^dtrain: error:.*data.train' "$tmp/err" ||
-    { cat "$tmp/err"; fail 'the data is not named'; }
+expect_line "$tmp/err" '^dtrain: error:.*data.train' 'the data is not named'

@@ -11,7 +11,7 @@ awk 'BEGIN {print "a,b,kind"; for (i = 0; i < 300; i++) print i % 17 "," i % 23 
     >"$tmp/data/1.csv"
 sed 1d "$tmp/data/1.csv" >"$tmp/rows"
 set -- run.dir="$tmp/run" train.epochs=1 model.hidden=8
-job 3 "$@" data.train="$tmp/data/1.csv" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'the good run'; }
+job 3 "$@" data.train="$tmp/data/1.csv" >"$tmp/out" 2>&1 || fail_with "$tmp/out" 'the good run'
 state() { find "$tmp/run" -type f ! -name lock | sort | xargs cksum; }
 state >"$tmp/before"
 

@@ -1,4 +1,5 @@
-# Sourced behind lib.sh: small problems, one that a linear model cannot solve, and one of many classes.
+# Sourced behind lib.sh: small problems, one that a linear model cannot solve, and one of many
+# classes.
 
 # make_csv FILE: 2000 rows of four numbers and one of three words.
 make_csv() {

@@ -10,8 +10,8 @@ run() {
         data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
 good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
-# last DIR STATUS: the run ended so, and its last checkpoint was evaluated, as `dtrain eval` has the latest export. (The
-# best one is another where a machine under load lets a run go on for long.)
+# last DIR STATUS: the run ended so, and its last checkpoint was evaluated, as `dtrain eval` has the
+# latest export. (The best one is another where a machine under load lets a run go on for long.)
 last() {
     check_eq "status of $1" "$(record "$tmp/$1" final status)" "$2"
     check_eq 'last evaluation' "$(record "$tmp/$1" eval step)" "$(record "$tmp/$1" final step)"

@@ -21,8 +21,14 @@ ends() {
 gone_here() { [ -z "$(pid "$tmp/$name" dtrain)" ]; }
 
 # 800,000 rows of two bytes, and their labels: IDX is read anew in each epoch.
-{ printf '\000\000\010\002\000\014\065\000\000\000\000\002'; yes a7k | tr -d '\n' | head -c 1600000; } >"$tmp/rows.idx"
-{ printf '\000\000\010\001\000\014\065\000'; yes aabab | tr -d '\n' | tr ab '\000\001' | head -c 800000; } >"$tmp/labels.idx"
+{
+    printf '\000\000\010\002\000\014\065\000\000\000\000\002'
+    yes a7k | tr -d '\n' | head -c 1600000
+} >"$tmp/rows.idx"
+{
+    printf '\000\000\010\001\000\014\065\000'
+    yes aabab | tr -d '\n' | tr ab '\000\001' | head -c 800000
+} >"$tmp/labels.idx"
 # all_that_fails MODE: in sync or async.
 all_that_fails() {
     mode=$1
@@ -43,6 +49,7 @@ all_that_fails() {
         begin 4 $name train.mode=$mode run.replicas=3
         kill -KILL "$(pid "$tmp/$name" dtrain $rank)"
         ends ''
-        grep -q "rank $rank" "$tmp/err" || untold $status "$tmp/err" || { cat "$tmp/err"; fail "rank $rank is not named"; }
+        grep -q "rank $rank" "$tmp/err" || untold $status "$tmp/err" ||
+            { cat "$tmp/err"; fail "rank $rank is not named"; }
     done
 }

@@ -1,13 +1,14 @@
-# Sourced behind lib.sh: jobs whose ranks are killed at random moments, again and again, and a tally.
+# Sourced behind lib.sh: jobs whose ranks are killed at random moments, again and again, and a
+# tally.
 
 # A net whose saves take a while beside its steps; checkpoints every few of them.
 kill_job() {
     mode=$1 dir=$2
     shift 2
     job 3 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" eval.steps=-1 model.hidden=1200,1200 train.schedule=constant \
-        train.optimizer=adam train.lr=0.0001 train.mode="$mode" run.replicas=2 \
-        run.checkpoint_steps=3 run.keep=3 export.keep=2 train.epochs=1000000 "$@"
+        data.eval="$tmp/data/test.csv" eval.steps=-1 model.hidden=1200,1200 \
+        train.schedule=constant train.optimizer=adam train.lr=0.0001 train.mode="$mode" \
+        run.replicas=2 run.checkpoint_steps=3 run.keep=3 export.keep=2 train.epochs=1000000 "$@"
 }
 
 random() { echo $(($(od -An -N4 -tu4 /dev/urandom) % $1)); }
@@ -16,8 +17,8 @@ await_save() { for try in $(seq 5000); do saving "$1" && return; done; false; }
 newest() { ls "$1/ckpt" | sed -n 's/^step-0*\([0-9][0-9]*\).h5$/\1/p' | sort -n | tail -n 1; }
 
 # kill_once MODE RANK AIM: starts or resumes $tmp/MODE and kills a rank: at a random moment of the
-# first two seconds of training, or (AIM=save) as soon as a save is under way then. A file that is left
-# half-written is the proof.
+# first two seconds of training, or (AIM=save) as soon as a save is under way then. A file that is
+# left half-written is the proof.
 kill_once() {
     rm -f "$tmp/err"
     kill_job "$1" "$tmp/$1" 2>"$tmp/err" >"$tmp/out" &
@@ -50,18 +51,21 @@ kill_often() {
         esac
     done
     last=$(($(newest "$tmp/$1") + 20))
-    kill_job "$1" "$tmp/$1" train.max_steps=$last 2>"$tmp/err" || { cat "$tmp/err"; fail 'the last resume'; }
+    kill_job "$1" "$tmp/$1" train.max_steps=$last 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'the last resume'; }
     check_eq 'resumes that went on from a checkpoint' $resumes $((kills - 1))
     check_ge 'five times the kills inside a save' $((in_save * 5)) "$2"
     check_eq 'step' "$(record "$tmp/$1" final step)" $last
-    echo "tally of $1: $kills kills, $in_save in a save, $torn left a torn file, $resumes resumes," \
+    echo \
+        "tally of $1: $kills kills, $in_save in a save, $torn left a torn file, $resumes resumes," \
         "slowest end $slowest ms, $last steps"
 }
 
 # The undisturbed run has the same bits.
 kill_compare_sync() {
-    kill_job sync "$tmp/whole" run.checkpoint_steps=0 train.max_steps="$(record "$tmp/sync" final step)" \
-        2>"$tmp/err" || { cat "$tmp/err"; fail 'the undisturbed run'; }
+    kill_job sync "$tmp/whole" run.checkpoint_steps=0 \
+        train.max_steps="$(record "$tmp/sync" final step)" 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'the undisturbed run'; }
     check_eq 'params_crc32c' "$(crc "$tmp/sync")" "$(crc "$tmp/whole")"
 }
 

@@ -41,7 +41,8 @@ expect_line() { grep -q -e "$2" "$1" || fail_with "$1" "${3:-no line matches '$2
 expect_no_line() { ! grep -q -e "$2" "$1" || fail_with "$1" "${3:-a line matches '$2'}"; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
-# into FILE COMMAND...: writes the command's output to the file; fails with its messages if it fails.
+# into FILE COMMAND...: writes the command's output to the file; fails with its messages if it
+# fails.
 into() {
     into_file=$1
     shift
@@ -65,9 +66,11 @@ job() {
     esac
 }
 
-# without_shm COMMAND...: its jobs run where /dev/shm has room for nothing, or for $shm bytes, as in a small container. Root
-# alone can that.
-can_do_without_shm() { [ "$(id -u)" = 0 ] && unshare --mount mount -t tmpfs -o size=16k shm /dev/shm 2>/dev/null; }
+# without_shm COMMAND...: its jobs run where /dev/shm has room for nothing, or for $shm bytes, as in
+# a small container. Root alone can that.
+can_do_without_shm() {
+    [ "$(id -u)" = 0 ] && unshare --mount mount -t tmpfs -o size=16k shm /dev/shm 2>/dev/null
+}
 without_shm() {
     mpirun() {
         OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self unshare --mount \
@@ -101,7 +104,8 @@ crc() { record "$1" final params_crc32c; }
 # processes: how many processes name $tmp. (grep reads it from a pipe so as not to name it itself.)
 processes() { echo "$tmp" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }
 
-# pid RUN_DIR PROGRAM [RANK]: the last process of a program, or that of a rank, that has run.dir=RUN_DIR.
+# pid RUN_DIR PROGRAM [RANK]: the last process of a program, or that of a rank, that has
+# run.dir=RUN_DIR.
 pid() {
     echo "run.dir=$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
         while read -r id; do
@@ -127,7 +131,8 @@ expect_rank() {
     grep -q "rank $1" "$3" || untold "$2" "$3" || fail_with "$3" "rank $1 is not named"
 }
 
-# settle COMMAND...: waits until the command succeeds; fails after $limit seconds, ample on any machine.
+# settle COMMAND...: waits until the command succeeds; fails after $limit seconds, ample on any
+# machine.
 settle() {
     deadline=$(($(date +%s) + limit))
     until "$@" >/dev/null 2>&1; do
@@ -143,14 +148,14 @@ await_checkpoint() {
 latest_step() { readlink "$1/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/'; }
 gone() { [ "$(processes)" -eq 0 ]; }
 
-# by_itself STATUS: fails if the job was ended by its time limit: mpirun exits with 110 then, `timeout`
-# with 124. How soon a job ends depends on the machine, so no test measures that.
+# by_itself STATUS: fails if the job was ended by its time limit: mpirun exits with 110 then,
+# `timeout` with 124. How soon a job ends depends on the machine, so no test measures that.
 by_itself() {
     case $1 in 110 | 124) fail "the job does not end by itself: exit $1" ;; esac
 }
 
-# expect_error CODE TEXT NP ARGS...: the job ends by itself with CODE and exactly one error line, which
-# holds TEXT, and no process stays.
+# expect_error CODE TEXT NP ARGS...: the job ends by itself with CODE and exactly one error line,
+# which holds TEXT, and no process stays.
 expect_error() {
     code=$1 text=$2
     shift 2
@@ -171,5 +176,6 @@ slow_survey() {
         mkdir "$tmp/many"
         yes 0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 1200 | split -l 10 - "$tmp/many/"
     }
-    echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 test.slow_secs=0.2
+    echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 \
+        test.slow_secs=0.2
 }

@@ -7,8 +7,8 @@ run() {
     np=$1 dir=$tmp/$2
     shift 2
     job "$np" "$tmp/curve.ini" run.dir="$dir" run.replicas=5 data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam \
-        train.lr=0.002 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
+        data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam train.lr=0.002 \
+        train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
 }
 good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
@@ -17,7 +17,8 @@ stop() {
     name=$1
     shift
     run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
-    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/$name/metrics.jsonl" ||
+        fail "$name does not start"
     kill -USR1 "$(pid "$tmp/$name" mpirun)"
     wait $!
     check_eq "exit code of $name" $? 75

@@ -10,8 +10,12 @@ export.latest=no train.local_steps=8"
 train() {
     name=$1 ranks=$2
     shift 2
-    hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/$name.err"
+    hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" \
+        2>"$tmp/$name.err"
 }
 good() { train "$@" || { cat "$tmp/$1.err"; fail "$1"; }; }
-one() { job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
+one() {
+    job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail "$1"; }
+}
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }

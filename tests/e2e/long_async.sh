@@ -1,6 +1,6 @@
 #!/bin/sh
-# 8 workers, a million parameters, GRADIENTS (20,000, of which the ways that copy more get a quarter): none
-# lost, none applied twice, none torn, over every way to put and get.
+# 8 workers, a million parameters, GRADIENTS (20,000, of which the ways that copy more get a
+# quarter): none lost, none applied twice, none torn, over every way to put and get.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 all=${GRADIENTS:-20000} some=${GRADIENTS:-5000}
@@ -9,6 +9,6 @@ for way in "shared $all" "window $all OMPI_MCA_osc=rdma" "window $some OMPI_MCA_
     set -- $way
     memory=$1 gradients=$2
     shift 2
-    mpirun --timeout 900 --oversubscribe -np 9 "$root/$BUILD/tests/mpi/test_async" "$memory" "$gradients" \
-        1000000 "$@" || fail "$way"
+    mpirun --timeout 900 --oversubscribe -np 9 "$root/$BUILD/tests/mpi/test_async" "$memory" \
+        "$gradients" 1000000 "$@" || fail "$way"
 done

@@ -1,10 +1,10 @@
 #!/bin/sh
-# One call of the program's own that fails: an allocation, write, fsync, rename, open, read, close or
-# thread start, at every STRIDE-th (9) place where one is made; once, and from there on. A place is a
-# stack of calls: of those that repeat, the first is taken, over all ways that run the same role
-# (PLACES=calls: each call of each way). Whatever it is, the job ends in time, with one error line and a
-# directory that the next start completes, or with nothing lost. Would catch a crash, a hang, a missing
-# or second error line, an exit code 0 that lies.
+# One call of the program's own that fails: an allocation, write, fsync, rename, open, read, close
+# or thread start, at every STRIDE-th (9) place where one is made; once, and from there on. A place
+# is a stack of calls: of those that repeat, the first is taken, over all ways that run the same
+# role (PLACES=calls: each call of each way). Whatever it is, the job ends in time, with one error
+# line and a directory that the next start completes, or with nothing lost. Would catch a crash, a
+# hang, a missing or second error line, an exit code 0 that lies.
 # WAYS and KINDS choose (all); STRIDE=1 tries every place.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
@@ -19,9 +19,9 @@ ${CC:-cc} -O1 -shared -fPIC -o "$library" tests/e2e/fault.c -ldl || fail 'fault.
 train() {
     np=$1 dir=$2
     shift 2
-    set -- "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" \
-        run.replicas=2 run.checkpoint_steps=2 run.log_steps=1 eval.steps=2 train.max_steps=6 model.hidden=8 \
-        run.stall_secs=10 "$@"
+    set -- "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" run.replicas=2 run.checkpoint_steps=2 run.log_steps=1 \
+        eval.steps=2 train.max_steps=6 model.hidden=8 run.stall_secs=10 "$@"
     case $np in 1) command=$dtrain ;; *) command="mpirun --timeout $limit --oversubscribe -np $np $dtrain" ;; esac
     timeout -k 5 "$limit" $command "$@"
 }
@@ -31,7 +31,9 @@ way() {
     case $1 in
     alone) train 1 "$2" ;;
     resume) [ -d "$2" ] || cp -a "$tmp/half" "$2"; train 1 "$2" ;;
-    stream) train 1 "$2" data.memory_mb=1 data.shuffle_window=64 model.dropout=0.1 train.clip_norm=1 ;;
+    stream)
+        train 1 "$2" data.memory_mb=1 data.shuffle_window=64 model.dropout=0.1 train.clip_norm=1
+        ;;
     bank) train 3 "$2" ;;
     worker) rank=1; export FAULT_RANK=1; train 3 "$2" ;;
     async-bank) train 3 "$2" train.mode=async ;;
@@ -39,11 +41,14 @@ way() {
     evaluator) export FAULT_RANK=3; train 4 "$2" eval.dedicated=yes eval.steps=0 ;;
     eval) "$dtrain" eval "$tmp/half" ;;
     predict) "$dtrain" predict "$tmp/half" <"$tmp/data/test.csv" ;;
-    shard) "$dtrain" shard "$2" 2 data.train="$recipes/data/penguins.csv" data.label=species data.ignore=island,sex,year ;;
+    shard)
+        "$dtrain" shard "$2" 2 data.train="$recipes/data/penguins.csv" data.label=species \
+            data.ignore=island,sex,year
+        ;;
     inspect) "$dtrain" inspect "$tmp/half" ;;
     esac
 }
-train 1 "$tmp/half" train.max_steps=3 2>"$tmp/err" || { cat "$tmp/err"; fail 'the half run'; }
+train 1 "$tmp/half" train.max_steps=3 2>"$tmp/err" || fail_with "$tmp/err" 'the half run'
 
 # outcome WAY DIR: all that must be there in the end.
 outcome() {
@@ -78,7 +83,8 @@ try() {
     1 | 2) [ "$errors" -eq 1 ] || bad="$errors error lines"
        rm -f "$dir.diff"
        [ "$1" != shard ] || rm -rf "$dir"
-       way "$1" "$dir" >"$dir.out" 2>"$dir.again" || bad="$bad, then exit $?: $(grep error: "$dir.again")"
+       way "$1" "$dir" >"$dir.out" 2>"$dir.again" ||
+           bad="$bad, then exit $?: $(grep error: "$dir.again")"
        outcome "$1" "$dir" | diff "$tmp/$1.whole" - >"$dir.diff" || bad="$bad, and something lost" ;;
     *) bad="exit $status" ;;
     esac
@@ -86,7 +92,8 @@ try() {
         echo "bad $1 $2:$3: $bad"
         head -n 6 "$dir.diff" 2>/dev/null | sed 's/^/    /'
         grep -E '^dtrain: (error|warning)|signal|timeout' "$dir.err" | head -n 5 | sed 's/^/    /'
-        xargs addr2line -fse "$dtrain" <"$dir.count.where" 2>/dev/null | paste -d' ' - - | head -n 8 | sed 's/^/    at /'
+        xargs addr2line -fse "$dtrain" <"$dir.count.where" 2>/dev/null | paste -d' ' - - |
+            head -n 8 | sed 's/^/    at /'
     }
     rm -rf "$dir" "$dir".*
 }
@@ -101,7 +108,8 @@ places() {
     esac
     touch "$seen"
     [ "${PLACES:-stacks}" = stacks ] || : >"$seen"
-    od -An -td8 -w24 "$tmp/stacks" | awk -v kind="$2" -v all="${PLACES:-stacks}" -v stride="$stride" -v seen="$seen" '
+    od -An -td8 -w24 "$tmp/stacks" |
+        awk -v kind="$2" -v all="${PLACES:-stacks}" -v stride="$stride" -v seen="$seen" '
         BEGIN {
             split("alloc write fsync rename open read close thread", name, " ")
             while ((getline stack <seen) > 0) known[stack] = 1
@@ -123,8 +131,10 @@ lane() {
 lanes=$(($(nproc) + 1)) tried=0
 for name in $ways; do
     dir=$tmp/$name.first
-    (FAULT_COUNT=$tmp/count FAULT_STACKS=$tmp/stacks LD_PRELOAD=$library way "$name" "$dir" >"$dir.out" 2>"$tmp/err") ||
-        { cat "$tmp/err"; fail "the undisturbed $name"; }
+    (
+        FAULT_COUNT=$tmp/count FAULT_STACKS=$tmp/stacks LD_PRELOAD=$library way "$name" "$dir" \
+            >"$dir.out" 2>"$tmp/err"
+    ) || fail_with "$tmp/err" "the undisturbed $name"
     outcome "$name" "$dir" >"$tmp/$name.whole"
     for kind in $kinds; do
         places "$name" "$kind" >"$tmp/places"

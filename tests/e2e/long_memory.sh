@@ -1,10 +1,12 @@
 #!/bin/sh
 # 2 GB of data, as HDF5 shards and as one CSV, train with every rank under 300 MB at memory_mb=128.
-# MEGABYTES sets another size. Would catch a reader, an index or a shuffle that holds what it should stream.
+# MEGABYTES sets another size. Would catch a reader, an index or a shuffle that holds what it should
+# stream.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 megabytes=${MEGABYTES:-2000}
-[ "$(df -Pm "$tmp" | awk 'NR == 2 {print $4}')" -gt $((megabytes * 3)) ] || skip "needs $((megabytes * 3)) MB in $tmp"
+[ "$(df -Pm "$tmp" | awk 'NR == 2 {print $4}')" -gt $((megabytes * 3)) ] ||
+    skip "needs $((megabytes * 3)) MB in $tmp"
 
 # 64 features of 8 bits and a label make a line of about 230 bytes; a block of rows is repeated.
 awk 'BEGIN {
@@ -22,8 +24,8 @@ while [ $i -lt $blocks ]; do cat "$tmp/block"; i=$((i + 1)); done >"$tmp/data.cs
 rows=$((blocks * 45000))
 echo "$(du -m "$tmp/data.csv" | cut -f 1) MB of CSV, $rows rows"
 
-# watched NAME COMMAND...: runs it, and notes in $peak the greatest VmHWM, in MB, of any dtrain process
-# that has $tmp/NAME among its arguments.
+# watched NAME COMMAND...: runs it, and notes in $peak the greatest VmHWM, in MB, of any dtrain
+# process that has $tmp/NAME among its arguments.
 watched() {
     name=$1
     shift
@@ -55,7 +57,9 @@ train csv "$tmp/data.csv"
 watched shard "$dtrain" shard "$tmp/shards" 4 data.train="$tmp/data.csv" data.memory_mb=128
 i=1
 while [ "$(du -m "$tmp/shards" | cut -f 1)" -lt "$megabytes" ]; do
-    for shard in "$tmp/shards"/shard-0000?-of-*.h5; do cp "$shard" "$tmp/shards/copy-$i-$(basename "$shard")"; done
+    for shard in "$tmp/shards"/shard-0000?-of-*.h5; do
+        cp "$shard" "$tmp/shards/copy-$i-$(basename "$shard")"
+    done
     i=$((i + 1))
 done
 rm "$tmp/data.csv"

@@ -1,12 +1,13 @@
 #!/bin/sh
-# On clusters that SimGrid simulates, with links and ranks that are late by seed, runs end, and have the bits of the
-# same run under mpirun; a step takes what the link's speed asks for. Would catch a message that nobody waits for, sums
-# that depend on who comes first, ranks that wait for each other, traffic that passes one link twice. Two planted faults
-# of the exchange, one of each of the first kinds, are found.
+# On clusters that SimGrid simulates, with links and ranks that are late by seed, runs end, and have
+# the bits of the same run under mpirun; a step takes what the link's speed asks for. Would catch a
+# message that nobody waits for, sums that depend on who comes first, ranks that wait for each
+# other, traffic that passes one link twice. Two planted faults of the exchange, one of each of the
+# first kinds, are found.
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
 need smpirun python3
-make -s sim >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail 'make sim'; }
+make -s sim >"$tmp/make" 2>&1 || fail_with "$tmp/make" 'make sim'
 "$recipes/exp-data.sh" "$tmp/data"
 keys="data.train=$tmp/data/train.csv data.label=y model.task=regress model.hidden=40,20 train.batch=24 train.lr=0.01 \
 train.optimizer=adam train.epochs=90 train.max_steps=12 run.log_steps=12 run.replicas=4 run.kernel=Haswell \
@@ -17,12 +18,15 @@ same() {
     name=$1
     shift
     # shellcheck disable=SC2086  # keys are words
-    job 5 $keys "$@" run.dir="$tmp/$name" >"$tmp/$name.out" 2>&1 || { cat "$tmp/$name.out"; fail "$name under mpirun"; }
-    want=$(grep -o '"params_crc32c": *"[0-9a-f]*"' "$tmp/$name/metrics.jsonl" | tail -n 1 | grep -o '[0-9a-f]\{8\}')
+    job 5 $keys "$@" run.dir="$tmp/$name" >"$tmp/$name.out" 2>&1 ||
+        fail_with "$tmp/$name.out" "$name under mpirun"
+    want=$(grep -o '"params_crc32c": *"[0-9a-f]*"' "$tmp/$name/metrics.jsonl" | tail -n 1 |
+            grep -o '[0-9a-f]\{8\}')
     # shellcheck disable=SC2086
-    python3 scripts/sim/sim.py schedules --hosts "$hosts" --count 4 --seed 7 $keys "$@" >"$tmp/$name.sim" 2>&1 ||
-        { tail -n 20 "$tmp/$name.sim"; fail "$name, simulated"; }
-    check_eq "$name" "$(grep -o 'params_crc32c [0-9a-f]*' "$tmp/$name.sim" | cut -d ' ' -f 2)" "$want"
+    python3 scripts/sim/sim.py schedules --hosts "$hosts" --count 4 --seed 7 $keys "$@" \
+        >"$tmp/$name.sim" 2>&1 || { tail -n 20 "$tmp/$name.sim"; fail "$name, simulated"; }
+    check_eq "$name" "$(grep -o 'params_crc32c [0-9a-f]*' "$tmp/$name.sim" | cut -d ' ' -f 2)" \
+        "$want"
 }
 hosts=4
 same plain
@@ -37,10 +41,11 @@ same many train.batch=40 run.replicas=20
 near=no
 for _ in 1 2 3; do
     # shellcheck disable=SC2086
-    python3 scripts/sim/sim.py table --hosts 2,4,8 --gbit 1 $keys run.replicas=8 model.hidden=512,256 \
-        >"$tmp/table" 2>&1 || { cat "$tmp/table"; fail 'the table'; }
+    python3 scripts/sim/sim.py table --hosts 2,4,8 --gbit 1 $keys run.replicas=8 \
+        model.hidden=512,256 >"$tmp/table" 2>&1 || fail_with "$tmp/table" 'the table'
     cat "$tmp/table"
-    awk 'NR > 1 {n++; bad += $3 < $4 || $3 > 1.25 * $4} END {exit bad || n != 3}' "$tmp/table" && near=yes && break
+    awk 'NR > 1 {n++; bad += $3 < $4 || $3 > 1.25 * $4} END {exit bad || n != 3}' "$tmp/table" &&
+        near=yes && break
 done
 [ $near = yes ] || fail 'a step is far from its bound'
 
@@ -52,11 +57,12 @@ planted() {
     cp -a "$root/build/sim" "$tmp/copy/build/sim"
     sed -i "$2" "$tmp/copy/src/comm/owners.c" "$tmp/copy/src/comm/requests.c"
     ! diff -rq "$root/src/comm" "$tmp/copy/src/comm" >"$tmp/diff" || fail "$1: no such line"
-    make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail "$1: make sim"; }
+    make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || fail_with "$tmp/make" "$1: make sim"
     # shellcheck disable=SC2086
     (cd "$tmp/copy" && ! SIM_PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
         >"$tmp/$1" 2>&1 || fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
-planted race 's/if (\*dt__chunk_left(x, chunk)) break;/if (*dt__chunk_left(x, chunk) > 1) break;/' 'ends otherwise'
+planted race 's/if (\*dt__chunk_left(x, chunk)) break;/if (*dt__chunk_left(x, chunk) > 1) break;/' \
+    'ends otherwise'
 planted deadlock 's/--\*r->left\[i\];/*r->left[i] -= ended < 3;/' 'sim: deadlock'

@@ -1,6 +1,7 @@
 #!/bin/sh
-# An allocation of two nodes of a Slurm cluster, of which one dies: the batch script's `dtrain launch` goes on
-# on the other, and the job ends with the undisturbed bits. Would catch hosts that are not taken from Slurm.
+# An allocation of two nodes of a Slurm cluster, of which one dies: the batch script's `dtrain
+# launch` goes on on the other, and the job ends with the undisturbed bits. Would catch hosts that
+# are not taken from Slurm.
 # seconds: 300
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -10,12 +11,13 @@ slurm_up 2 4
 "$recipes/exp-data.sh" "$tmp/data"
 keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1 run.replicas=3
     run.checkpoint_steps=20 run.stall_secs=10"
-job 4 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || { cat "$tmp/out"; fail whole; }
+job 4 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || fail_with "$tmp/out" whole
 
-id=$(DTRAIN=$dtrain OMPI_MCA_btl_tcp_if_include=eth0 slurm sbatch --parsable --nodes=2 --ntasks-per-node=2 \
-    --output="$tmp/lost.log" scripts/slurm/dtrain.sbatch "$recipes/exp-curve.ini" run.dir="$tmp/lost" $keys \
-    test.slow_rank=1 test.slow_secs=0.05) || fail sbatch
-settle grep -q '"step":40,' "$tmp/lost/metrics.jsonl" || { cat "$tmp/lost.log"; fail 'no start'; }
+id=$(DTRAIN=$dtrain OMPI_MCA_btl_tcp_if_include=eth0 slurm sbatch --parsable --nodes=2 \
+        --ntasks-per-node=2 --output="$tmp/lost.log" scripts/slurm/dtrain.sbatch \
+        "$recipes/exp-curve.ini" run.dir="$tmp/lost" $keys test.slow_rank=1 test.slow_secs=0.05) ||
+    fail sbatch
+settle grep -q '"step":40,' "$tmp/lost/metrics.jsonl" || fail_with "$tmp/lost.log" 'no start'
 check_eq 'hosts before' "$(record "$tmp/lost" start hosts)" 2
 batch=$(host_name 1) other=$(host_name 2)
 on_host 2 ip link set eth0 down

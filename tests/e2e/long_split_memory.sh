@@ -1,7 +1,8 @@
 #!/bin/sh
-# Four hosts, each with memory for less than half of a model's weights and optimizer state: split layers train, save,
-# resume, evaluate and export there, with the bits of a host that has room. Would catch a bank that needs the whole in
-# memory, for its books, a save, a resume, an evaluation or an export. Needs control groups, and 8 GB of disk.
+# Four hosts, each with memory for less than half of a model's weights and optimizer state: split
+# layers train, save, resume, evaluate and export there, with the bits of a host that has room.
+# Would catch a bank that needs the whole in memory, for its books, a save, a resume, an evaluation
+# or an export. Needs control groups, and 8 GB of disk.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -19,7 +20,9 @@ echo \$\$ >$groups/\$(hostname)/cgroup.procs && exec "\$@"
 END
 chmod +x "$tmp/in_group"
 # limit_hosts BYTES
-limit_hosts() { for i in 1 2 3 4; do echo "$1" >"$groups/$(host_name $i)/$limit_file" || fail 'a limit'; done; }
+limit_hosts() {
+    for i in 1 2 3 4; do echo "$1" >"$groups/$(host_name $i)/$limit_file" || fail 'a limit'; done
+}
 
 awk 'BEGIN {
     srand(7)
@@ -46,18 +49,28 @@ on() {
 }
 limit_hosts $((state * 45 / 100))
 hosts_slots 2 1 1 1
-on 5 limited "model.layers=$layers" train.max_steps=4 run.checkpoint_steps=2 eval.steps=2 || { cat "$tmp/limited.err"; fail 'a run'; }
-on 5 limited "model.layers=$layers" train.max_steps=6 run.checkpoint_steps=2 eval.steps=2 || { cat "$tmp/limited.err"; fail 'a resume'; }
-on 5 whole "model.layers=$(echo "$layers" | sed 's/ split//')" train.max_steps=4 && fail 'the layer fits, unsplit'
+on 5 limited "model.layers=$layers" train.max_steps=4 run.checkpoint_steps=2 eval.steps=2 ||
+    fail_with "$tmp/limited.err" 'a run'
+on 5 limited "model.layers=$layers" train.max_steps=6 run.checkpoint_steps=2 eval.steps=2 ||
+    fail_with "$tmp/limited.err" 'a resume'
+on 5 whole "model.layers=$(echo "$layers" | sed 's/ split//')" train.max_steps=4 &&
+    fail 'the layer fits, unsplit'
 check_eq 'error lines' "$(grep -c 'dtrain: error:' "$tmp/whole.err")" 1
-grep -q "error: .*model.split=$((width * width))" "$tmp/whole.err" || { cat "$tmp/whole.err"; fail 'no word of model.split'; }
-for i in 1 2 3 4; do echo "host $i: $(cat "$groups/$(host_name $i)/memory.max_usage_in_bytes" 2>/dev/null) of $((state * 45 / 100))"; done
+grep -q "error: .*model.split=$((width * width))" "$tmp/whole.err" ||
+    fail_with "$tmp/whole.err" 'no word of model.split'
+for i in 1 2 3 4; do
+    echo "host $i: $(cat "$groups/$(host_name $i)/memory.max_usage_in_bytes" 2>/dev/null) of $((state * 45 / 100))"
+done
 
 limit_hosts $((1 << 40))
-job 1 $keys "run.dir=$tmp/one" "model.layers=$layers" train.max_steps=6 eval.steps=2 2>"$tmp/one.err" || { cat "$tmp/one.err"; fail 'one process'; }
+job 1 $keys "run.dir=$tmp/one" "model.layers=$layers" train.max_steps=6 eval.steps=2 \
+    2>"$tmp/one.err" || fail_with "$tmp/one.err" 'one process'
 check_eq 'bits under the limit' "$(crc "$tmp/limited")" "$(crc "$tmp/one")"
-check_eq 'loss of the evaluation' "$(record "$tmp/limited" eval loss)" "$(record "$tmp/one" eval loss)"
+check_eq 'loss of the evaluation' "$(record "$tmp/limited" eval loss)" \
+    "$(record "$tmp/one" eval loss)"
 for name in limited one; do
-    "$dtrain" eval "$tmp/$name/export/best" "data.eval=$tmp/rows.csv" eval.json=yes >"$tmp/$name.eval" || fail "eval of $name"
+    "$dtrain" eval "$tmp/$name/export/best" "data.eval=$tmp/rows.csv" eval.json=yes \
+        >"$tmp/$name.eval" || fail "eval of $name"
 done
-check_eq 'loss of the exported model' "$(json loss <"$tmp/limited.eval")" "$(json loss <"$tmp/one.eval")"
+check_eq 'loss of the exported model' "$(json loss <"$tmp/limited.eval")" \
+    "$(json loss <"$tmp/one.eval")"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# More of test_watchdog.sh and test_watchdog_hosts.sh: a survey and an evaluation that take longer than the
-# limit, ranks stopped at meetings, an evaluator, and every rank of four on three hosts, in sync and async.
+# More of test_watchdog.sh and test_watchdog_hosts.sh: a survey and an evaluation that take longer
+# than the limit, ranks stopped at meetings, an evaluator, and every rank of four on three hosts, in
+# sync and async.
 # seconds: 600
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +15,7 @@ for rank in 0 2; do
     stalls meeting-$rank $rank "$host" ''
 done
 watched 3 survey $(slow_survey) 2>"$tmp/err" >"$tmp/out" &
-settle test -f "$tmp/survey/lock" || { cat "$tmp/err"; fail 'no survey'; }
+settle test -f "$tmp/survey/lock" || fail_with "$tmp/err" 'no survey'
 sleep 2
 stalls survey 0 "$host" survey
 begin 4 evaluator eval.dedicated=yes run.checkpoint_steps=200
@@ -36,8 +37,8 @@ hosts_slots 2 1 1
 begin 4 evaluator-apart eval.dedicated=yes run.checkpoint_steps=200
 stalls evaluator-apart 3 "$(host_name 3)" ''
 
-# The end of the job takes long to come: the bank has heard that another host told why, and does not tell
-# that it hears of that host no more.
+# The end of the job takes long to come: the bank has heard that another host told why, and does not
+# tell that it hears of that host no more.
 hosts_slots 1 2
 begin 3 late run.replicas=2
 kill -STOP "$(pid "$tmp/late" mpirun)"
@@ -46,4 +47,5 @@ sleep $((stall + 14))
 kill -CONT "$(pid "$tmp/late" mpirun)"
 wait $!
 check_eq 'error lines of an end that comes late' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
-grep -q "^dtrain: error: .rank 1.* at rank 2 on $(host_name 2)" "$tmp/err" || { cat "$tmp/err"; fail 'another line'; }
+grep -q "^dtrain: error: .rank 1.* at rank 2 on $(host_name 2)" "$tmp/err" ||
+    fail_with "$tmp/err" 'another line'

@@ -1,7 +1,8 @@
 #!/bin/sh
-# What checkpoints cost: 200 MB of parameters and optimizer state, saved every 10 s, against training
-# without; and a save against a plain write and fsync of the same bytes. Figures to read on a quiet
-# machine; nothing is asserted but that the saves were made. SECS (30) a run, RUNS (2) of each kind.
+# What checkpoints cost: 200 MB of parameters and optimizer state, saved every 10 s, against
+# training without; and a save against a plain write and fsync of the same bytes. Figures to read on
+# a quiet machine; nothing is asserted but that the saves were made. SECS (30) a run, RUNS (2) of
+# each kind.
 # seconds: 600
 . "$(dirname "$0")/lib.sh"
 secs=${SECS:-30} runs=${RUNS:-2}
@@ -10,9 +11,10 @@ run() {
     dir=$tmp/$1
     shift
     rm -rf "$dir"
-    timeout --signal=USR1 "$secs" mpirun --oversubscribe -np 3 "$dtrain" "$recipes/fashion-mnist.ini" \
-        run.dir="$dir" model.hidden=3700,3700 model.dropout=0 train.optimizer=adam train.lr=0.0001 \
-        train.epochs=100 eval.steps=-1 run.log_steps=5 "$@" 2>"$tmp/err"
+    timeout --signal=USR1 "$secs" mpirun --oversubscribe -np 3 "$dtrain" \
+        "$recipes/fashion-mnist.ini" run.dir="$dir" model.hidden=3700,3700 model.dropout=0 \
+        train.optimizer=adam train.lr=0.0001 train.epochs=100 eval.steps=-1 run.log_steps=5 "$@" \
+        2>"$tmp/err"
     [ $? -eq 124 ] || { cat "$tmp/err"; fail 'the run'; }
 }
 # rate DIR: samples a second by the clock, from the first to the last train record.
@@ -22,7 +24,9 @@ rate() {
         sub("}", "", t); if (!n++) {s0 = s; t0 = t}
     } END {if (n > 1) printf "%.0f\n", (s - s0) / (t - t0)}' "$tmp/$1/metrics.jsonl"
 }
-median() { sort -g | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2}'; }
+median() {
+    sort -g | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2}'
+}
 
 for i in $(seq "$runs"); do
     run without run.checkpoint_secs=0
@@ -44,12 +48,14 @@ for _ in 1 2 3 4 5; do
     cat "$tmp/plain" >/dev/null
     end=$(now)
     rm "$tmp/plain"
-    echo "$((middle - start)) $((end - middle))" | awk '{print $1 / 1e9, $2 / 1e9}' >>"$tmp/plain.secs"
+    echo "$((middle - start)) $((end - middle))" |
+        awk '{print $1 / 1e9, $2 / 1e9}' >>"$tmp/plain.secs"
 done
 plain=$(cut -d' ' -f1 "$tmp/plain.secs" | median) verify=$(cut -d' ' -f2 "$tmp/plain.secs" | median)
 echo "$(median <"$tmp/without.rates") $(median <"$tmp/with.rates")" |
     awk '{printf "throughput with checkpoints: %.3f of that without\n", $2 / $1}'
-echo "a file of $(stat -L -c %s "$file") bytes: plain write and fsync $plain s, reading it $verify s"
+echo \
+    "a file of $(stat -L -c %s "$file") bytes: plain write and fsync $plain s, reading it $verify s"
 echo "a save: $(median <"$tmp/alone") s alone, $(median <"$tmp/beside") s beside training"
 echo "$(median <"$tmp/alone") $(median <"$tmp/beside") $plain" |
     awk '{printf "a save takes %.2f times a plain write alone, %.2f times beside training\n", $1 / $3, $2 / $3}'

@@ -15,7 +15,8 @@ hosts_up() {
     unshare --net --mount true 2>/dev/null || skip 'namespaces cannot be made here'
     at_exit hosts_down
     hold switch
-    in_host switch ip link add bridge type bridge 2>"$tmp/err" || skip "no bridge: $(cat "$tmp/err")"
+    in_host switch ip link add bridge type bridge 2>"$tmp/err" ||
+        skip "no bridge: $(cat "$tmp/err")"
     in_host switch ip link set bridge up
     echo '127.0.0.1 localhost' >"$bed/hosts"
     i=1
@@ -68,7 +69,8 @@ add_host() {
 
 # limit_link I RATE: both ways of host I's link.
 limit_link() {
-    in_host "$(host_name "$1")" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms &&
+    in_host "$(host_name "$1")" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency \
+        50ms &&
         in_host switch tc qdisc replace dev "port$1" root tbf rate "$2" burst 256kb latency 50ms
 }
 

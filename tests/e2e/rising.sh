@@ -1,5 +1,5 @@
-# Sourced behind lib.sh: runs of a regression whose rate rises until the model gets worse, behind step 400
-# or so, evaluated every 40 steps.
+# Sourced behind lib.sh: runs of a regression whose rate rises until the model gets worse, behind
+# step 400 or so, evaluated every 40 steps.
 "$recipes/exp-data.sh" "$tmp/data"
 
 # run NP DIR OPTION...: below $tmp/DIR.

@@ -21,19 +21,26 @@ probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 # serve_test REQUESTS SWAPS MALFORMED
 serve_test() {
     requests=$1 swaps=$2 malformed=$3
-    client() { timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" || fail "client: $*"; cat "$tmp/said"; }
+    client() {
+        timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" ||
+            fail "client: $*"
+        cat "$tmp/said"
+    }
     get() { /usr/bin/python3 -c "import sys, urllib.request
 sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).read().decode())" "$1"; }
-    job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" ||
+        fail "$(cat "$tmp/err")"
     cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
-    "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" ||
+        fail "$(cat "$tmp/err")"
     begun=$(date +%s)
     serve "$tmp/run" serve.timeout_secs=$((2 * PATIENCE))
 
     client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
     check_eq 'wrong answers' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
 
-    # The same model as ever higher versions, under load: no request may be lost, each version is taken up.
+    # The same model as ever higher versions, under load: no request may be lost, each version is
+    # taken up.
     version=$(ls "$tmp/run/export/best" | sort -n | tail -n 1)
     (
         for i in $(seq "$swaps"); do
@@ -45,9 +52,12 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     swapper=$!
     while kill -0 $swapper 2>/dev/null; do
         client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
-        check_eq 'wrong answers while versions change' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
+        check_eq 'wrong answers while versions change' \
+            "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
     done
-    newest() { [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]; }
+    newest() {
+        [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]
+    }
     settle newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
     check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
     mkdir "$tmp/run/export/best/999999"
@@ -61,8 +71,11 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
     wait $slow && ! grep '^wrong' "$tmp/slow" || fail 'a slow client'
     # No request took longer than the server has been there.
-    get /metrics | awk -v most="$(($(date +%s) - begun + 1))" '$1 ~ /^dtrain_serve_latency_seconds_sum/ {sum = $2}
-        $1 ~ /^dtrain_serve_latency_seconds_count/ {good = $2 > 0 && sum <= $2 * most} END {exit !good}' || fail 'times of requests'
+    get /metrics |
+        awk -v most="$(($(date +%s) - begun + 1))" \
+            '$1 ~ /^dtrain_serve_latency_seconds_sum/ {sum = $2}
+        $1 ~ /^dtrain_serve_latency_seconds_count/ {good = $2 > 0 && sum <= $2 * most} END {exit !good}' ||
+        fail 'times of requests'
     if command -v promtool >/dev/null; then
         get /metrics | promtool check metrics || fail 'promtool does not like /metrics'
     fi

@@ -1,8 +1,9 @@
 #!/bin/sh
-# No step allocates: a long run makes as many allocations as a short one, in the program and in every
-# library but MPI's own and those of matrix products, OpenBLAS and oneDNN, which keep room for packed
-# blocks that way; and jansson, which writes the last record: an async one has as many numbers as there were
-# degrees of staleness. Catches a malloc, or a library call that needs one, on the step's path.
+# No step allocates: a long run makes as many allocations as a short one, in the program and in
+# every library but MPI's own and those of matrix products, OpenBLAS and oneDNN, which keep room for
+# packed blocks that way; and jansson, which writes the last record: an async one has as many
+# numbers as there were degrees of staleness. Catches a malloc, or a library call that needs one, on
+# the step's path.
 . "$(dirname "$0")/lib.sh"
 counter=$tmp/alloc_count.so
 data=$tmp/data.csv
@@ -23,7 +24,7 @@ allocations() {
     mpirun --timeout "$limit" --oversubscribe -np 3 -x LD_PRELOAD="$counter" \
         -x ALLOC_COUNT="$tmp/count" "$dtrain" train run.dir="$tmp/run" data.train="$data" \
         data.header=no model.hidden=64,32 train.max_steps="$steps" run.log_steps=1000000 "$@" \
-        >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$*"; }
+        >"$tmp/log" 2>&1 || fail_with "$tmp/log" "$*"
     awk -v others="$others" '$2 !~ others { n += $1 } END { print n }' "$tmp"/count.*
 }
 

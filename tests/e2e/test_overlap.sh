@@ -1,19 +1,21 @@
 #!/bin/sh
-# train.overlap: the exchange of a round goes on through the next one. The same bits at any number of ranks, with
-# records, saves and evaluations between, behind a kill, a stop and a resume with another number of ranks; what a
-# checkpoint has pending is in none of them lost. One group alone goes where it goes without overlap; with plain
-# averaging two rounds are one of twice the length, for then groups first meet at the end.
-# Would catch an exchange that takes part in a round before all have its result, differences that a checkpoint
-# forgets, or that a resume applies twice, an end that leaves the last round out.
+# train.overlap: the exchange of a round goes on through the next one. The same bits at any number
+# of ranks, with records, saves and evaluations between, behind a kill, a stop and a resume with
+# another number of ranks; what a checkpoint has pending is in none of them lost. One group alone
+# goes where it goes without overlap; with plain averaging two rounds are one of twice the length,
+# for then groups first meet at the end.
+# Would catch an exchange that takes part in a round before all have its result, differences that a
+# checkpoint forgets, or that a resume applies twice, an end that leaves the last round out.
 # seconds: 150
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/local.sh"
 local='train.local_steps=8 train.groups=2 train.overlap=yes train.outer_lr=0.5'
 
-# ---- any number of ranks, spans that end anywhere; a layer with a state, a rounded wire ----------------
+# ---- any number of ranks, spans that end anywhere; a layer with a state, a rounded wire ----------
 good 1 np1 $local
-grep -q 'overlap: groups exchange while the next round computes' "$tmp/err" || fail 'the start does not say it'
+expect_line "$tmp/err" 'overlap: groups exchange while the next round computes' \
+    'the start does not say it'
 good 5 np5 $local run.log_steps=3 eval.steps=7 run.checkpoint_steps=5
 same np5 np1
 good 1 late $local train.overlap=no
@@ -25,7 +27,7 @@ good 3 wire3 $more
 same wire3 wire1
 net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
 
-# ---- what it comes to --------------------------------------------------------------------------------
+# ---- what it comes to ----------------------------------------------------------------------------
 # near A B: the loss on held-out data at the end, to five digits.
 near() { echo "$(record "$tmp/$1" eval loss) $(record "$tmp/$2" eval loss)" |
     awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 1e-5 && d > -1e-5)}'; }
@@ -39,7 +41,8 @@ plain="$sgd run.replicas=4 train.batch=32 train.groups=2 train.outer_lr=1 train.
 good 1 long $plain train.max_steps=32 train.local_steps=16
 good 1 twice $plain train.max_steps=16 train.local_steps=8 train.overlap=yes
 good 1 once $plain train.max_steps=16 train.local_steps=16
-# Groups of one and of two replicas: what the first round has pending counts as the exchange would count it.
+# Groups of one and of two replicas: what the first round has pending counts as the exchange would
+# count it.
 uneven="$sgd run.replicas=3 train.batch=33 train.groups=2 train.outer_lr=1 train.outer_momentum=0 train.local_steps=8"
 good 1 uneven $uneven train.max_steps=8
 good 1 pending $uneven train.max_steps=12 train.overlap=yes run.checkpoint_steps=8
@@ -49,29 +52,32 @@ near twice once || fail 'two overlapping rounds are not one of twice the length'
 good 1 four $plain train.max_steps=32 train.local_steps=8 train.overlap=yes
 near four long && fail 'four overlapping rounds are two of twice the length: groups do not meet'
 
-# ---- a round that began off the grid; weights that are no numbers any more --------------------------------
+# ---- a round that began off the grid; weights that are no numbers any more -----------------------
 off='train.local_steps=4 train.groups=2 train.overlap=yes'
 good 1 grid $off train.max_steps=11
-good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no export.best=no \
-    test.slow_rank=1 test.slow_secs=0.1
+good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no \
+    export.best=no test.slow_rank=1 test.slow_secs=0.1
 told='the last round ended with the run at step'
-grep -q "$told 11:" "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that a round was cut short'; }
+expect_line "$tmp/err" "$told 11:" 'it is not told that a round was cut short'
 check_eq 'the record of it' "$(record "$tmp/grid" change round)" 'ended with the run'
 good 3 again $off train.max_steps=40 run.resume="$tmp/grid/ckpt/step-000000012.h5"
 same again grid
 net='dense 8 tanh'
-run 2 wild $off train.local_steps=3 train.optimizer=sgd train.lr=1e9 train.schedule=constant run.checkpoint_steps=1 &&
-    fail 'a rate of 1e9 trains'
-check_eq 'checkpoints of a run that is not finite' "$(ls "$tmp/wild/ckpt" | paste -sd ' ')" 'latest.h5 step-000000000.h5'
+run 2 wild $off train.local_steps=3 train.optimizer=sgd train.lr=1e9 train.schedule=constant \
+    run.checkpoint_steps=1 && fail 'a rate of 1e9 trains'
+check_eq 'checkpoints of a run that is not finite' "$(ls "$tmp/wild/ckpt" | paste -sd ' ')" \
+    'latest.h5 step-000000000.h5'
 net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
 
-# ---- kill, and resume with other ranks -----------------------------------------------------------------
+# ---- kill, and resume with other ranks -----------------------------------------------------------
 run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.2 run.keep=0 &
-settle grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+settle grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" ||
+    fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
 settle gone || fail 'a process is left'
-"$dtrain" inspect "$tmp/killed" | grep -q 'the weights do not know of their last round yet' || fail 'inspect tells nothing'
+"$dtrain" inspect "$tmp/killed" | grep -q 'the weights do not know of their last round yet' ||
+    fail 'inspect tells nothing'
 cp -r "$tmp/killed" "$tmp/elsewhere"
 good 1 killed $local
 same killed np1
@@ -81,17 +87,22 @@ at=$(ls "$tmp/elsewhere/ckpt" | sed -n 's/^step-/&/p' | tail -n 1)
 good 1 taken $local run.resume="$tmp/elsewhere/ckpt/$at"
 same taken np1
 good 1 off1 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
-grep -q 'is applied now: train.overlap is off' "$tmp/err" || fail 'it is not told what becomes of the last round'
-grep -q '"kind":"change",.*"train.overlap":"yes -> no"' "$tmp/off1/metrics.jsonl" || fail 'the change is not recorded'
+expect_line "$tmp/err" 'is applied now: train.overlap is off' \
+    'it is not told what becomes of the last round'
+expect_line "$tmp/off1/metrics.jsonl" '"kind":"change",.*"train.overlap":"yes -> no"' \
+    'the change is not recorded'
 good 4 off4 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
 same off4 off1
 good 1 regrouped $local train.groups=3 train.local_steps=4 run.resume="$tmp/elsewhere/ckpt/$at"
 good 1 much-later $local train.local_after=10000 run.resume="$tmp/elsewhere/ckpt/$at"
-grep -q 'is applied now: the next step is not a local step' "$tmp/err" || { cat "$tmp/err"; fail 'overlap is not off'; }
-# The weights are ahead by what the outer update takes from the momentum: at a rate of 0 it takes nothing, and they go back.
+expect_line "$tmp/err" 'is applied now: the next step is not a local step' 'overlap is not off'
+# The weights are ahead by what the outer update takes from the momentum: at a rate of 0 it takes
+# nothing, and they go back.
 step=$(echo "$at" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
-good 1 back $local train.outer_lr=0 train.lr=0 train.max_steps=$((step + 8)) run.resume="$tmp/elsewhere/ckpt/$at"
-! /usr/bin/python3 -c 'import h5py' 2>/dev/null || /usr/bin/python3 -c "
+good 1 back $local train.outer_lr=0 train.lr=0 train.max_steps=$((step + 8)) \
+    run.resume="$tmp/elsewhere/ckpt/$at"
+! /usr/bin/python3 -c 'import h5py' 2>/dev/null ||
+    /usr/bin/python3 -c "
 import h5py, numpy
 ahead, back = (h5py.File(f'$tmp/{name}') for name in ('elsewhere/ckpt/$at', 'back/ckpt/latest.h5'))
 for name in ('layers/0/weight', 'layers/1/bias'):
@@ -102,8 +113,9 @@ for name in ('layers/0/weight', 'layers/1/bias'):
 # A run that has ended goes on: with its momentum, and nothing pending.
 good 2 half $local train.max_steps=56
 good 3 half $local
-grep -q "$told 56:" "$tmp/err" || { cat "$tmp/err"; fail 'it is not told that an exchange did not wait'; }
-[ "$(crc "$tmp/half")" != "$(crc "$tmp/np1")" ] || fail 'the bits are those of a run that goes through'
+expect_line "$tmp/err" "$told 56:" 'it is not told that an exchange did not wait'
+[ "$(crc "$tmp/half")" != "$(crc "$tmp/np1")" ] ||
+    fail 'the bits are those of a run that goes through'
 good 1 half1 $local train.max_steps=56
 good 1 half1 $local
 same half half1
@@ -112,19 +124,19 @@ good 4 after4 train.local_after=30 $local
 same after4 after1
 good 1 before train.local_after=30 $local train.max_steps=30 # ends where the first round would begin
 
-# ---- a stop --------------------------------------------------------------------------------------------
+# ---- a stop --------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
 # Given up: a round of 8 s, longer than the patience.
 stop given-up test.round_secs=0.5 test.slow_secs=1 run.log_steps=1
-grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
+expect_line "$tmp/stop" 'stopped in a round of local steps' 'the round was not given up'
 
-# ---- what does not go ----------------------------------------------------------------------------------
+# ---- what does not go ----------------------------------------------------------------------------
 # refused TEXT OPTION...
 refused() {
     text=$1
     shift
-    expect_error 2 "$text" 1 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" train.overlap=yes "$@"
+    expect_error 2 "$text" 1 "$recipes/exp-curve.ini" run.dir="$tmp/refused" \
+        data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" train.overlap=yes "$@"
 }
 refused 'train.overlap=yes: train.mode=async' train.mode=async
 refused 'train.overlap=yes: train.mode=async' train.mode=async train.local_steps=8

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Local steps on three hosts whose exchange goes on while the next round computes, with groups of one host and of two.
+# Local steps on three hosts whose exchange goes on while the next round computes, with groups of
+# one host and of two.
 # Would catch what a group has pending that does not come to all of its hosts.
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -11,10 +12,11 @@ one late3 3
 one late2 2
 good late 6
 same late late3
-good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 test.slow_secs=0.05
+good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 \
+    test.slow_secs=0.05
 same late-over late2
-# What a group of two hosts has pending goes back to both. A checkpoint is passed over where the one before is not
-# written yet, as on a slow disk.
+# What a group of two hosts has pending goes back to both. A checkpoint is passed over where the one
+# before is not written yet, as on a slow disk.
 resumed=
 for at in 000000016 000000040; do
     from=$tmp/late-over/ckpt/step-$at.h5

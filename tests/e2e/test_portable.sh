@@ -1,14 +1,16 @@
 #!/bin/sh
-# run.kernel=portable has the same bits everywhere: checksums of thirteen short runs are written here, and
-# come out of each compiler, MPI, number of ranks and CPU with AVX2 and FMA, by AVX2 and AVX-512, and on
-# two that qemu-user plays. Would catch a product, a layer, an optimizer or an initial value whose bits
-# depend on vectors, tiles, the C library or the machine. Whoever changes bits on purpose writes the
-# new checksums here, and a line in the changelog.
+# run.kernel=portable has the same bits everywhere: checksums of thirteen short runs are written
+# here, and come out of each compiler, MPI, number of ranks and CPU with AVX2 and FMA, by AVX2 and
+# AVX-512, and on two that qemu-user plays. Would catch a product, a layer, an optimizer or an
+# initial value whose bits depend on vectors, tiles, the C library or the machine. Whoever changes
+# bits on purpose writes the new checksums here, and a line in the changelog.
 . "$(dirname "$0")/lib.sh"
-grep -q '^flags.* fma ' /proc/cpuinfo && grep -q '^flags.* avx2 ' /proc/cpuinfo || skip 'no AVX2 and FMA'
+grep -q '^flags.* fma ' /proc/cpuinfo && grep -q '^flags.* avx2 ' /proc/cpuinfo ||
+    skip 'no AVX2 and FMA'
 
 # Tables of numbers that no awk's rand() decides.
-awk -v pictures="$tmp/pictures.csv" -v counts="$tmp/counts.csv" -v sparse="$tmp/sparse.svm" -v words="$tmp/words.csv" '
+awk -v pictures="$tmp/pictures.csv" -v counts="$tmp/counts.csv" -v sparse="$tmp/sparse.svm" \
+    -v words="$tmp/words.csv" '
 function next_number() { state = state * 16807 % 2147483647; return int(state / 1000) % 1000 }
 BEGIN {
     state = 7
@@ -33,9 +35,10 @@ run() {
     rm -rf "$tmp/run"
     case $ranks in 1) set -- "$dtrain" "$@" ;; *) set -- mpirun --oversubscribe -np $ranks "$dtrain" "$@" ;; esac
     # shellcheck disable=SC2086  # a command's words
-    timeout "$limit" $before "$@" run.dir="$tmp/run" data.train="$tmp/$data" "model.layers=$layers" run.replicas=2 \
-        run.kernel="$kernel" eval.steps=-1 export.latest=no export.best=no train.batch=50 train.max_steps=30 \
-        run.parts=4 $more >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "$name"; }
+    timeout "$limit" $before "$@" run.dir="$tmp/run" data.train="$tmp/$data" \
+        "model.layers=$layers" run.replicas=2 run.kernel="$kernel" eval.steps=-1 export.latest=no \
+        export.best=no train.batch=50 train.max_steps=30 run.parts=4 $more >"$tmp/out" 2>&1 ||
+        fail_with "$tmp/out" "$name"
     [ "$(record "$tmp/run" start kernel)" = portable ] || fail "$name: another kernel"
     crc=$(crc "$tmp/run")
 }
@@ -66,8 +69,8 @@ split|7a8e1cce|pictures.csv|dense 64 relu split, dense 48 tanh split|$table trai
 END
 }
 
-expect_error 2 'run.precision=bf16 and run.kernel=portable' 1 data.train="$tmp/pictures.csv" run.dir="$tmp/none" \
-    run.kernel=portable run.precision=bf16
+expect_error 2 'run.precision=bf16 and run.kernel=portable' 1 data.train="$tmp/pictures.csv" \
+    run.dir="$tmp/none" run.kernel=portable run.precision=bf16
 wrong=0 before= more= ranks=1
 what='one process' kernel=portable
 pinned

@@ -1,9 +1,9 @@
 #!/bin/sh
-# A resume goes on as if nothing had been: from a checkpoint in the middle of a log window the records and
-# the bits are those of the whole run. In async weights depend on timing: with a rate of 0 and one worker
-# the losses say what was drawn. Other data is refused.
-# Would catch: rows of before in the speed of now, loss sums of the open window or weights of rows forgotten, a draw done twice or left out, data
-# that changed.
+# A resume goes on as if nothing had been: from a checkpoint in the middle of a log window the
+# records and the bits are those of the whole run. In async weights depend on timing: with a rate of
+# 0 and one worker the losses say what was drawn. Other data is refused.
+# Would catch: rows of before in the speed of now, loss sums of the open window or weights of rows
+# forgotten, a draw done twice or left out, data that changed.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
@@ -16,16 +16,18 @@ run() {
         train.batch=90 train.epochs=5 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 \
         run.replicas=3 eval.steps=-1 "$@" 2>"$tmp/err"
 }
-good() { run "$@" || { cat "$tmp/err"; fail "exit $?: $*"; }; }
+good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
 # losses DIR FROM: step and loss of the train records behind a step.
 losses() {
     records "$tmp/$1" train step >"$tmp/steps"
-    records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' | tr '\n' ' '
+    records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' |
+        tr '\n' ' '
 }
 for mode in sync async; do
     np=3 lr='0.003 train.optimizer=adam'
     [ $mode = async ] && np=2 lr=0
-    # Slow enough that no save is passed over because the one before is under way; where one is, the next try is slower.
+    # Slow enough that no save is passed over because the one before is under way; where one is, the
+    # next try is slower.
     for try in 1 2 3; do
         rm -rf "$tmp/$mode"
         good $np $mode train.mode=$mode train.lr=$lr export.latest=no test.slow_rank=1 \
@@ -37,7 +39,8 @@ for mode in sync async; do
         # shellcheck disable=SC2086  # words
         good $np $mode-$step train.mode=$mode train.lr=$lr $slow \
             run.resume="$tmp/$mode/ckpt/step-0000000$step.h5"
-        check_eq "$mode from step $step: losses" "$(losses $mode-$step $step)" "$(losses $mode $step)"
+        check_eq "$mode from step $step: losses" "$(losses $mode-$step $step)" \
+            "$(losses $mode $step)"
         check_eq "$mode from step $step: samples" "$(record "$tmp/$mode-$step" final samples)" \
             "$(record "$tmp/$mode" final samples)"
         # At least 20 ms a step before.
@@ -45,14 +48,16 @@ for mode in sync async; do
             "$(echo "$step" | awk '{print $1 * 0.02}')"
         check_eq "$mode from step $step: bits" "$(crc "$tmp/$mode-$step")" "$(crc "$tmp/$mode")"
     done
-    # 90 rows in 50 ms are 1,800 a second, also where the rows of a log window were computed before, in part; a
-    # record may come late.
-    check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 6000
+    # 90 rows in 50 ms are 1,800 a second, also where the rows of a log window were computed before,
+    # in part; a record may come late.
+    check_le "$mode from step 75: greatest speed" \
+        "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 6000
     # The same command goes there once more, and says what it discards.
     grep -q 'discards the run' "$tmp/err" && fail 'a new run discards nothing'
     good $np $mode-75 train.mode=$mode train.lr=$lr run.resume="$tmp/$mode/ckpt/step-000000075.h5"
-    grep -q "warning: run.resume=.*/step-000000075.h5: .* discards .* to step $(record "$tmp/$mode" final step) " "$tmp/err" ||
-        { cat "$tmp/err"; fail 'a run discards its checkpoints in silence'; }
+    grep -q "warning: run.resume=.*/step-000000075.h5: .* discards .* to step $(record "$tmp/$mode" \
+                final step) " "$tmp/err" ||
+        fail_with "$tmp/err" 'a run discards its checkpoints in silence'
 done
 
 # A run that was killed behind its last checkpoint tells its end, and all of it.
@@ -60,7 +65,8 @@ cp -r "$tmp/sync" "$tmp/untold"
 sed -i '/"kind":"final"/d' "$tmp/untold/metrics.jsonl"
 good 3 untold train.mode=sync train.lr=0.003 train.optimizer=adam
 for key in status step loss samples params_crc32c; do
-    check_eq "$key at an end that was not told" "$(record "$tmp/untold" final $key)" "$(record "$tmp/sync" final $key)"
+    check_eq "$key at an end that was not told" "$(record "$tmp/untold" final $key)" \
+        "$(record "$tmp/sync" final $key)"
 done
 
 # Weights of the rows and of the classes are no part of a model: a resume learns them again.
@@ -71,7 +77,8 @@ for weights in data.weight=w data.weight=0 train.class_weight=balanced; do
     good 2 "$weights" $weighed train.max_steps=60
     good 2 "$weights-cut" $weighed train.max_steps=25
     good 2 "$weights-cut" $weighed train.max_steps=60
-    check_eq "$weights, stopped and resumed: bits" "$(crc "$tmp/$weights-cut")" "$(crc "$tmp/$weights")"
+    check_eq "$weights, stopped and resumed: bits" "$(crc "$tmp/$weights-cut")" \
+        "$(crc "$tmp/$weights")"
 done
 
 # Where the workers' time goes adds up to the time: nothing is counted twice.
@@ -79,8 +86,10 @@ all=0
 for part in compute data wait reduce update network; do
     all="$all + $(record "$tmp/sync" final ${part}_secs)"
 done
-check_le 'parts of the time' "$(echo "$all $(record "$tmp/sync" final samples) $(record "$tmp/sync" final samples_per_sec)" |
-    awk '{rate = $NF; samples = $(NF - 1); for (i = 1; i < NF - 1; i++) sum += $i; print sum / (samples / rate)}')" 1.05
+check_le 'parts of the time' "$(echo \
+        "$all $(record "$tmp/sync" final samples) $(record "$tmp/sync" final samples_per_sec)" |
+        awk '{rate = $NF; samples = $(NF - 1); for (i = 1; i < NF - 1; i++) sum += $i; print sum / (samples / rate)}')" \
+    1.05
 
 sed 1d "$tmp/data.csv" >"$tmp/fewer.csv"
 mv "$tmp/fewer.csv" "$tmp/data.csv"
@@ -100,14 +109,18 @@ for kind in csv idx; do
         set -- "$tmp/values" data.train_labels="$tmp/labels"
         change='s/gh$/hg/'
     fi
-    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=1 || fail "$kind"
+    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=1 ||
+        fail "$kind"
     touch "$tmp/$kind/config.ini.tmp-0123456789abcdef" "$tmp/$kind/notes.tmp-1"
-    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=2 || fail "$kind, on the same data"
-    check_eq 'what a kill left, and what is of others' "$(cd "$tmp/$kind" && ls -d *.tmp-*)" notes.tmp-1
+    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=2 ||
+        fail "$kind, on the same data"
+    check_eq 'what a kill left, and what is of others' "$(cd "$tmp/$kind" && ls -d *.tmp-*)" \
+        notes.tmp-1
     sed -i "$change" "$tmp/values"
     for steps in 2 3; do # a run that is over, and one that goes on
-        "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=$steps 2>"$tmp/err" &&
-            fail "$kind: other values are taken for the same"
-        grep -q 'values, the order of rows, or how they are written, are not those' "$tmp/err" || fail "$(cat "$tmp/err")"
+        "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=$steps \
+            2>"$tmp/err" && fail "$kind: other values are taken for the same"
+        grep -q 'values, the order of rows, or how they are written, are not those' "$tmp/err" ||
+            fail "$(cat "$tmp/err")"
     done
 done

@@ -1,12 +1,14 @@
 #!/bin/sh
-# A search comes to the same decisions and the same bytes of its model at any number of ranks, after kills and a
-# stop; a trial that fails is its own result. Would catch decisions by arrival, a trial that is lost or counted
-# twice, a model whose score is another than the recorded one, a search that ends with a bad trial.
+# A search comes to the same decisions and the same bytes of its model at any number of ranks, after
+# kills and a stop; a trial that fails is its own result. Would catch decisions by arrival, a trial
+# that is lost or counted twice, a model whose score is another than the recorded one, a search that
+# ends with a bad trial.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 awk 'BEGIN { srand(5); print "a,b,kind,y"; for (i = 0; i < 900; i++) {
     a = 4 * rand() - 2; b = 4 * rand() - 2; k = int(3 * rand())
-    print a "," b "," substr("pqr", k + 1, 1) "," (sin(2 * a) + a * b + k + 5 * rand() > 3.5 ? "yes" : "no") } }' >rows.csv
+    print a "," b "," substr("pqr", k + 1, 1) "," (sin(2 * a) + a * b + k + 5 * rand() > 3.5 ? "yes" : "no") } }' \
+    >rows.csv
 keys="data.train=rows.csv run.dir=$tmp/s search.trials=9 train.epochs=6"
 # search NP ARGS...: all in one directory, so that the models have the same configuration.
 search() {
@@ -24,19 +26,23 @@ for np in 1 3 5; do
     check_eq "decisions at np $np" "$(decisions np$np)" "$(decisions np1)"
     check_eq "model at np $np" "$(model np$np)" "$(model np1)"
 done
-grep -q '"trial":1,.*"model.layers":"linear"' np1/search.jsonl || fail 'the second trial is not linear'
+grep -q '"trial":1,.*"model.layers":"linear"' np1/search.jsonl ||
+    fail 'the second trial is not linear'
 score=$(sed -n 's/.*"ensemble".*"score":\([^,}]*\).*/\1/p' np1/search.jsonl)
-check_eq 'score of the model' "$("$dtrain" eval np1 2>/dev/null | json loss | awk '{printf "%.6g", $1}')" "$score"
+check_eq 'score of the model' \
+    "$("$dtrain" eval np1 2>/dev/null | json loss | awk '{printf "%.6g", $1}')" "$score"
 members=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' np1/search.jsonl | tail -n 1)
 case $members in *,*) ;; *) fail "one member alone: $members" ;; esac
-check_eq 'trials whose weights stay' "$(ls -d np1/trials/*/export | wc -l)" "$(echo "$members" | tr , '\n' | wc -l)"
+check_eq 'trials whose weights stay' "$(ls -d np1/trials/*/export | wc -l)" \
+    "$(echo "$members" | tr , '\n' | wc -l)"
 first=$(printf %04d "$(echo "$members" | cut -d, -f1)")
 spread=$("$dtrain" predict np1 predict.held_out=yes predict.spread=yes 2>/dev/null | head -n 1 |
     sed 's/.*"spread":\[\([^,]*\),.*/\1/')
 check_ge 'deviation of the members' "$spread" 1e-6
 recorded=$(sed -n "s/.*\"trial\":${members%%,*},.*\"score\":\([^,]*\).*/\1/p" np1/search.jsonl)
 measured=$("$dtrain" eval "np1/trials/$first" 2>/dev/null | json loss)
-check_le 'difference of scores of a member' "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
+check_le 'difference of scores of a member' \
+    "$(awk "BEGIN { d = $recorded - $measured; print d < 0 ? -d : d }")" 3e-6
 
 seeds=$(cat np1/trials/*/config.ini | sed -n 's/^seed = //p' | sort -u | wc -l)
 check_eq 'seeds of nine trials, the linear one as the first' "$seeds" 8
@@ -44,19 +50,24 @@ check_eq 'seeds of nine trials, the linear one as the first' "$seeds" 8
 # The graph of all members says what predict does.
 if /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null; then
     "$dtrain" export np1 np1.onnx 2>err || { cat err; fail export; }
-    awk -F, 'NR > 1 && NR < 200 { printf "{\"a\":%s,\"b\":%s,\"kind\":\"%s\"}\n", $1, $2, $3 }' rows.csv >rows.jsonl
+    awk -F, 'NR > 1 && NR < 200 { printf "{\"a\":%s,\"b\":%s,\"kind\":\"%s\"}\n", $1, $2, $3 }' \
+        rows.csv >rows.jsonl
     "$dtrain" predict np1 <rows.jsonl >said 2>err || { cat err; fail predict; }
-    /usr/bin/python3 "$root/tests/e2e/onnx_run.py" np1.onnx said <rows.jsonl >diff || fail 'the graph'
+    /usr/bin/python3 "$root/tests/e2e/onnx_run.py" np1.onnx said <rows.jsonl >diff ||
+        fail 'the graph'
     check_le 'difference of the graph' "$(sed 's/.*difference=\([^ ]*\).*/\1/' diff)" 1e-6
 fi
 
 # The first trial is the configuration as it is: what a run of its own comes to.
-job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>err || { cat err; fail 'one run'; }
+job 1 data.train=rows.csv run.dir=one train.epochs=6 data.eval_fraction=0.2 2>err ||
+    { cat err; fail 'one run'; }
 check_eq 'weights of the first trial' "$(crc np1/trials/0000)" "$(crc one)"
 
 check_eq 'trials that compare shows' "$("$dtrain" compare np1 --csv | grep -c np1/trials)" 9
-"$dtrain" top np1 | grep -q '^9 trials decided, 0 of them failed, [0-9.]* s of training$' || fail 'top does not show the search'
-"$dtrain" report np1 np1.html && grep -q 'trials/0008' np1.html || fail 'report does not show the trials'
+"$dtrain" top np1 | grep -q '^9 trials decided, 0 of them failed, [0-9.]* s of training$' ||
+    fail 'top does not show the search'
+"$dtrain" report np1 np1.html && grep -q 'trials/0008' np1.html ||
+    fail 'report does not show the trials'
 "$dtrain" inspect np1 | grep -q '^member 1$' || fail 'inspect does not show the members'
 
 # ---- kills, a stop ------------------------------------------------------------------------------
@@ -96,23 +107,28 @@ rm -r s
 search 3 search.trials=4 && search 2 || { cat err; fail 'more trials'; }
 check_eq 'model with more trials' "$(model s)" "$(model np1)"
 rm -r s
-search 1 search.trials=2 && search 1 search.trials=3 || { cat err; fail 'more trials than those without draws'; }
+search 1 search.trials=2 && search 1 search.trials=3 ||
+    { cat err; fail 'more trials than those without draws'; }
 # Other rows are refused.
 cp rows.csv same.csv
 sed -i '7s/[0-9.]*,/3.25,/' rows.csv
 search 2 search.trials=4 && fail 'other rows'
-grep -q 'error: .*data.train=rows.csv: the rows are not those' err || { cat err; fail 'other rows are not named'; }
+grep -q 'error: .*data.train=rows.csv: the rows are not those' err ||
+    { cat err; fail 'other rows are not named'; }
 mv same.csv rows.csv
 rm -r s
 
 # ---- folds --------------------------------------------------------------------------------------
 for np in 1 4; do
-    search $np search.trials=3 search.folds=3 search.keep=3 data.test_fraction=0.2 || { cat err; fail "folds at np $np"; }
+    search $np search.trials=3 search.folds=3 search.keep=3 data.test_fraction=0.2 ||
+        { cat err; fail "folds at np $np"; }
     mv s folds$np
 done
 check_eq 'decisions with folds' "$(decisions folds4)" "$(decisions folds1)"
-check_eq 'model with folds' "$(cksum <folds4/export/best/3/model.h5)" "$(cksum <folds1/export/best/3/model.h5)"
-again=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' folds1/search.jsonl | tr , '\n' | sort | uniq -d)
+check_eq 'model with folds' "$(cksum <folds4/export/best/3/model.h5)" \
+    "$(cksum <folds1/export/best/3/model.h5)"
+again=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' folds1/search.jsonl | tr , '\n' | sort |
+        uniq -d)
 [ -z "$again" ] || fail "trial $again is a member twice"
 rows=0
 for fold in 0 1 2; do
@@ -121,10 +137,12 @@ done
 check_eq 'rows that some fold holds out' $rows 720
 test=$(sed -n 's/.*"ensemble_test":\([^,]*\).*/\1/p' folds1/search.jsonl)
 again=$("$dtrain" eval folds1 2>/dev/null | sed 's/.*"test":{"rows":180,"loss":\([^,]*\).*/\1/')
-check_le 'difference of scores of the test' "$(awk "BEGIN { d = $test - $again; print d < 0 ? -d : d }")" 1e-6
+check_le 'difference of scores of the test' \
+    "$(awk "BEGIN { d = $test - $again; print d < 0 ? -d : d }")" 1e-6
 
 # ---- trials that fail ---------------------------------------------------------------------------
-search 3 search.trials=8 'search.space=train.lr=0.003|1e9; train.optimizer=sgd; model.hidden=8|1000000,1000000' ||
+search 3 search.trials=8 \
+    'search.space=train.lr=0.003|1e9; train.optimizer=sgd; model.hidden=8|1000000,1000000' ||
     { cat err; fail 'a search with trials that fail'; }
 grep -q '"status":"memory"' s/search.jsonl || fail 'no trial is too large'
 grep -q '"status":"diverged"' s/search.jsonl || fail 'no trial diverges'
@@ -134,4 +152,5 @@ for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' '
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
 # shellcheck disable=SC2086 # words
-expect_error 1 'search.folds: of 900 rows it holds out 0: expected no more folds than rows' 2 search $keys search.folds=1000
+expect_error 1 'search.folds: of 900 rows it holds out 0: expected no more folds than rows' 2 \
+    search $keys search.folds=1000

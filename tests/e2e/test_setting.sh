@@ -1,7 +1,8 @@
 #!/bin/sh
-# What a run says of its setting, and what it refuses: settings of MPI, cores and kernels, the resolved
-# config, a twin on its directory, and a finished run that is left as it is. Would catch a config.ini
-# that does not repeat its run, two jobs that write into one directory, and a touched file.
+# What a run says of its setting, and what it refuses: settings of MPI, cores and kernels, the
+# resolved config, a twin on its directory, and a finished run that is left as it is. Would catch a
+# config.ini that does not repeat its run, two jobs that write into one directory, and a touched
+# file.
 # seconds: 120
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -9,9 +10,10 @@ set -- data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" train.epo
 run() {
     dir=$1
     shift
-    job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$dir"; }
+    job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$dir" "$@" 2>"$tmp/err" ||
+        fail_with "$tmp/err" "$dir"
 }
-says() { grep -q "^dtrain: .*$1" "$tmp/err" || { cat "$tmp/err"; fail "it does not say '$1'"; }; }
+says() { expect_line "$tmp/err" "^dtrain: .*$1" "it does not say '$1'"; }
 
 # ---- what it chose -------------------------------------------------------------------------------
 run one "$@"
@@ -37,8 +39,8 @@ run many "$@" run.threads=1000
 says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
 
 # ---- config.ini ----------------------------------------------------------------------------------
-"$dtrain" help --bash | sed -n "s/^ *local table='train://p" | tr ' ' '\n' | sed -n 's/=.*//p' | sort -u |
-    grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys" # those that train takes, without short forms
+"$dtrain" help --bash | sed -n "s/^ *local table='train://p" | tr ' ' '\n' | sed -n 's/=.*//p' |
+    sort -u | grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys" # those that train takes, without short forms
 check_ge 'keys' "$(wc -l <"$tmp/keys")" 50
 awk '/^\[/ {section = substr($1, 2, length($1) - 2)} / = / || / =$/ {print section "." $1}' \
     "$tmp/one/config.ini" | sort >"$tmp/found"
@@ -46,22 +48,23 @@ diff "$tmp/keys" "$tmp/found" || fail 'config.ini has not every key'
 grep -qx 'replicas *= *2' "$tmp/one/config.ini" || fail 'run.replicas is not resolved'
 job 2 "$tmp/one/config.ini" run.dir="$tmp/again" 2>"$tmp/err" || fail 'config.ini again'
 check_eq 'params_crc32c by config.ini' "$(crc "$tmp/again")" "$(crc "$tmp/one")"
-expect_error 1 'run.replicas=3: the run to resume has 2' 3 "$recipes/exp-curve.ini" run.dir="$tmp/one" "$@" \
-    train.epochs=4 run.replicas=3
+expect_error 1 'run.replicas=3: the run to resume has 2' 3 "$recipes/exp-curve.ini" \
+    run.dir="$tmp/one" "$@" train.epochs=4 run.replicas=3
 
-# ---- kernels that differ ---------------------------------------------------------------------------
+# ---- kernels that differ -------------------------------------------------------------------------
 mixed() {
-    mpirun --timeout "$limit" --oversubscribe -np 2 env OPENBLAS_CORETYPE=Nehalem "$dtrain" "$@" run.kernel=env : \
-        -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env 2>"$tmp/err"
+    mpirun --timeout "$limit" --oversubscribe -np 2 env OPENBLAS_CORETYPE=Nehalem "$dtrain" "$@" \
+        run.kernel=env : -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env \
+        2>"$tmp/err"
 }
-mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }
+mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || fail_with "$tmp/err" 'mixed kernels'
 says 'warning: \[rank 2 on .*kernel Prescott here, '
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.replicas=2 run.reproducible=yes &&
     fail 'run.reproducible with mixed kernels: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
-# ---- a twin ----------------------------------------------------------------------------------------
+# ---- a twin --------------------------------------------------------------------------------------
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=2 2>"$tmp/first" &
 settle grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
 holder=$(pid "$tmp/twin" dtrain 0)
@@ -74,7 +77,7 @@ check_eq 'exit code of the first' $? 75
 run twin "$@"
 check_eq 'bits of the first' "$(crc "$tmp/twin")" "$(crc "$tmp/one")"
 
-# ---- finished --------------------------------------------------------------------------------------
+# ---- finished ------------------------------------------------------------------------------------
 state() { (cd "$tmp/one" && find . ! -name lock -printf '%p %y %T@ %C@ %s %l\n' | sort); }
 state | grep -v '^\. ' >"$tmp/before"
 sleep 0.1

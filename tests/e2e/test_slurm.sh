@@ -1,7 +1,8 @@
 #!/bin/sh
-# A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and ends
-# with the undisturbed bits, under `dtrain launch` (where a rank is killed too), mpirun and srun; TERM to an srun step leaves exit code 75
-# and a checkpoint; a stopped rank ends its step; singletons are refused.
+# A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and
+# ends with the undisturbed bits, under `dtrain launch` (where a rank is killed too), mpirun and
+# srun; TERM to an srun step leaves exit code 75 and a checkpoint; a stopped rank ends its step;
+# singletons are refused.
 # seconds: 240
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +12,7 @@
 slurm_up 1 4
 "$recipes/exp-data.sh" "$tmp/data"
 keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1"
-job 3 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || { cat "$tmp/out"; fail whole; }
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || fail_with "$tmp/out" whole
 
 slow="test.slow_rank=1 test.slow_secs=0.02"
 random=$(od -An -N2 -tu2 /dev/urandom)
@@ -20,15 +21,17 @@ submit() {
     id=$(DTRAIN=$dtrain DTRAIN_LAUNCHER=$1 slurm sbatch --parsable --nodes=1 --ntasks-per-node=3 \
         --output="$tmp/$2.log" scripts/slurm/dtrain.sbatch "$recipes/exp-curve.ini" \
         run.dir="$tmp/$2" $keys $slow) || fail 'sbatch'
-    settle grep -q 'starting at step' "$tmp/$2.log" || { cat "$tmp/$2.log"; fail "$2 does not start"; }
+    settle grep -q 'starting at step' "$tmp/$2.log" || fail_with "$tmp/$2.log" "$2 does not start"
 }
 for launcher in launch mpirun srun; do
     submit $launcher $launcher
     if [ $launcher = launch ]; then
         kill -KILL "$(pid "$tmp/launch" dtrain 1)"
-        settle grep -q '"event":"restart"' "$tmp/launch/metrics.jsonl" || { cat "$tmp/launch.log"; fail 'no restart'; }
+        settle grep -q '"event":"restart"' "$tmp/launch/metrics.jsonl" ||
+            fail_with "$tmp/launch.log" 'no restart'
         check_eq "hosts of the allocation" "$(record "$tmp/launch" launch hosts)" 1
-        settle grep -q 'resuming at step' "$tmp/launch.log" || { cat "$tmp/launch.log"; fail 'no second start'; }
+        settle grep -q 'resuming at step' "$tmp/launch.log" ||
+            fail_with "$tmp/launch.log" 'no second start'
     fi
     sleep "0.$((random % 10))"
     slurm scancel --batch --signal=USR1 "$id"
@@ -36,13 +39,14 @@ for launcher in launch mpirun srun; do
     echo "stopped at step $(record "$tmp/$launcher" final step)"
     check_le 'stopped at' "$(record "$tmp/$launcher" final step)" 319
     slurm_completes "$id"
-    check_eq "requeues of $launcher" "$(slurm scontrol -o show job "$id" | grep -o 'Restarts=[0-9]*')" Restarts=1
+    check_eq "requeues of $launcher" \
+        "$(slurm scontrol -o show job "$id" | grep -o 'Restarts=[0-9]*')" Restarts=1
     check_eq "params_crc32c under $launcher" "$(crc "$tmp/$launcher")" "$(crc "$tmp/whole")"
 done
 
 rm -f "$tmp/err"
 slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow test.slow_secs=0.2 2>"$tmp/err" &
-settle grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'the step does not start'; }
+settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'the step does not start'
 sleep 0.5
 slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"
 wait $!
@@ -54,6 +58,7 @@ slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stal
 settle grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
 stalls stalls 2 "$(host_name 1)" ''
 
-slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys 2>"$tmp/err"
+slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys \
+    2>"$tmp/err"
 check_eq 'exit code of singletons' $? 2
 check_eq 'error lines' "$(grep -c "^dtrain: error:.*srun --mpi=$pmi" "$tmp/err")" 1

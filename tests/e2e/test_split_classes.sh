@@ -1,6 +1,7 @@
 #!/bin/sh
-# A split output layer of many classes on several hosts, also behind an embedding whose rows are dealt. Would catch a
-# softmax that depends on who has its parts, a host that sends its outputs, and a norm that counts rows twice.
+# A split output layer of many classes on several hosts, also behind an embedding whose rows are
+# dealt. Would catch a softmax that depends on who has its parts, a host that sends its outputs, and
+# a norm that counts rows twice.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
@@ -13,11 +14,12 @@ train.lr=0.001 run.reproducible=yes export.best=no export.latest=no"
 train() {
     name=$1 ranks=$2
     shift 2
-    hosts_job "$ranks" "$dtrain" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" 2>"$tmp/$name.err" ||
-        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
+    hosts_job "$ranks" "$dtrain" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" \
+        2>"$tmp/$name.err" || fail_with "$tmp/$name.err" "$name ends with $?"
 }
 
-# The softmax of an output layer over parts, and what it sends: three floats of a row and part, not its outputs.
+# The softmax of an output layer over parts, and what it sends: three floats of a row and part, not
+# its outputs.
 make_classes "$tmp/classes.csv" 2000
 many="data.train=$tmp/classes.csv data.label=0 data.scale=0.01"
 layers='dense 32 relu, output dense 2000 split'

@@ -1,34 +1,42 @@
 #!/bin/sh
-# Split layers without shared memory or room on the disk, and over a stop and a resume. Would catch parts that a
-# checkpoint lacks or that come back to another place.
+# Split layers without shared memory or room on the disk, and over a stop and a resume. Would catch
+# parts that a checkpoint lacks or that come back to another place.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/split.sh"
 
 train one 1
 short='model.layers= model.hidden=64,80 model.dropout=0.2 model.activation=relu model.split=5000'
 train short 1 $short
-# Without memory that the ranks of a host share, the bank alone has the layers whole: its workers do not evaluate.
+# Without memory that the ranks of a host share, the bank alone has the layers whole: its workers do
+# not evaluate.
 if can_do_without_shm; then
-    without_shm expect_error 1 'evaluation in place' 3 $keys "run.dir=$tmp/apart" "model.layers=$layers"
+    without_shm expect_error 1 'evaluation in place' 3 $keys "run.dir=$tmp/apart" \
+        "model.layers=$layers"
     keys_without=$(echo "$keys" | sed 's/data.eval_fraction=0.1//')
-    without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" ||
+        fail "$(cat "$tmp/err")"
+    job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" ||
+        fail "$(cat "$tmp/err")"
     check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
     # Gradients have room there, rows of split layers have not.
     for shm in 400k 2m; do
-        without_shm job 3 $keys_without "run.dir=$tmp/little-$shm" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-        check_eq "bits with $shm of shared memory" "$(crc "$tmp/little-$shm")" "$(crc "$tmp/together")"
+        without_shm job 3 $keys_without "run.dir=$tmp/little-$shm" "model.layers=$layers" \
+            2>"$tmp/err" || fail "$(cat "$tmp/err")"
+        check_eq "bits with $shm of shared memory" "$(crc "$tmp/little-$shm")" \
+            "$(crc "$tmp/together")"
     done
     shm=
 fi
 
-# Where the whole layers are much of the memory, and the disk has no room for them, the run ends before its first step.
-if [ "$(id -u)" = 0 ] && mkdir "$tmp/disk" && mount -t tmpfs -o size=512k none "$tmp/disk" 2>/dev/null; then
+# Where the whole layers are much of the memory, and the disk has no room for them, the run ends
+# before its first step.
+if [ "$(id -u)" = 0 ] && mkdir "$tmp/disk" &&
+    mount -t tmpfs -o size=512k none "$tmp/disk" 2>/dev/null; then
     at_exit "umount $tmp/disk"
     (
         ulimit -v 4000000
-        expect_error 1 "for the bank's books: No space left" 3 $keys "run.dir=$tmp/disk/run" train.optimizer=adam \
-            "model.layers=dense 4096 relu, dense 6000 relu split"
+        expect_error 1 "for the bank's books: No space left" 3 $keys "run.dir=$tmp/disk/run" \
+            train.optimizer=adam "model.layers=dense 4096 relu, dense 6000 relu split"
     ) || exit
     check_eq 'files left behind' "$(find "$tmp/disk/run" -type f -name '*dtrain*' | wc -l)" 0
 fi

@@ -1,13 +1,16 @@
 #!/bin/sh
-# A stop in the first moments of a process, before MPI or a library has started, ends with 75, and the same
-# command goes on as if nothing had been. Catches a signal that arrives before anybody waits for it.
+# A stop in the first moments of a process, before MPI or a library has started, ends with 75, and
+# the same command goes on as if nothing had been. Catches a signal that arrives before anybody
+# waits for it.
 # Steps are slow, so that a run of any machine is still going when the last of the signals comes.
 # seconds: 40
 . "$(dirname "$0")/lib.sh"
-job 1 "$recipes/penguins.ini" run.dir="$tmp/whole" 2>"$tmp/err" || { cat "$tmp/err"; fail 'penguins'; }
+job 1 "$recipes/penguins.ini" run.dir="$tmp/whole" 2>"$tmp/err" || fail_with "$tmp/err" 'penguins'
 
 # What is blocked from main's first line on.
-blocks() { grep -q dtrain "/proc/$1/comm" && ! grep -q "^SigBlk:.0000000000000000$" "/proc/$1/status"; } 2>/dev/null
+blocks() {
+    grep -q dtrain "/proc/$1/comm" && ! grep -q "^SigBlk:.0000000000000000$" "/proc/$1/status"
+} 2>/dev/null
 stop_at() {
     number=$1 secs=$2
     "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" test.slow_rank=0 test.slow_secs=0.3 2>>"$tmp/err" &
@@ -24,5 +27,6 @@ for number in USR1 TERM INT; do
         stop_at $number $secs
     done
 done
-"$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" 2>"$tmp/err" || { cat "$tmp/err"; fail 'the run again'; }
+"$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" 2>"$tmp/err" ||
+    fail_with "$tmp/err" 'the run again'
 check_eq 'params_crc32c' "$(crc "$tmp/run")" "$(crc "$tmp/whole")"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A signal to one rank of the last host stops the job of three hosts: in training, sync and async, and
-# while the bank surveys data; it ends as if undisturbed when started again. Would catch a request that
-# does not leave its host.
+# A signal to one rank of the last host stops the job of three hosts: in training, sync and async,
+# and while the bank surveys data; it ends as if undisturbed when started again. Would catch a
+# request that does not leave its host.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -21,22 +21,24 @@ stops() {
     check_eq "exit code of $1" $? 75
     settle gone || fail "a process of $1 is left"
 }
-run whole || { cat "$tmp/err"; fail whole; }
+run whole || fail_with "$tmp/err" whole
 for mode in sync async; do
     # A bound keeps the fast worker of async from being through before the signal comes.
     keys="train.mode=$mode" && [ $mode = sync ] || keys="$keys train.staleness=4"
     run $mode $keys test.slow_rank=1 test.slow_secs=0.1 run.log_steps=5 &
-    settle grep -q '"kind":"train"' "$tmp/$mode/metrics.jsonl" || { cat "$tmp/err"; fail $mode; }
+    settle grep -q '"kind":"train"' "$tmp/$mode/metrics.jsonl" || fail_with "$tmp/err" $mode
     stops $mode
-    check_eq "checkpoint of $mode" "$(record "$tmp/$mode" checkpoint step)" "$(record "$tmp/$mode" final step)"
-    run $mode $keys || { cat "$tmp/err"; fail "$mode resumed"; }
+    check_eq "checkpoint of $mode" "$(record "$tmp/$mode" checkpoint step)" \
+        "$(record "$tmp/$mode" final step)"
+    run $mode $keys || fail_with "$tmp/err" "$mode resumed"
     check_eq "status of $mode" "$(record "$tmp/$mode" final status)" completed
 done
 check_eq 'bits of sync' "$(crc "$tmp/sync")" "$(crc "$tmp/whole")"
-check_eq 'gradients of async' "$(record "$tmp/async" final gradients_applied)" "$(record "$tmp/async" final step)"
+check_eq 'gradients of async' "$(record "$tmp/async" final gradients_applied)" \
+    "$(record "$tmp/async" final step)"
 
 run survey $(slow_survey) &
 settle test -f "$tmp/survey/lock" || fail 'no lock'
 sleep 1
 stops survey
-grep '^dtrain: stopped' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say so'; }
+grep '^dtrain: stopped' "$tmp/err" || fail_with "$tmp/err" 'it does not say so'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A request to stop that comes while data is surveyed, in an evaluation, or twice. Would catch a survey
-# or an evaluation that makes the batch system lose patience, an evaluation that is lost by it, or
-# counted twice for the best model and early stopping.
+# A request to stop that comes while data is surveyed, in an evaluation, or twice. Would catch a
+# survey or an evaluation that makes the batch system lose patience, an evaluation that is lost by
+# it, or counted twice for the best model and early stopping.
 # seconds: 180
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -16,10 +16,11 @@ run() {
         train.optimizer=sgd train.lr=1 train.warmup_steps=400 eval.steps=20 eval.patience=4 \
         run.log_steps=20 "$@" 2>"$tmp/err"
 }
-good() { run "$@" || { cat "$tmp/err"; fail "$1"; }; }
-# aim NAME RANK|mpirun: at a process of the job in the background, as soon as it is there; its pid in $id.
+good() { run "$@" || fail_with "$tmp/err" "$1"; }
+# aim NAME RANK|mpirun: at a process of the job in the background, as soon as it is there; its pid
+# in $id.
 aim() {
-    settle test -f "$tmp/$1/lock" || { cat "$tmp/err"; fail "$1 does not start"; }
+    settle test -f "$tmp/$1/lock" || fail_with "$tmp/err" "$1 does not start"
     case $2 in mpirun) id=$(pid "$tmp/$1" mpirun) ;; *) id=$(pid "$tmp/$1" dtrain "$2") ;; esac
 }
 # stops SIGNAL NAME: the job ends with 75 after a signal to $id.
@@ -32,27 +33,32 @@ stops() {
     settle gone || fail "a process of $2 is left"
 }
 # evals DIR: step and metric of each evaluation; what was recorded twice counts once.
-evals() { sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" | sort -n -u; }
+evals() {
+    sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" |
+        sort -n -u
+}
 
-# ---- an evaluation: of some 30 chunks a worker, for which the slow one takes seconds -----------------
+# ---- an evaluation: of some 30 chunks a worker, for which the slow one takes seconds -------------
 slow='test.slow_rank=1 test.slow_secs=0.3'
-# midway NAME STEP RANK|mpirun SIGNAL WHOLE OPTION...: stopped while STEP is evaluated, and resumed: it
-# ends as the run WHOLE did.
+# midway NAME STEP RANK|mpirun SIGNAL WHOLE OPTION...: stopped while STEP is evaluated, and resumed:
+# it ends as the run WHOLE did.
 midway() {
     name=$1 step=$2 whom=$3 signal=$4 whole=$5
     shift 5
     run "$name" $slow "$@" &
     aim "$name" "$whom"
-    settle grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    settle grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" ||
+        fail "$name does not start"
     stops "$signal" "$name"
     check_eq 'its checkpoint' "$(record "$tmp/$name" checkpoint step)" "$step"
     check_eq 'status' "$(record "$tmp/$name" final status)" stopped
     records "$tmp/$name" eval step | grep -qx "$step" && fail 'the evaluation was not given up'
     good "$name" "$@"
     evals "$name" >"$tmp/evals"
-    evals "$whole" | cmp - "$tmp/evals" || { cat "$tmp/evals"; fail 'evaluations differ'; }
+    evals "$whole" | cmp - "$tmp/evals" || fail_with "$tmp/evals" 'evaluations differ'
     for key in status step params_crc32c; do
-        check_eq "$key of $name" "$(record "$tmp/$name" final $key)" "$(record "$tmp/$whole" final $key)"
+        check_eq "$key of $name" "$(record "$tmp/$name" final $key)" \
+            "$(record "$tmp/$whole" final $key)"
     done
     check_eq "best of $name" "$(best "$name")" "$(best "$whole")"
 }
@@ -72,20 +78,21 @@ aim async mpirun
 settle grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
 stops USR1 async
 good async train.mode=async eval.patience=0 train.lr=0.01
-check_eq 'evaluations of async' "$(evals async | wc -l)" "$(($(record "$tmp/async" final step) / 20))"
+check_eq 'evaluations of async' "$(evals async | wc -l)" \
+    "$(($(record "$tmp/async" final step) / 20))"
 
-# ---- a survey of several seconds: nothing to save yet ----------------------------------------------
+# ---- a survey of several seconds: nothing to save yet --------------------------------------------
 for signal in USR1 TERM; do
     run "survey-$signal" $(slow_survey) eval.patience=0 &
     case $signal in USR1) whom=mpirun ;; *) whom=1 ;; esac
     aim "survey-$signal" $whom
     sleep 1
     stops $signal "survey-$signal"
-    grep '^dtrain: stopped' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say so'; }
+    grep '^dtrain: stopped' "$tmp/err" || fail_with "$tmp/err" 'it does not say so'
     [ -z "$(ls "$tmp/survey-$signal/ckpt")" ] || fail 'a checkpoint of nothing'
 done
 
-# ---- twice: the second time, five seconds behind the first, is the end ------------------------------
+# ---- twice: the second time, five seconds behind the first, is the end ---------------------------
 rm -f "$tmp/err"
 run twice test.slow_rank=1 test.slow_secs=60 eval.steps=-1 eval.patience=0 &
 aim twice mpirun

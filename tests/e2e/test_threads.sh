@@ -1,15 +1,18 @@
 #!/bin/sh
-# Every thread of every rank, those of MPI, OpenMP and OpenBLAS among them, flushes denormals, and takes no
-# signal that has a handler or asks to stop: but one, which is there for that. Catches a library that is
-# loaded or a thread that is started before main has seen to it.
+# Every thread of every rank, those of MPI, OpenMP and OpenBLAS among them, flushes denormals, and
+# takes no signal that has a handler or asks to stop: but one, which is there for that. Catches a
+# library that is loaded or a thread that is started before main has seen to it.
 # seconds: 30
 . "$(dirname "$0")/lib.sh"
 [ "$(uname -m)" = x86_64 ] || skip 'reads registers of x86-64'
 need_cc
 ${CC:-cc} -O1 -o "$tmp/registers" tests/e2e/registers.c || fail 'registers.c'
 
-# A stop is put off long enough to look at a run with threads of every kind: BLAS, read-ahead, checkpoints.
-awk -v OFS=, 'BEGIN {for (i = 0; i < 60000; i++) print i % 7, i % 11, i % 13, i % 17, i % 19, i % 5}' >"$tmp/data.csv"
+# A stop is put off long enough to look at a run with threads of every kind: BLAS, read-ahead,
+# checkpoints.
+awk -v OFS=, \
+    'BEGIN {for (i = 0; i < 60000; i++) print i % 7, i % 11, i % 13, i % 17, i % 19, i % 5}' \
+    >"$tmp/data.csv"
 look() {
     what=$1
     shift
@@ -17,10 +20,11 @@ look() {
         run.threads=2 run.checkpoint_secs=1 data.memory_mb=1 "$@" 2>"$tmp/err" &
     launcher=$!
     settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/run-$what/metrics.jsonl" ||
-        { cat "$tmp/err"; fail "$what does not start"; }
+        fail_with "$tmp/err" "$what does not start"
     ids=
     for rank in 0 1 2; do ids="$ids $(pid "$tmp/run-$what" dtrain $rank)"; done
-    "$tmp/registers" $ids >"$tmp/threads" || { kill -KILL $ids; skip "may not trace its own processes"; }
+    "$tmp/registers" $ids >"$tmp/threads" ||
+        { kill -KILL $ids; skip "may not trace its own processes"; }
     kill -USR1 "$(pid "$tmp/run-$what" mpirun)"
     wait $launcher
     check_eq "exit code of $what" $? 75

@@ -1,12 +1,14 @@
 #!/bin/sh
 # seconds: 120
-# Sparse rows follow PyTorch from the same weights through 50 batches: LIBSVM rows straight into the first layer, texts
-# through an embedding, with a linear path besides the layers. Gradients there are sparse too where a rule touches
-# the rows of a batch alone: sgd without momentum, adagrad, and train.lazy, which is SparseAdam. Would catch: a row that
-# is left out, counted twice or updated when its batch has it not, moments that age where they should stay, a rule that
-# is not what the field calls by that name.
+# Sparse rows follow PyTorch from the same weights through 50 batches: LIBSVM rows straight into the
+# first layer, texts through an embedding, with a linear path besides the layers. Gradients there
+# are sparse too where a rule touches the rows of a batch alone: sgd without momentum, adagrad, and
+# train.lazy, which is SparseAdam. Would catch: a row that is left out, counted twice or updated
+# when its batch has it not, moments that age where they should stay, a rule that is not what the
+# field calls by that name.
 . "$(dirname "$0")/lib.sh"
-/usr/bin/python3 -c 'import torch, h5py' 2>/dev/null || skip 'python3-torch or python3-h5py is not installed'
+/usr/bin/python3 -c 'import torch, h5py' 2>/dev/null ||
+    skip 'python3-torch or python3-h5py is not installed'
 
 # 1600 rows, which are 50 batches; the first features, and the first texts, are the frequent ones.
 awk -v dir="$tmp" 'BEGIN {
@@ -31,12 +33,12 @@ train() {
     run=$tmp/$1 data=$2
     shift 2
     job 1 run.dir="$run" data.train="$data" data.label=-1 train.batch=32 train.epochs=1 \
-        run.log_steps=1 run.replicas=1 export.latest=no model.activation=tanh "$@" >"$tmp/out" 2>&1 ||
-        { cat "$tmp/out"; fail "$run"; }
+        run.log_steps=1 run.replicas=1 export.latest=no model.activation=tanh "$@" \
+        >"$tmp/out" 2>&1 || fail_with "$tmp/out" "$run"
 }
 # How far the weight of a row went tells when it was drawn.
-train order "$tmp/order.svm" model.task=regress data.normalize_target=no model.kind=linear train.momentum=0 \
-    train.lr=1e-5 train.warmup_steps=50
+train order "$tmp/order.svm" model.task=regress data.normalize_target=no model.kind=linear \
+    train.momentum=0 train.lr=1e-5 train.warmup_steps=50
 
 # descend NAME DATA RULE LR OPTIONS...
 descend() {
@@ -58,7 +60,8 @@ for rule in 'sgd 0.5' 'adagrad 0.1' 'lazy 0.01' 'momentum 0.1' 'adam 0.01'; do
     descend mlp "$tmp/rows.svm" "$1" "$2" model.hidden=12,6
     descend wide "$tmp/table.csv" "$1" "$2" model.embedding=4 model.wide=yes model.hidden=12,6
 done
-/usr/bin/python3 tests/e2e/follow_sparse.py "$tmp/order" <"$tmp/runs" >"$tmp/off" || fail 'follow_sparse.py'
+/usr/bin/python3 tests/e2e/follow_sparse.py "$tmp/order" <"$tmp/runs" >"$tmp/off" ||
+    fail 'follow_sparse.py'
 check_eq 'runs followed' "$(wc -l <"$tmp/off")" 15
 while read -r run _ && read -r losses weights <&3; do
     check_le "${run##*/}: losses off" "$losses" 1e-5

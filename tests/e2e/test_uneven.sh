@@ -18,8 +18,8 @@ train() {
     ranks=$1 dir=$tmp/$2
     shift 2
     job "$ranks" run.dir="$dir" run.replicas=3 data.train="$tmp/data/part-*.csv" \
-        data.eval="$tmp/data/*.csv" model.task=regress model.hidden=20 train.batch=100 train.epochs=3 \
-        run.log_steps=20 "$@" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "np $ranks"; }
+        data.eval="$tmp/data/*.csv" model.task=regress model.hidden=20 train.batch=100 \
+        train.epochs=3 run.log_steps=20 "$@" >"$tmp/out" 2>&1 || fail_with "$tmp/out" "np $ranks"
 }
 for np in 2 3 4 8; do
     train $np np$np
@@ -27,10 +27,11 @@ for np in 2 3 4 8; do
     check_eq "samples at np=$np" "$(record "$tmp/np$np" final samples)" 5931
     check_eq "params_crc32c at np=$np" "$(crc "$tmp/np$np")" "$(crc "$tmp/np2")"
 done
-grep -q '^dtrain: warning:.*idle' "$tmp/out" || fail 'no warning of idle workers'
-grep -q 'batch 100 (33.3 rows a worker), 20 steps an epoch' "$tmp/out" || fail 'rows of those that have a replica'
+expect_line "$tmp/out" '^dtrain: warning:.*idle' 'no warning of idle workers'
+expect_line "$tmp/out" 'batch 100 (33.3 rows a worker), 20 steps an epoch' \
+    'rows of those that have a replica'
 train 8 few run.replicas=7 train.max_steps=1
-grep -q '^dtrain: warning: a worker has 14.3 rows per step' "$tmp/out" || fail 'no warning of few rows'
+expect_line "$tmp/out" '^dtrain: warning: a worker has 14.3 rows per step' 'no warning of few rows'
 train 1 alone train.batch=15 train.max_steps=1
 ! grep 'rows per step' "$tmp/out" || fail 'a worker alone is warned of few rows'
 train 4 still train.lr=0

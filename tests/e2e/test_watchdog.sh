@@ -1,7 +1,8 @@
 #!/bin/sh
-# The watchdog, on one host: a stopped worker or bank ends the job at run.stall_secs, by one error line
-# with its rank and phase; a killed one ends it at once and is named; a job that was suspended as a whole
-# goes on. Would catch a wait that is not watched, and progress that is not shown. See long_watchdog.sh.
+# The watchdog, on one host: a stopped worker or bank ends the job at run.stall_secs, by one error
+# line with its rank and phase; a killed one ends it at once and is named; a job that was suspended
+# as a whole goes on. Would catch a wait that is not watched, and progress that is not shown. See
+# long_watchdog.sh.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +14,9 @@ begin 3 worker run.log_steps=10000 run.checkpoint_secs=0
 stalls worker 1 "$host" 'gradient, step '
 # Stuck, but not stopped: it alone is named.
 watched 3 stuck test.slow_rank=2 test.slow_secs=1000 2>"$tmp/err" && fail 'a stuck rank: exit 0'
-check_eq 'who is stuck' "$(sed -n 's/^dtrain: error:.* s (run.stall_secs) at \(rank.* on [^ ]*\) (.*/\1/p' "$tmp/err")" "rank 2 on $host"
+check_eq 'who is stuck' \
+    "$(sed -n 's/^dtrain: error:.* s (run.stall_secs) at \(rank.* on [^ ]*\) (.*/\1/p' "$tmp/err")" \
+    "rank 2 on $host"
 begin 3 bank
 stalls bank 0 "$host" ''
 for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"
@@ -60,4 +63,4 @@ ranks=$(for rank in 2 1 0; do pid "$tmp/suspended" dtrain $rank; done)
 kill -STOP $ranks
 sleep $((stall + 2))
 kill -CONT $ranks
-wait $! || { cat "$tmp/err"; fail 'a job that was suspended'; }
+wait $! || fail_with "$tmp/err" 'a job that was suspended'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The watchdog across hosts: a stopped bank or worker, alone on its host, ends the job by one error line
-# that names rank and host, in sync and async. Would catch hosts that hear nothing of each other, that all
-# blame each other, or that hang inside MPI. See long_watchdog.sh.
+# The watchdog across hosts: a stopped bank or worker, alone on its host, ends the job by one error
+# line that names rank and host, in sync and async. Would catch hosts that hear nothing of each
+# other, that all blame each other, or that hang inside MPI. See long_watchdog.sh.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -15,7 +15,8 @@ stalls sync 2 "$(host_name 3)" 'gradient, step '
 # Stuck, but not stopped: its own watchdog could speak as well.
 watched 3 stuck test.slow_rank=2 test.slow_secs=1000 2>"$tmp/err" && fail 'a stuck rank: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
-grep "^dtrain: error:.*rank 2 on $(host_name 3) (" "$tmp/err" || { cat "$tmp/err"; fail 'it is not named'; }
+grep "^dtrain: error:.*rank 2 on $(host_name 3) (" "$tmp/err" ||
+    fail_with "$tmp/err" 'it is not named'
 begin 3 async train.mode=async
 stalls async 0 "$(host_name 1)" ''
 # A bank that has a worker on its own host hears of the others in the middle of a span too.

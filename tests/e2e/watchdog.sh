@@ -5,7 +5,8 @@ stall=10 # run.stall_secs of these jobs: ranks that are not stopped take a step 
 
 watchdog_data() {
     "$recipes/exp-data.sh" "$tmp/data"
-    awk 'NR == 1 {print; next} {for (i = 0; i < 10; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"
+    awk 'NR == 1 {print; next} {for (i = 0; i < 10; i++) print}' "$tmp/data/test.csv" \
+        >"$tmp/eval.csv"
 }
 # watched NP NAME OPTION...: a job in $tmp/NAME, endless unless an option ends it.
 watched() {
@@ -19,7 +20,8 @@ watched() {
 # begin NP NAME OPTION...: in the background, until its first train record.
 begin() {
     watched "$@" 2>"$tmp/err" >"$tmp/out" &
-    settle grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" || { cat "$tmp/err"; fail "$2 does not start"; }
+    settle grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" ||
+        { cat "$tmp/err"; fail "$2 does not start"; }
 }
 
 # stalls NAME RANK HOST PHASE: stops a rank of the job in the background ($!), whose stderr is
@@ -40,25 +42,28 @@ stalls() {
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
 
-# long_work NP: neither a survey nor an evaluation that takes longer than run.stall_secs is a stall. (The
-# evaluation has 8 chunks for all workers together.)
+# long_work NP: neither a survey nor an evaluation that takes longer than run.stall_secs is a stall.
+# (The evaluation has 8 chunks for all workers together.)
 long_work() {
     watched "$1" survey-$1 run.stall_secs=60 $(slow_survey) test.slow_secs=0.6 train.max_steps=2 \
         2>"$tmp/survey.err" &
     survey=$!
     watched "$1" slow-$1 run.stall_secs=60 train.max_steps=1 test.slow_rank=1 \
-        test.slow_secs=$((9 * ($1 - 1))) 2>"$tmp/err" || { cat "$tmp/err"; fail 'a slow evaluation'; }
+        test.slow_secs=$((9 * ($1 - 1))) 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'a slow evaluation'; }
     wait $survey || { cat "$tmp/survey.err"; fail 'a long survey'; }
 }
 
-# gone NAME RANK HOST: kills a rank of the job in the background ($!): one error line names it, or Hydra is faster.
+# gone NAME RANK HOST: kills a rank of the job in the background ($!): one error line names it, or
+# Hydra is faster.
 gone() {
     kill -KILL "$(pid "$tmp/$1" dtrain "$2")"
     wait $!
     status=$?
     line=$(grep '^dtrain: error:' "$tmp/err")
     if ! untold $status "$tmp/err"; then
-        [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
+        [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] ||
+            { cat "$tmp/err"; fail 'error lines'; }
         case $line in *"rank $2 on $3 ("*"is gone"*) ;; *) fail "$line" ;; esac
     fi
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"

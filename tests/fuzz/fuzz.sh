@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a fuzzer from samples of what it reads: tests/fuzz/fuzz.sh PROGRAM SECS. An input that it fails on
-# stays in $BUILD/fuzz and is named at the end.
+# Runs a fuzzer from samples of what it reads: tests/fuzz/fuzz.sh PROGRAM SECS. An input that it
+# fails on stays in $BUILD/fuzz and is named at the end.
 . "$(dirname "$0")/../e2e/lib.sh"
 program=$root/$1 secs=$2
 need clang
@@ -15,21 +15,23 @@ case $program in
     set -- -dict="$root"/tests/fuzz/config.dict
     ;;
 *_space)
-    echo 'train.lr=log 1e-4..1e-1; model.hidden=64|128|256,128; model.dropout=0|0.1..0.4' >"$seeds/usual"
+    echo 'train.lr=log 1e-4..1e-1; model.hidden=64|128|256,128; model.dropout=0|0.1..0.4' \
+        >"$seeds/usual"
     echo 'model.activation=turn relu|tanh; train.batch=8..64;train.optimizer=adamw' >"$seeds/words"
     ;;
 *_checkpoint)
     "$recipes/exp-data.sh" "$tmp/data"
-    "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/run" data.train="$tmp/data/train.csv" model.hidden=4 \
-        data.eval="$tmp/data/test.csv" train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a checkpoint'; }
+    "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/run" data.train="$tmp/data/train.csv" \
+        model.hidden=4 data.eval="$tmp/data/test.csv" train.max_steps=2 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'a checkpoint'; }
     # Of a table's columns: gaps and texts whole, texts as entries, hashed ones.
     n=0
     for columns in data.missing=flag 'data.missing=mean model.embedding=2' 'data.hash_bits=4 model.embedding=2' \
         data.encode=ple 'data.encode=cosine model.embedding=2'; do
         # shellcheck disable=SC2086 # words
-        "$dtrain" run.dir="$tmp/table/run$((n += 1))" data.train="$data/penguins.csv" data.label=species \
-            data.missing=mean model.hidden=3 train.max_steps=1 $columns 2>"$tmp/err" ||
-            { cat "$tmp/err"; fail 'a table'; }
+        "$dtrain" run.dir="$tmp/table/run$((n += 1))" data.train="$data/penguins.csv" \
+            data.label=species data.missing=mean model.hidden=3 train.max_steps=1 $columns \
+            2>"$tmp/err" || { cat "$tmp/err"; fail 'a table'; }
     done
     for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5 "$tmp"/table/run*/export/latest/*/model.h5; do
         "$program" --table "$file" >"$seeds/$(echo "$file" | tr / -)" || fail "no table of $file"
@@ -46,7 +48,8 @@ case $program in
     printf '[1,2,3]\n{"instances": [[1,2,3],[4,5,6]]}\n' >"$tmp/rows"
     seed json "$tmp/rows"
     # Behind the byte: which columns, and that they are requests too.
-    printf '\021{"instances": [{"a":1,"b":[-2.5e1],"c":3},{"input":[1,2,3]},[[1],2,3]]}' >"$seeds/names"
+    printf '\021{"instances": [{"a":1,"b":[-2.5e1],"c":3},{"input":[1,2,3]},[[1],2,3]]}' \
+        >"$seeds/names"
     printf '\024{"inputs": {"a":[1,null,"NA"],"b":["red",1,"r\\u00e9d"]}}' >"$seeds/columns"
     printf '\034{"instances": [[null,"red"],{"b":0.1,"a":2}]}' >"$seeds/table"
     printf '\021{"id":"7","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}' \
@@ -61,13 +64,16 @@ case $program in
     seed rows "$tmp/rows"
     ;;
 *_idx)
-    { printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\1abcd'; printf '\0\0\10\1\0\0\0\2\0\1______'; } >"$tmp/rows"
+    {
+        printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\1abcd'
+        printf '\0\0\10\1\0\0\0\2\0\1______'
+    } >"$tmp/rows"
     seed images "$tmp/rows"
     ;;
 esac
 cd "$tmp" || exit 1
-"$program" -max_total_time="$secs" -rss_limit_mb=4096 -timeout="$((5 * PATIENCE))" -print_final_stats=1 "$@" \
-    "$seeds" >"$tmp/log" 2>&1
+"$program" -max_total_time="$secs" -rss_limit_mb=4096 -timeout="$((5 * PATIENCE))" \
+    -print_final_stats=1 "$@" "$seeds" >"$tmp/log" 2>&1
 status=$?
 grep -E 'SUMMARY|stat::(number_of_exec|new_units)|terminate' "$tmp/log"
 [ $status -eq 0 ] && exit 0

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Puts bugs into copies of the tree, one at a time, and runs the tests that are named for them: a bug that
-# they pass is a test that is missing.
-#   tests/mutants/run.sh [-k PATTERN] [-g GROUPS]      bugs whose name matches (all); JOBS copies at a time (nproc)
-# tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed expression, indented. A test is
+# Puts bugs into copies of the tree, one at a time, and runs the tests that are named for them: a
+# bug that they pass is a test that is missing.
+#   tests/mutants/run.sh [-k PATTERN] [-g GROUPS]      bugs whose name matches (all); JOBS copies at
+# a time (nproc) tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed
+# expression, indented. A test is
 # GROUP/X; what tests/run.sh calls it begins so. mpi/X are the long rows of X, too.
 # -g 'unit mpi core': bugs are judged by their tests of these groups alone, those of `make check`.
 cd "$(dirname "$0")/../.." || exit 1
@@ -71,9 +72,10 @@ lane() {
     mkdir "$copy"
     git ls-files -z | xargs -0 cp --parents -t "$copy"
     make -C "$copy" all >"$copy/log" 2>&1 || { tail "$copy/log"; exit 1; }
-    awk -v lane="$1" -v lanes="$JOBS" -v pattern="$pattern" '/^[^# ]/ && $1 ~ pattern && n++ % lanes == lane {
-        words = $0; getline change; sub(/^ +/, "", change); print words; print change}' tests/mutants/bugs |
-        while read -r name place tests && IFS= read -r change; do
+    awk -v lane="$1" -v lanes="$JOBS" -v pattern="$pattern" \
+        '/^[^# ]/ && $1 ~ pattern && n++ % lanes == lane {
+        words = $0; getline change; sub(/^ +/, "", change); print words; print change}' \
+        tests/mutants/bugs | while read -r name place tests && IFS= read -r change; do
             # shellcheck disable=SC2046,SC2086  # the tests are words
             try "$copy" "$name" "$place" "$change" $(chosen $tests)
         done
