@@ -20,6 +20,7 @@ enum { MOST_LAYERS = 64, MOST_SPANS = 1000 };
 struct bench {
     struct dt_world *world;
     struct dt_exchange *exchange;
+    struct dt_exchange_times times;
     size_t bucket_end[MOST_LAYERS];
     int buckets, steps, spans;
 };
@@ -94,6 +95,7 @@ static void create(struct bench *bench, const char *how)
     struct dt_exchange_spec spec = {.kind = strcmp(how, "reduce") ? DT_EXCHANGE_AUTO
                                                                   : DT_EXCHANGE_REDUCE,
                                     .params = params,
+                                    .times = &bench->times,
                                     .buckets = bench->buckets,
                                     .bucket_end = bench->bucket_end,
                                     .replicas = replicas,

@@ -149,7 +149,7 @@ static void move_answer(struct dt__requests *requests, struct dt__answer *answer
                         size_t length, struct dt__envelope envelope)
 {
     dt__message_begin(requests, &answer->left, &answer->head, sizeof answer->head, envelope);
-    dt__eager_begin(requests, &answer->left, body, length, envelope);
+    dt__message_begin(requests, &answer->left, body, length, envelope);
 }
 
 static void window_send(struct dt__onesided *remote, int worker, struct dt__answer *answer,
@@ -158,7 +158,7 @@ static void window_send(struct dt__onesided *remote, int worker, struct dt__answ
     struct window *window = target_of(remote)->window;
     const int to = window->world->worker_rank + worker;
     move_answer(&window->requests, answer, body, length,
-                (struct dt__envelope){true, to, TAG_ANSWER});
+                (struct dt__envelope){true, to, TAG_ANSWER, DT__EAGER});
 }
 
 static void window_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body,
@@ -166,7 +166,7 @@ static void window_expect(struct dt__onesided *remote, struct dt__answer *answer
 {
     const struct target *target = target_of(remote);
     move_answer(&target->window->requests, answer, body, length,
-                (struct dt__envelope){false, target->owner, TAG_ANSWER});
+                (struct dt__envelope){false, target->owner, TAG_ANSWER, DT__EAGER});
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */

@@ -238,8 +238,8 @@ enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
  * Touched rows are rounded to bf16 with any rounding wire, and their errors are not kept; their
  * updates are not rounded. */
 struct dt_wire_spec {
-    int kind; /* enum dt_wire; f32: no rounding, and the two below are ignored */
-    int groups;
+    int kind;   /* enum dt_wire; f32: no rounding, and the two below are ignored; not with reduce */
+    int groups; /* 1 to R */
     size_t params; /* floats [0, params) are rounded; a bucket's end; 0: all */
 };
 
@@ -250,6 +250,11 @@ struct dt_norm_spec {
     dt_measure_fn *measure; /* NULL: none; else with `needed`, and without row_range */
     size_t measures;
     size_t squares; /* with `needed`: doubles of dt__exchange_measured after the measures */
+};
+
+/* A rank's time in steps, seconds. */
+struct dt_exchange_times {
+    double wait, reduce, update, network;
 };
 
 struct dt_exchange_spec {
@@ -285,11 +290,12 @@ struct dt_exchange_spec {
     dt_update_tile_fn *update_tile;
     size_t copies; /* bytes shared by all ranks, for further state of update_tile */
     void *arg;
+    struct dt_exchange_times *times; /* the caller's; this rank's times are added to it */
 };
 
 struct dt_exchange;
 /* Collective over the trainers, or over spec.team workers (whose first one acts as the bank).
- * DT_EUSAGE: rounding with reduce, or a spec beyond the bounds above. DT_EMEMORY: shared memory too
+ * DT_EUSAGE: a spec beyond the bounds above. DT_EMEMORY: shared memory too
  * small for an explicit node or ordered (auto does without, and says so). */
 dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                               struct dt_exchange **out);
@@ -319,13 +325,10 @@ float *dt__exchange_error(struct dt_exchange *exchange, int group);
 void dt__exchange_start(struct dt_exchange *exchange);
 
 /* Collective over the trainers.
- * Gathers the optimizer's state of slices that other hosts own, and the errors that they keep, to
- * the bank's vectors; of distributed rows the weights too. Fills the bank's books, if any. Call it
- * between spans. */
-void dt__exchange_gather(struct dt_exchange *exchange);
-/* Collective over the trainers.
- * Gathers the weights alone. */
-void dt__exchange_gather_weights(struct dt_exchange *exchange);
+ * Gathers the weights of distributed rows to the bank's vectors; with `all` also the optimizer's
+ * state of slices that other hosts own, and the errors that they keep. Fills the bank's books, if
+ * any. Call it between spans. */
+void dt__exchange_gather(struct dt_exchange *exchange, bool all);
 /* Returns whether the ranks of a host share its memory; else each rank is a separate node. */
 bool dt__exchange_is_shared(const struct dt_exchange *exchange);
 
@@ -369,8 +372,8 @@ void dt__exchange_need(struct dt_exchange *exchange, int bucket);
  * longer read in this step. Called from the last bucket to the first. */
 void dt__exchange_ready(struct dt_exchange *exchange, int bucket);
 /* Worker: advances the exchange without waiting, in a long step whose gradients are ready. Messages
- * travel while some rank of each host calls this every few ms. */
-void dt__exchange_work(struct dt_exchange *exchange);
+ * travel while some rank of each host calls this every few ms. Returns true if it did anything. */
+bool dt__exchange_advance(struct dt_exchange *exchange);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for; anything but NONE
  * ends the span after this step on every rank (VOID: the weights are no longer those of any
  * step). */
@@ -391,14 +394,5 @@ void dt__exchange_settle(struct dt_exchange *exchange);
  * weights between two steps, and between two barriers. */
 void dt__exchange_barrier(struct dt_exchange *exchange);
 bool dt__exchange_is_first(const struct dt_exchange *exchange);
-
-/* This rank's time in a step, seconds. */
-struct dt_exchange_times {
-    double wait, reduce, update, network;
-};
-/* Adds the times since the last call to *out. */
-void dt__exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
-/* Returns the sum of wait and network, without clearing them. */
-double dt__exchange_waited(const struct dt_exchange *exchange);
 
 #endif

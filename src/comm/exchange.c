@@ -10,6 +10,7 @@ struct whole {
     struct dt__topology topo;
     struct dt__layout layout;
     struct dt__node_memory memory;
+    struct dt__step step;
 };
 
 static struct whole *whole_of(struct dt_exchange *x)
@@ -223,12 +224,7 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
                        DT_EXCHANGE_REPLICAS);
     if (spec->buckets < 1 || spec->bucket_end[spec->buckets - 1] != spec->params)
         return dt_fail(DT_EUSAGE, "exchange: the buckets do not end with the parameters");
-    if (spec->wire.kind && spec->kind == DT_EXCHANGE_REDUCE)
-        return dt_fail(DT_EUSAGE, "exchange: train.wire does not go with train.exchange=reduce");
-    if (spec->wire.kind && (spec->wire.groups < 1 || spec->wire.groups > spec->replicas))
-        return dt_fail(DT_EUSAGE, "exchange: %d groups of %d replicas", spec->wire.groups,
-                       spec->replicas);
-    return DT_OK;
+    return dt__rows_check(spec->row_range, spec->row_ranges, spec->params);
 }
 
 /* Allocates what depends on no other rank. */
@@ -239,7 +235,6 @@ static dt_status allocate(struct dt_exchange *x)
     struct dt__node_memory *memory = &whole_of(x)->memory;
     struct dt__layout *layout = &whole_of(x)->layout;
     struct dt__scratch *scratch = &x->scratch;
-    struct dt_factored *factored;
     size_t ranges = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
@@ -255,15 +250,12 @@ static dt_status allocate(struct dt_exchange *x)
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(memory->slot, replicas),
                            DT__TABLE(memory->factors, replicas),
                            DT__TABLE(layout->bucket, buckets + 1), DT__TABLE(layout->range, ranges),
-                           DT__TABLE(x->error, groups), DT__TABLE(factored, matrices),
+                           DT__TABLE(x->error, groups),
                            DT__TABLE(scratch->tiles, levels * scratch->most_tile),
                            DT__TABLE(scratch->block, DT__TREE_DEPTH)));
     for (size_t b = 0, begin = 0; b < buckets; begin = layout->bucket[b++].at.end)
         layout->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
-    if (matrices) memcpy(factored, x->spec.factored, matrices * sizeof *factored);
-    x->spec.factored = factored;
-    DT_TRY(dt__step_create(x));
-    return dt__rows_create(x);
+    return DT_OK;
 }
 
 /* Makes each rank a separate node where a host has too little memory to share. */
@@ -332,7 +324,8 @@ dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_s
                                   .requests = {.world = world, .comm = all.comm},
                                   .topo = &whole->topo,
                                   .layout = &whole->layout,
-                                  .memory = &whole->memory};
+                                  .memory = &whole->memory,
+                                  .step = &whole->step};
     }
     DT_GUARD(dt__ranks_agree(&all, status));
     complete_spec(x);
@@ -415,12 +408,7 @@ void dt__exchange_start(struct dt_exchange *x)
     dt__ranks_barrier(&x->all);
 }
 
-void dt__exchange_gather_weights(struct dt_exchange *x)
+void dt__exchange_gather(struct dt_exchange *x, bool all)
 {
-    move_vectors(x, true, 1);
-}
-
-void dt__exchange_gather(struct dt_exchange *x)
-{
-    move_vectors(x, true, x->spec.vectors + x->errors);
+    move_vectors(x, true, all ? x->spec.vectors + x->errors : 1);
 }

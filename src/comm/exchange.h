@@ -314,7 +314,6 @@ struct dt_exchange {
     struct dt__norm_progress norm;
 
     struct dt__requests requests; /* all that are in flight */
-    struct dt_exchange_times times;
 };
 
 /* ---- layout --------------------------------------------------------------------------------- */
@@ -424,7 +423,6 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-dt_status dt__step_create(struct dt_exchange *x);
 /* Passes to updates what they must know of the whole gradient. */
 void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures);
 /* Counts the step as done, unless it is void. Returns what all ranks ask for. */
@@ -434,8 +432,6 @@ int dt__step_close(struct dt_exchange *x);
 void dt__asks_publish(struct dt_exchange *x, int asked);
 /* Takes what this node's workers ask for, and reads what its bank asks for. */
 int dt__asks_of_node(struct dt_exchange *x);
-/* Does what can be done now, on several nodes. Returns true if it did anything. */
-bool dt__exchange_advance(struct dt_exchange *x);
 /* `end` of the backends for several nodes. */
 int dt__step_end(struct dt_exchange *x);
 

@@ -11,11 +11,6 @@ static struct dt__step *step_of(struct dt_exchange *x)
     return (struct dt__step *)(uintptr_t)x->step;
 }
 
-dt_status dt__step_create(struct dt_exchange *x)
-{
-    return dt__arena_alloc(&x->arena, 1, sizeof *x->step, "exchange", &x->step);
-}
-
 void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures)
 {
     step_of(x)->info.norm2 = norm2;
@@ -61,12 +56,12 @@ static bool advance_asks(struct dt_exchange *x)
          far += stride) {
         const int to = (int)((x->topo->node + far) % x->topo->nodes);
         const int from = (int)((x->topo->node + x->topo->nodes - far) % x->topo->nodes);
-        dt__message_begin(
-            &x->requests, &asks->left, &asks->out, sizeof asks->out,
-            (struct dt__envelope){true, dt__agent_rank(x->topo, to, 0), DT__TAG_ASKS});
-        dt__message_begin(
-            &x->requests, &asks->left, &asks->in[asks->come++], sizeof *asks->in,
-            (struct dt__envelope){false, dt__agent_rank(x->topo, from, 0), DT__TAG_ASKS});
+        dt__message_begin(&x->requests, &asks->left, &asks->out, sizeof asks->out,
+                          (struct dt__envelope){true, dt__agent_rank(x->topo, to, 0), DT__TAG_ASKS,
+                                                DT__MPI_CHUNK});
+        dt__message_begin(&x->requests, &asks->left, &asks->in[asks->come++], sizeof *asks->in,
+                          (struct dt__envelope){false, dt__agent_rank(x->topo, from, 0),
+                                                DT__TAG_ASKS, DT__MPI_CHUNK});
     }
     asks->stride = asks->come ? stride * DT__ASKS_RADIX : 0;
     if (!asks->stride) dt__asks_publish(x, asks->out);
@@ -77,6 +72,7 @@ static bool advance_asks(struct dt_exchange *x)
 
 bool dt__exchange_advance(struct dt_exchange *x)
 {
+    if (!x->backend->advance) return false;
     bool moved = dt__requests_advance(&x->requests);
     moved |= x->backend->advance(x);
     if (x->topo->agent == 0) moved |= advance_asks(x);
@@ -91,12 +87,13 @@ void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uin
     if (dt__event_reached(event, target)) return;
     const double since = dt__clock_secs();
     dt__event_wait(event, target, x->world, what);
-    x->times.wait += dt__clock_secs() - since;
+    x->spec.times->wait += dt__clock_secs() - since;
 }
 
 void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what)
 {
-    const double start = dt__clock_secs(), busy = x->times.reduce + x->times.update;
+    struct dt_exchange_times *times = x->spec.times;
+    const double start = dt__clock_secs(), busy = times->reduce + times->update;
     struct dt__wait wait = {.world = x->world, .what = what};
     if (!x->backend->advance) return; /* without messages nothing is left */
     for (;;) {
@@ -108,7 +105,7 @@ void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *wha
             dt__wait_pause(&wait);
     }
     dt__wait_done(&wait);
-    x->times.network += dt__clock_secs() - start - (x->times.reduce + x->times.update - busy);
+    times->network += dt__clock_secs() - start - (times->reduce + times->update - busy);
 }
 
 static int step_finish(struct dt_exchange *x)
@@ -149,11 +146,6 @@ void dt__exchange_ready(struct dt_exchange *x, int bucket)
     dt__exchange_advance(x);
 }
 
-void dt__exchange_work(struct dt_exchange *x)
-{
-    if (x->backend->advance) dt__exchange_advance(x);
-}
-
 int dt__exchange_end(struct dt_exchange *x, int ask)
 {
     if (ask) atomic_fetch_or(&x->memory->control->asks[x->step->tick & 1], ask);
@@ -177,20 +169,6 @@ void dt__exchange_settle(struct dt_exchange *x)
 struct dt_update_info dt__exchange_info(const struct dt_exchange *x)
 {
     return x->step->info;
-}
-
-void dt__exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
-{
-    out->wait += x->times.wait;
-    out->reduce += x->times.reduce;
-    out->update += x->times.update;
-    out->network += x->times.network;
-    x->times = (struct dt_exchange_times){0};
-}
-
-double dt__exchange_waited(const struct dt_exchange *x)
-{
-    return x->times.wait + x->times.network;
 }
 
 /* ---- the bank ------------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ static int node_end(struct dt_exchange *x)
             updated += x->layout->range[s].kind->update(x, &x->layout->range[s]);
         if (updated) dt__event_post(&x->memory->control->bucket[b].updated, updated);
     }
-    x->times.update += dt__clock_secs() - start;
+    x->spec.times->update += dt__clock_secs() - start;
     return dt__step_close(x);
 }
 

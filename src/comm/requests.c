@@ -46,8 +46,8 @@ void dt__requests_free(struct dt__requests *r)
 void dt__message_begin(struct dt__requests *r, int *left, const void *bytes, size_t length,
                        struct dt__envelope to)
 {
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        const int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+    for (size_t at = 0; at < length; at += to.most) {
+        const int n = (int)(length - at < to.most ? length - at : to.most);
         char *part = (char *)(uintptr_t)bytes + at;
         MPI_Request *request = dt__request_add(r, left);
         if (to.sends)
@@ -55,12 +55,4 @@ void dt__message_begin(struct dt__requests *r, int *left, const void *bytes, siz
         else
             DT_MPI(MPI_Irecv(part, n, MPI_BYTE, to.rank, to.tag, r->comm, request));
     }
-}
-
-void dt__eager_begin(struct dt__requests *r, int *left, const void *bytes, size_t length,
-                     struct dt__envelope to)
-{
-    for (size_t at = 0; at < length; at += DT__EAGER)
-        dt__message_begin(r, left, (const char *)bytes + at,
-                          length - at < DT__EAGER ? length - at : DT__EAGER, to);
 }

@@ -30,22 +30,19 @@ bool dt__requests_advance(struct dt__requests *requests);
 /* Frees the list, which has no pending requests. */
 void dt__requests_free(struct dt__requests *requests);
 
-/* Direction of a message, its other end, and its tag. */
+/* Direction of a message, its other end, its tag, and the bytes that one MPI message has at most:
+ * DT__MPI_CHUNK, or DT__EAGER, which is below TCP's eager limit. Before MPI sends a longer one it
+ * waits for the receiver's consent, which may be queued after megabytes that the receiver sends. */
+enum { DT__EAGER = DT__CHUNK * sizeof(float) };
 struct dt__envelope {
     bool sends;
     int rank, tag;
+    size_t most;
 };
 /* Not collective.
  * Begins a message of any length; none is sent if the length is 0. Messages of one tag between two
  * ranks keep their order. Bytes that are sent are only read. */
 void dt__message_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
                        struct dt__envelope envelope);
-/* Not collective.
- * Begins a message as several of at most DT__EAGER bytes, which is below TCP's eager limit. Before
- * MPI sends a longer one it waits for the receiver's consent, which may be queued after megabytes
- * that the receiver sends. */
-enum { DT__EAGER = DT__CHUNK * sizeof(float) };
-void dt__eager_begin(struct dt__requests *requests, int *left, const void *bytes, size_t length,
-                     struct dt__envelope envelope);
 
 #endif

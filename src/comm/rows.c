@@ -44,12 +44,9 @@ struct cursor {
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
-    int vectors;             /* vectors with rows: errors of rounded updates have none */
-    struct leaf *replica;    /* (R) */
-    struct dt_touched *list; /* (R, ranges) the lists of `replica` */
-    struct values *values;   /* (R, ranges) the values of `replica` */
-    struct leaf *leaf;       /* (R) distributed: this node's replicas, and others' partial sums */
-    struct leaves all;       /* the leaves of the whole sum: in `replica`, or in `leaf` */
+    struct leaf *replica; /* (R) */
+    struct leaf *leaf;    /* (R) distributed: this node's replicas, and others' partial sums */
+    struct leaves all;    /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
     /* Distributed rows. */
     size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
@@ -86,24 +83,23 @@ dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t par
     return DT_OK;
 }
 
-dt_status dt__rows_create(struct dt_exchange *x)
+dt_status dt__rows_create(struct dt_exchange *x, struct dt__layout *layout)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
-    if (!ranges) return DT_OK;
+    struct dt_touched *list; /* (R, ranges) */
+    struct values *values;   /* (R, ranges) */
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(x->rows, 1)));
     struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
-    rows->vectors = x->spec.vectors - (x->errors > 0);
     rows->block = DT__TREE_BLOCK;
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->range, ranges)));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
-    DT_TRY(dt__rows_check(rows->range, rows->ranges, x->spec.params));
     for (size_t i = 0, b = 0; i < ranges; i++) {
         struct dt_row_range *range = &rows->range[i];
-        while (x->layout->bucket[b].at.end <= range->offset)
+        while (layout->bucket[b].at.end <= range->offset)
             b++;
-        if (range->offset + range->rows * range->width > x->layout->bucket[b].at.end)
+        if (range->offset + range->rows * range->width > layout->bucket[b].at.end)
             return dt_fail(DT_EUSAGE, "range %zu of rows reaches over a bucket's end", i);
         if (!range->most || range->most > range->rows) range->most = range->rows;
         if (range->width > rows->block) rows->block = range->width;
@@ -112,22 +108,19 @@ dt_status dt__rows_create(struct dt_exchange *x)
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
     const size_t lists = replicas + (size_t)x->world->workers; /* upper bound on lists in a merge */
-    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->list, replicas * ranges),
-                           DT__TABLE(rows->values, replicas * ranges),
-                           DT__TABLE(rows->replica, replicas), DT__TABLE(rows->leaf, replicas),
-                           DT__TABLE(rows->cursor, lists), DT__TABLE(rows->match, lists),
-                           DT__TABLE(rows->row, rows->block), DT__TABLE(rows->sum, rows->block)));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(list, replicas * ranges),
+                           DT__TABLE(values, replicas * ranges), DT__TABLE(rows->replica, replicas),
+                           DT__TABLE(rows->leaf, replicas), DT__TABLE(rows->cursor, lists),
+                           DT__TABLE(rows->match, lists), DT__TABLE(rows->row, rows->block),
+                           DT__TABLE(rows->sum, rows->block)));
     for (int r = 0; r < x->spec.replicas; r++)
-        rows->replica[r] =
-            (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
+        rows->replica[r] = (struct leaf){r, list + r * rows->ranges, values + r * rows->ranges};
     return DT_OK;
 }
 
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
-    for (int k = 0; x->rows && x->kind[k]; k++)
-        if (x->kind[k]->map_replica == dt__rows_map) return x->rows->replica[replica].list;
-    return NULL;
+    return x->rows ? x->rows->replica[replica].list : NULL;
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */
@@ -187,9 +180,9 @@ size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
 
 dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
 {
+    DT_TRY(dt__rows_create(x, layout));
     struct dt__rows *rows = x->rows;
     const size_t most = dt__rows_most_pulled(x, x->topo->node), agents = (size_t)x->topo->agents;
-    rows->edges = 0;
     const size_t edges = (size_t)(rows->ranges * (x->topo->owners + 1));
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "touched rows", DT__TABLE(rows->edge.row, edges),
                            DT__TABLE(rows->needs, agents), DT__TABLE(rows->reader, agents),
@@ -426,7 +419,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     DT_TRY(dt__arena_alloc(&x->arena, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i);
-        for (int v = 0; v < rows->vectors; v++)
+        for (int v = 0; v < dt__rows_vectors(x); v++)
             DT_TRY(dt__arena_alloc(&x->arena, own.end - own.begin, sizeof(float), "rows of a table",
                                    &rows->table[i * x->spec.vectors + v]));
     }
@@ -440,7 +433,7 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
 
 int dt__rows_vectors(const struct dt_exchange *x)
 {
-    return x->rows->vectors;
+    return x->spec.vectors - (x->errors > 0);
 }
 
 /* Returns whether a node sends one of its partial sums rounded. */
@@ -625,6 +618,7 @@ static uint32_t touched_update(struct dt_exchange *x, const struct dt__range *ra
 const struct dt__kind dt__touched_kind = {
     .range = dt__rows_range,
     .by_agents = true,
+    .reserve = dt__rows_create,
     .map_replica = dt__rows_map,
     .move = dt__whole_move,
     .squares = touched_squares,

@@ -68,13 +68,11 @@ static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t
 /* Checks that ranges follow one another and end before `params`, so per-row tables are smaller than
  * the vectors, and their sizes cannot overflow. DT_EUSAGE. */
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
-/* Allocates what does not depend on nodes. DT_EMEMORY. DT_EUSAGE: as in dt__rows_check, or a range
- * that crosses the end of a bucket. */
-dt_status dt__rows_create(struct dt_exchange *x);
-/* Returns the lists (ranges) of a replica of this node; NULL: rows are not touched. */
+/* Returns the lists (ranges) of a replica of this node; NULL: gradients of rows are whole. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
 /* Functions (struct dt__kind) that touched and distributed rows have in common. */
+dt_status dt__rows_create(struct dt_exchange *x, struct dt__layout *layout);
 bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
                   struct dt__shm *shm);

@@ -130,7 +130,8 @@ static void move_eager(struct dt_exchange *x, const struct link *link, int tag, 
                        size_t n, int *left)
 {
     const bool sends = (link->node == x->topo->node) == (tag == DT__TAG_ROWS);
-    dt__eager_begin(&x->requests, left, bytes, n, (struct dt__envelope){sends, link->rank, tag});
+    dt__message_begin(&x->requests, left, bytes, n,
+                      (struct dt__envelope){sends, link->rank, tag, DT__EAGER});
 }
 
 /* Begins to receive the message, up to byte `bytes`, at its owner. */
@@ -242,7 +243,7 @@ static void update_rows(struct dt_exchange *x)
     for (int l = 0; l < e->ins; l++)
         answer_node(x, &e->in[l]);
     answer_own_node(x);
-    x->times.update += dt__clock_secs() - start;
+    x->spec.times->update += dt__clock_secs() - start;
     e->updated = true;
 }
 
@@ -273,7 +274,7 @@ static bool rows_advance(struct dt_exchange *x)
         for (int l = 0; l < e->outs; l++)
             send_rows(x, &e->out[l]);
         moved = e->sent = true;
-        x->times.reduce += dt__clock_secs() - start;
+        x->spec.times->reduce += dt__clock_secs() - start;
     }
     for (int l = 0; l < e->ins; l++)
         if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);

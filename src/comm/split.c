@@ -297,7 +297,7 @@ static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
     const int rank = s->worker[sends ? to : from].rank;
     if (sends || to == s->self)
         dt__message_begin(&s->x->requests, &s->left, floats, n * sizeof(float),
-                          (struct dt__envelope){sends, rank, DT__TAG_SPLIT});
+                          (struct dt__envelope){sends, rank, DT__TAG_SPLIT, DT__MPI_CHUNK});
 }
 
 /* Waits until all messages are complete; gradients of other layers advance meanwhile. */

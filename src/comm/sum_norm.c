@@ -124,7 +124,7 @@ void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
     dt__chunk_sum(x, chunk);
     dt__chunk_vectors(x, chunk, vectors);
     dt__floats_measure(x, chunk->at, x->memory->sums, vectors);
-    x->times.reduce += dt__clock_secs() - start;
+    x->spec.times->reduce += dt__clock_secs() - start;
 }
 
 /* ---- several nodes: the phases of a step ----------------------------------------------------- */

@@ -62,7 +62,7 @@ static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
         const int rank = dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node);
         dt__message_begin(&x->requests, own ? left_of(x, chunk) : &x->whole->sends,
                           dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, subtree->whole),
-                          (struct dt__envelope){!own, rank, DT__TAG_SUMS});
+                          (struct dt__envelope){!own, rank, DT__TAG_SUMS, DT__MPI_CHUNK});
     }
 }
 
@@ -71,9 +71,10 @@ static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
 static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const bool own = chunk->node == x->topo->node;
-    dt__message_begin(&x->requests, own ? &x->whole->sends : left_of(x, chunk),
-                      dt__update_at(x, chunk), chunk->bytes,
-                      (struct dt__envelope){own, dt__chunk_rank(x, chunk, node), DT__TAG_WEIGHTS});
+    dt__message_begin(
+        &x->requests, own ? &x->whole->sends : left_of(x, chunk), dt__update_at(x, chunk),
+        chunk->bytes,
+        (struct dt__envelope){own, dt__chunk_rank(x, chunk, node), DT__TAG_WEIGHTS, DT__MPI_CHUNK});
 }
 
 /* ---- a step on several nodes ---------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
          * writes it again only after its next forward, which waits for the weights of all chunks:
          * these arrive once the owner has the sum. */
         dt__chunk_give(x, chunk);
-        x->times.reduce += dt__clock_secs() - start;
+        x->spec.times->reduce += dt__clock_secs() - start;
         move_sums(x, chunk);
         move_weights(x, chunk, chunk->node);
     }
@@ -130,7 +131,7 @@ static void advance_updates(struct dt_exchange *x)
         const double start = dt__clock_secs();
         if (!is_own(x, chunk)) continue;
         dt__chunk_update(x, chunk);
-        x->times.update += dt__clock_secs() - start;
+        x->spec.times->update += dt__clock_secs() - start;
         dt__event_post(&x->memory->control->bucket[chunk->bucket].updated, 1);
         for (int i = 1; i < x->topo->nodes; i++)
             move_weights(x, chunk, (x->topo->node + i) % x->topo->nodes);

@@ -216,7 +216,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 {
     enum { MOST_STEPS = 512 };
     if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
-    double now = dt__clock_secs(), waited = dt__exchange_waited(job->steps->exchange);
+    const struct dt_exchange_times *times = job->steps->times;
+    double now = dt__clock_secs(), waited = times->wait + times->network;
     if (++span->wire_steps == LOOK_FROM) span->wire_start = now, span->wire_waited = waited;
     if (span->wire_steps < LOOK_UNTIL) return;
     worker->wire_told = true;

@@ -71,7 +71,6 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
     struct dt_measure *measure = own->measure;
     struct dt_exchange *pulls = job->steps->pulls;
     const struct dt_touched *needs = worker && pulls ? dt__exchange_needs(pulls) : NULL;
-    struct dt_exchange_times times = {0};
     dt_status status = DT_OK;
     if (measure && pulls) dt__measure_inputs(measure, dt__exchange_inputs(pulls));
     for (uint64_t i = 0; i < of->chunks; i++) {
@@ -87,7 +86,7 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
         dt__slow_down(job);
         if (!status) status = dt__stop_check();
     }
-    if (pulls) dt__exchange_take_times(pulls, &times); /* no span's */
+    *job->steps->times = (struct dt_exchange_times){0}; /* no span's */
     return status;
 }
 
@@ -124,7 +123,7 @@ dt_status dt__evaluate(struct dt_job *job)
         if (!job->sets.at[i % job->sets.count].last)
             DT_TRY(evaluate_set(job, i % job->sets.count, &better));
     dt__ranks_bcast(job->world->trainers, &better, sizeof better, 0);
-    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather_weights(job->steps->exchange);
+    if (better && job->mode == DT_MODE_SYNC) dt__exchange_gather(job->steps->exchange, false);
     if (better && bank) status = dt__best_found(bank);
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;

@@ -79,14 +79,15 @@ typedef void dt_gradients_fn(struct dt_group *group, struct dt_worker *worker, u
  * list rows, factors and parts write it. */
 struct dt_steps {
     const struct dt_stepper *stepper;
-    struct dt_exchange *exchange; /* NULL: async */
-    struct dt_async *async;       /* NULL: sync */
-    struct dt_group *all;         /* sync: all replicas as one group */
-    struct dt_local *local;       /* this rank's groups; NULL: every step is exchanged */
-    struct dt_split_run *split;   /* this worker's parts of split layers; NULL: there are none */
-    dt_gradients_fn *gradients;   /* sync: replica by replica, or, with split layers, all
+    struct dt_exchange *exchange;    /* NULL: async */
+    struct dt_async *async;          /* NULL: sync */
+    struct dt_group *all;            /* sync: all replicas as one group */
+    struct dt_local *local;          /* this rank's groups; NULL: every step is exchanged */
+    struct dt_exchange_times *times; /* of this rank in the current span, in all exchanges */
+    struct dt_split_run *split;      /* this worker's parts of split layers; NULL: there are none */
+    dt_gradients_fn *gradients;      /* sync: replica by replica, or, with split layers, all
                                    * together */
-    struct dt_exchange *pulls;    /* pulls the rows of weights that a rank reads; NULL: nothing to
+    struct dt_exchange *pulls; /* pulls the rows of weights that a rank reads; NULL: nothing to
                                 * pull */
     struct dt_saved_vectors saved;
     struct dt_row_range *row_range; /* (row_ranges) tensors that exchange only the touched rows

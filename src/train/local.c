@@ -241,7 +241,7 @@ static int local_step(struct dt_job *job, struct dt_span *span)
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         asked |= groups_step(job, step);
-        if (overlaps) dt__exchange_work(job->steps->exchange);
+        if (overlaps) dt__exchange_advance(job->steps->exchange);
         dt__slow_down(job);
     }
     for (int i = 0; i < local->count; i++)
@@ -255,14 +255,6 @@ static int local_step(struct dt_job *job, struct dt_span *span)
     return asked;
 }
 
-static void local_budget(const struct dt_job *job, double secs)
-{
-    struct dt_exchange_times times = {0};
-    for (int i = 0; i < job->steps->local->count; i++)
-        dt__exchange_take_times(job->steps->local->group[i].exchange, &times);
-    dt__budget_add(job, times, secs);
-}
-
 /* Exchanges the pending differences after the last round of the run. */
 static int catch_up(struct dt_job *job)
 {
@@ -274,7 +266,7 @@ static int catch_up(struct dt_job *job)
         give_differences(job, job->step);
         asked = dt__exchange_end(job->steps->exchange, DT_ASK_NONE);
         dt__exchange_settle(job->steps->exchange);
-        local_budget(job, dt__clock_secs() - start);
+        dt__budget_add(job, dt__clock_secs() - start);
     } else {
         asked = dt__exchange_serve_span(job->steps->exchange, job->step, job->step + 1, dt__asks,
                                         job, &done);
@@ -306,7 +298,7 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
 {
     if (job->worker) {
         dt__exchange_settle(job->steps->exchange);
-        local_budget(job, dt__clock_secs() - span->start);
+        dt__budget_add(job, dt__clock_secs() - span->start);
     }
     if (!(asked & DT_ASK_VOID)) {
         job->pending |= dt__overlaps(job) && job->step > span->begin;
@@ -317,9 +309,9 @@ static int local_settle(struct dt_job *job, const struct dt_span *span, int aske
 
 static void local_gather(struct dt_job *job)
 {
-    dt__exchange_gather(job->steps->exchange);
+    dt__exchange_gather(job->steps->exchange, true);
     for (int i = 0; i < job->steps->local->count; i++)
-        dt__exchange_gather(job->steps->local->group[i].exchange);
+        dt__exchange_gather(job->steps->local->group[i].exchange, true);
     move_state(job, true);
 }
 

@@ -230,7 +230,7 @@ void dt__split_gather(struct dt_job *job, bool all)
     struct dt_split_run *run = job->steps->split;
     if (!run) return;
     const int vectors = 1 + job->rules->optimizer.nstate;
-    if (!all) dt__exchange_gather_weights(job->steps->exchange);
+    if (!all) dt__exchange_gather(job->steps->exchange, false);
     move_parts(job, true, run->weights_at == job->step,
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;

@@ -19,13 +19,15 @@ static const struct dt_stepper *stepper_of(const struct dt_job *job)
 
 dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
 {
-    struct dt_steps *steps = NULL;
-    dt_status status = dt__arena_alloc(&job->arena, 1, sizeof *steps, "steps", &steps);
-    if (!status) status = dt__arena_alloc(&job->arena, 1, sizeof *steps->all, "steps", &steps->all);
+    struct dt_steps *steps;
+    struct dt_group *all;
+    struct dt_exchange_times *times;
+    const dt_status status = DT__ARENA_ALLOC(&job->arena, "steps", DT__TABLE(steps, 1),
+                                             DT__TABLE(all, 1), DT__TABLE(times, 1));
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     if (job->steps) job->steps->stepper->close(job);
-    *steps->all = (struct dt_group){.job = job, .count = job->replicas};
-    steps->stepper = stepper_of(job);
+    *all = (struct dt_group){.job = job, .count = job->replicas};
+    *steps = (struct dt_steps){.stepper = stepper_of(job), .all = all, .times = times};
     job->steps = steps;
     return steps->stepper->open(job, steps, fill);
 }

@@ -152,7 +152,8 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
                                      .norm.squares =
                                          (size_t)(job->model->splits * job->config->run.parts),
                                      .update = dt__update_sync,
-                                     .arg = group};
+                                     .arg = group,
+                                     .times = job->steps->times};
 }
 
 /* The argument of the hooks of a step. */
@@ -194,11 +195,11 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
         bucket_ready(&state, state.unready - 1);
 }
 
-void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, double secs)
+void dt__budget_add(const struct dt_job *job, double secs)
 {
     struct dt_worker *worker = job->worker;
     double *spent = worker->budget;
-    dt__exchange_take_times(job->steps->exchange, &times);
+    const struct dt_exchange_times times = *job->steps->times;
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;
@@ -207,6 +208,7 @@ void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, do
     spent[DT__COMPUTE] +=
         secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
     worker->data_secs = 0;
+    *job->steps->times = (struct dt_exchange_times){0};
     dt__world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
 }
 
@@ -267,7 +269,7 @@ static int plain_settle(struct dt_job *job, const struct dt_span *span, int aske
 {
     if (job->worker) {
         dt__exchange_settle(job->steps->exchange);
-        dt__budget_add(job, (struct dt_exchange_times){0}, dt__clock_secs() - span->start);
+        dt__budget_add(job, dt__clock_secs() - span->start);
     }
     return asked;
 }
@@ -280,7 +282,7 @@ const float *dt__exchange_at_rest(const struct dt_job *job)
 
 static void plain_gather(struct dt_job *job)
 {
-    dt__exchange_gather(job->steps->exchange);
+    dt__exchange_gather(job->steps->exchange, true);
     dt__split_gather(job, true);
 }
 

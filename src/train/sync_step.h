@@ -22,7 +22,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group);
  * buckets to the exchange. A worker without a replica, or after a failure, hands over all
  * buckets too, since the others wait for them. */
 void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step);
-/* Adds a span of sync training to the worker's budget; times: of other exchanges than the job's. */
-void dt__budget_add(const struct dt_job *job, struct dt_exchange_times times, double secs);
+/* Adds a span of sync training, and the times of its exchanges, to the worker's budget. */
+void dt__budget_add(const struct dt_job *job, double secs);
 
 #endif

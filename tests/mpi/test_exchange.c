@@ -270,7 +270,7 @@ static void compute_on(struct dt_exchange *x, float first, float last)
     const float *weights = dt__exchange_weights(x);
     const double start = dt__clock_secs();
     while ((weights[0] == first || weights[PARAMS - 1] == last) && dt__clock_secs() - start < 60) {
-        dt__exchange_work(x);
+        dt__exchange_advance(x);
         dt__sleep_secs(1e-4);
     }
     EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
@@ -385,11 +385,14 @@ static void compare(const struct trial *trial, struct dt_exchange *x, int steps,
     }
 }
 
+static struct dt_exchange_times times; /* not looked at */
+
 static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
     memory = trial->alone ? (unsigned)(NO_ROOM + trial->replicas % 3) : ROOM;
     return (struct dt_exchange_spec){.kind = trial->alone ? DT_EXCHANGE_AUTO : trial->kind,
                                     .params = PARAMS,
+                                    .times = &times,
                                     .buckets = BUCKETS,
                                     .bucket_end = bucket_end,
                                     .replicas = trial->replicas,
@@ -426,7 +429,7 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     while (step < STEPS && !asked) {
         uint64_t until = step + SPAN < STEPS ? step + SPAN : STEPS;
         asked = run_span(world, x, trial, &step, until);
-        if (step >= STEPS || asked) dt__exchange_gather(x);
+        if (step >= STEPS || asked) dt__exchange_gather(x, true);
         dt__ranks_barrier(world->trainers);
     }
     EXPECT(asked == (trial->stop_step < 0 ? DT_ASK_NONE : trial->stop_ask), "asked %d", asked);

@@ -22,6 +22,7 @@ struct view {
     struct dt__layout layout;
     struct dt__node_memory memory;
     struct dt__step step;
+    struct dt_exchange_times times;
 };
 static struct view view[MOST_RANKS];
 static struct dt__arena *views_arena;
@@ -63,6 +64,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
                              .backend = setup->nodes > 1 ? &dt__owners_backend : &dt__node_backend,
                              .kind = {&dt__whole_kind}}};
     x->spec = (struct dt_exchange_spec){.params = setup->params,
+                                        .times = &v->times,
                                         .bucket_end = setup->bucket_end,
                                         .replicas = setup->replicas,
                                         .wire = {setup->wire, setup->groups, setup->params},
