@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 """Tables of Debian's packages: the program's defaults beside other programs'.
 
-  scripts/bench/tables.py OUT [--tables A,B] [--splits 1,2] [--programs dtrain,XGBoost] [--peers FILE]
-                              [--dtrain PROGRAM] [KEY=VALUE ...]
+  scripts/bench/tables.py OUT [--tables A,B] [--splits 1,2] [--programs dtrain,XGBoost]
+                              [--peers FILE] [--dtrain PROGRAM] [KEY=VALUE ...]
 
-Each table is split by `numpy.random.default_rng(split).permutation`; the first fifth is the test. Test log loss or
-RMSE, and CPU seconds of one process on one core, reading included for dtrain alone. dtrain gets label and task, a
-tenth of the training rows to choose by, and KEY=VALUE. What other programs came to is kept in FILE. Leaves tables.txt,
-tables.tsv and, with gnuplot, tables.png in OUT.
+Each table is split by `numpy.random.default_rng(split).permutation`; the first fifth is the test.
+Test log loss or RMSE, and CPU seconds of one process on one core, reading included for dtrain
+alone. dtrain gets label and task, a tenth of the training rows to choose by, and KEY=VALUE. What
+other programs came to is kept in FILE. Leaves tables.txt, tables.tsv and, with gnuplot, tables.png
+in OUT.
 
-Settings of the preset are chosen on the half `chosen`; the half `unseen` shows what they are worth. Peers see texts
-as 0/1 columns (HistGradientBoosting as numbers of the texts), missing numbers as NaN (linear and perceptron: the
-mean and a column of gaps); linear and perceptron get standardised columns, and targets if they are numbers. Of many texts, linear is dtrain's model.kind=linear.
+Settings of the preset are chosen on the half `chosen`; the half `unseen` shows what they are worth.
+Peers see texts as 0/1 columns (HistGradientBoosting as numbers of the texts), missing numbers as
+NaN (linear and perceptron: the mean and a column of gaps); linear and perceptron get standardised
+columns, and targets if they are numbers. Of many texts, linear is dtrain's model.kind=linear.
 """
 import argparse
 import csv
@@ -25,8 +27,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# name: package/table, label, columns left out, half. Kinds are balanced: numbers from few and from many rows, two
-# classes from numbers and from texts, several classes, many texts.
+# name: package/table, label, columns left out, half. Kinds are balanced: numbers from few and from
+# many rows, two classes from numbers and from texts, several classes, many texts.
 TABLES = {
     "concrete": ("modeldata/concrete", "compressive_strength", (), "chosen"),
     "house": ("spdata/house", "price", ("avalue",), "chosen"),
@@ -45,7 +47,8 @@ TABLES = {
 }
 REGRESS = ("concrete", "house", "ames", "diamonds")
 TEXTS = ("movies", "glosses")
-PROGRAMS = ("dtrain", "XGBoost", "HistGradientBoosting", "linear", "perceptron", "constant", "XGBoost 30")
+PROGRAMS = ("dtrain", "XGBoost", "HistGradientBoosting", "linear", "perceptron", "constant",
+            "XGBoost 30")
 # Of many texts: a network of 0/1 columns takes scikit-learn an hour.
 NOT_MEASURED = {(table, program) for table in TEXTS for program in ("perceptron", "XGBoost 30")}
 TRIALS = 30
@@ -83,7 +86,8 @@ def glosses(path):
         folder = "/usr/share/wordnet"
         if not os.path.exists(folder + "/data.noun"):
             os.chmod(scratch, 0o755)
-            subprocess.run("apt-get -q download wordnet-base && dpkg-deb -x *.deb .", shell=True, cwd=scratch,
+            subprocess.run("apt-get -q download wordnet-base && dpkg-deb -x *.deb .", shell=True,
+                           cwd=scratch,
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             folder = scratch + folder
         rows = []
@@ -92,7 +96,8 @@ def glosses(path):
                 for line in file:
                     words = line[line.find("|") + 1:].split()[:8]
                     if not line.startswith(" "):
-                        rows.append(["_" + w.strip('();:,."').lower() for w in words] + ["_"] * (8 - len(words))
+                        rows.append(["_" + w.strip('();:,."').lower() for w in words]
+                                    + ["_"] * (8 - len(words))
                                     + ["file" + line.split()[1]])
     write_csv(path, ["word%d" % i for i in range(1, 9)] + ["file"], rows)
 
@@ -106,14 +111,16 @@ def load(name, folder):
         if source == "wordnet":
             glosses(made)
         else:
-            subprocess.run([HERE + "/../recipes/r-data.py", source, made], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([HERE + "/../recipes/r-data.py", source, made], check=True,
+                           stdout=subprocess.DEVNULL)
         if name == "movies":
             with_texts(made, name)
         os.rename(made, path)
     names, rows = read_csv(path)
     kept = [i for i, column in enumerate(names) if column not in ignored and column != label]
     kept.append(names.index(label))
-    return [names[i] for i in kept], [[row[i] for i in kept] for row in rows if row[kept[-1]] not in ("NA", "")]
+    return [names[i] for i in kept], [[row[i] for i in kept] for row in rows
+                                      if row[kept[-1]] not in ("NA", "")]
 
 
 def split_of(rows, number):
@@ -132,7 +139,8 @@ def is_number(text):
 
 
 class Features:
-    """Columns as arrays: numbers with NaN, and texts as numbers of their sorted order (-1: unseen)."""
+    """Columns as arrays: numbers with NaN, and texts as numbers of their sorted order (-1:
+    unseen)."""
 
     def __init__(self, train, test):
         import numpy
@@ -141,21 +149,26 @@ class Features:
         for column in range(len(train[0]) - 1):
             texts = [row[column] for row in train], [row[column] for row in test]
             if all(map(is_number, texts[0])):
-                numbers.append([numpy.array([numpy.nan if x == "NA" else float(x) for x in part]) for part in texts])
+                numbers.append([numpy.array([numpy.nan if x == "NA" else float(x) for x in part])
+                                for part in texts])
                 continue
             place = {text: i for i, text in enumerate(sorted(set(texts[0])))}
-            codes.append([numpy.array([place.get(x, -1) for x in part], dtype=float) for part in texts])
+            codes.append([numpy.array([place.get(x, -1) for x in part], dtype=float)
+                          for part in texts])
             dummies.append([self.dummy(numpy, sparse, part, len(place)) for part in codes[-1]])
         parts = range(2)
-        self.numbers = [numpy.array([c[p] for c in numbers]).T.reshape(len((train, test)[p]), len(numbers)) for p in parts]
+        shapes = [(len((train, test)[p]), len(numbers)) for p in parts]
+        self.numbers = [numpy.array([c[p] for c in numbers]).T.reshape(shapes[p]) for p in parts]
         self.coded = [numpy.column_stack([self.numbers[p]] + [c[p] for c in codes]) for p in parts]
-        self.sparse = [sparse.hstack([sparse.csr_matrix((len((train, test)[p]), 0))] + [d[p] for d in dummies]).tocsr()
+        self.sparse = [sparse.hstack([sparse.csr_matrix((shapes[p][0], 0))]
+                                     + [d[p] for d in dummies]).tocsr()
                        for p in parts]
 
     @staticmethod
     def dummy(numpy, sparse, codes, count):
         seen = numpy.flatnonzero(codes >= 0)
-        return sparse.csr_matrix((numpy.ones(len(seen)), (seen, codes[seen].astype(int))), (len(codes), count))
+        return sparse.csr_matrix((numpy.ones(len(seen)), (seen, codes[seen].astype(int))),
+                                 (len(codes), count))
 
     def one_hot(self, part, standard=False):
         """Numbers and 0/1 columns; dense if they are few. standard: for programs that need it."""
@@ -194,7 +207,8 @@ def random_trials(regress, classes, seed, x, y):
         log = lambda low, high: float(numpy.exp(rng.uniform(numpy.log(low), numpy.log(high))))
         model = xgboost_fit(regress, classes, seed, x[rest], y[rest], [(x[held], y[held])],
                             n_estimators=1000, early_stopping_rounds=30, learning_rate=log(.02, .3),
-                            max_depth=int(rng.integers(3, 11)), min_child_weight=log(1, 30), subsample=rng.uniform(.5, 1),
+                            max_depth=int(rng.integers(3, 11)), min_child_weight=log(1, 30),
+                            subsample=rng.uniform(.5, 1),
                             colsample_bytree=rng.uniform(.4, 1), reg_lambda=log(.1, 10))
         if best is None or model.best_score < best.best_score:
             best = model
@@ -218,13 +232,17 @@ def peer(program, regress, seed, features, y, test):
     elif program == "XGBoost 30":
         model = random_trials(regress, classes, seed, x[0], target)
     else:
-        kind = {"HistGradientBoosting": (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor),
+        kind = {"HistGradientBoosting": (ensemble.HistGradientBoostingClassifier,
+                                         ensemble.HistGradientBoostingRegressor),
                 "linear": (linear_model.LogisticRegression, linear_model.Ridge),
-                "perceptron": (neural_network.MLPClassifier, neural_network.MLPRegressor)}[program][regress]
-        model = kind(max_iter=1000) if kind is linear_model.LogisticRegression else kind(random_state=seed)
+                "perceptron": (neural_network.MLPClassifier,
+                               neural_network.MLPRegressor)}[program][regress]
+        model = (kind(max_iter=1000) if kind is linear_model.LogisticRegression
+                 else kind(random_state=seed))
         model.fit(x[0], target)
     if regress:
-        return float(numpy.sqrt(numpy.mean((model.predict(x[1]) * scale[1] + scale[0] - test) ** 2)))
+        return float(
+            numpy.sqrt(numpy.mean((model.predict(x[1]) * scale[1] + scale[0] - test) ** 2)))
     return float(metrics.log_loss(numpy.searchsorted(classes, test), model.predict_proba(x[1]),
                                   labels=numpy.arange(len(classes))))
 
@@ -233,14 +251,16 @@ def constant(regress, codes, y, classes, test):
     import numpy
     if regress:
         return float(numpy.sqrt(numpy.mean((test - y.mean()) ** 2)))
-    return float(-numpy.log((numpy.bincount(codes) / len(codes))[numpy.searchsorted(classes, test)]).mean())
+    return float(
+        -numpy.log((numpy.bincount(codes) / len(codes))[numpy.searchsorted(classes, test)]).mean())
 
 
 def measure_peer(program, name, train, test, seed):
     """(loss, CPU seconds), in a process of its own."""
     import numpy
     regress = name in REGRESS
-    labels = [numpy.array([float(row[-1]) if regress else row[-1] for row in part]) for part in (train, test)]
+    labels = [numpy.array([float(row[-1]) if regress else row[-1] for row in part])
+              for part in (train, test)]
     known = numpy.isin(labels[1], labels[0]) | regress
     features = Features(train, [row for row, k in zip(test, known) if k])
     read, write = os.pipe()
@@ -263,15 +283,19 @@ def measure_dtrain(program, name, names, train, test, also):
         classes = {row[-1] for row in train}
         gaps = any("NA" in row for row in train + test)
         write_csv(scratch + "/train.csv", names, train)
-        write_csv(scratch + "/test.csv", names, [row for row in test if name in REGRESS or row[-1] in classes])
-        command = [program, "data.train=" + scratch + "/train.csv", "data.label=" + names[-1], "data.eval_fraction=0.1",
+        write_csv(scratch + "/test.csv", names,
+                  [row for row in test if name in REGRESS or row[-1] in classes])
+        command = [program, "data.train=" + scratch + "/train.csv", "data.label=" + names[-1],
+                   "data.eval_fraction=0.1",
                    "run.dir=" + scratch + "/run"] + gaps * ["data.missing=flag"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run = subprocess.run(command + (name in REGRESS) * ["model.task=regress"] + also, capture_output=True, text=True)
+        run = subprocess.run(command + (name in REGRESS) * ["model.task=regress"] + also,
+                             capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if run.returncode:
             sys.exit("tables.py: %s: %s" % (name, run.stderr[-500:]))
-        found = subprocess.run([program, "eval", scratch + "/run", "data.eval=" + scratch + "/test.csv"],
+        found = subprocess.run([program, "eval", scratch + "/run",
+                                "data.eval=" + scratch + "/test.csv"],
                                capture_output=True, text=True, check=True)
         if os.environ.get("LOGS"):
             with open("%s/%s.log" % (os.environ["LOGS"], name), "w") as file:
@@ -285,11 +309,14 @@ def measure_dtrain(program, name, names, train, test, also):
 def report(out, results, tables, splits, programs):
     """The table of means, and tables.tsv."""
     def mean(table, program, which):
-        found = [results[table, split, program][which] for split in splits if (table, split, program) in results]
+        found = [results[table, split, program][which] for split in splits
+                 if (table, split, program) in results]
         return sum(found) / len(found) if len(found) == len(splits) else None
 
     def show(value, digits=4):
-        return "-" if value is None else "%.*g" % (digits, value) if value < 1000 else "%.0f" % value
+        if value is None:
+            return "-"
+        return "%.*g" % (digits, value) if value < 1000 else "%.0f" % value
     lines = ["test log loss or RMSE (CPU seconds), mean of splits " + ", ".join(map(str, splits))]
     rows = [["table"] + list(programs) + ["against the better trees"]]
     with open(out + "/tables.tsv", "w") as file:
@@ -299,14 +326,16 @@ def report(out, results, tables, splits, programs):
                 loss, secs = mean(table, program, 0), mean(table, program, 1)
                 cells.append("%s (%s)" % (show(loss), show(secs, 2)) if loss is not None else "-")
                 if loss is not None:
-                    file.write("%s\t%s\t%s\t%g\t%g\n" % (table, TABLES[table][3], program, loss, secs))
+                    file.write("%s\t%s\t%s\t%g\t%g\n"
+                               % (table, TABLES[table][3], program, loss, secs))
             trees = [mean(table, p, 0) for p in ("XGBoost", "HistGradientBoosting")]
             own = mean(table, "dtrain", 0)
             known = own is not None and None not in trees
             rows.append(["%s (%s)" % (table, TABLES[table][3])] + cells +
                         ["%+.1f %%" % (100 * (own / min(trees) - 1)) if known else "-"])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+              for row in rows]
     with open(out + "/tables.txt", "w") as file:
         file.write("\n".join(lines) + "\n")
     print("\n".join(lines))
@@ -327,19 +356,23 @@ def picture(out):
         for table in tables:
             trees = min(loss[table, "XGBoost"], loss[table, "HistGradientBoosting"])
             values = [loss.get((table, p)) for p in programs]
-            file.write(" ".join(['"%s"' % table] + ["?" if v is None else "%g" % (v / trees) for v in values]) + "\n")
-    plots = ", ".join('"%s/tables.dat" using %d%s title "%s"' % (out, i + 2, "" if i else ":xtic(1)", p)
+            file.write(" ".join(['"%s"' % table] + ["?" if v is None else "%g" % (v / trees)
+                                                    for v in values]) + "\n")
+    plots = ", ".join('"%s/tables.dat" using %d%s title "%s"'
+                      % (out, i + 2, "" if i else ":xtic(1)", p)
                       for i, p in enumerate(programs))
     script = """set terminal pngcairo size 1280,520 noenhanced; set output '%s/tables.png'
 set title 'test loss, as multiples of the better default boosted trees (lower is better)'
-set datafile missing '?'; set style data histograms; set style histogram clustered gap 1.5; set style fill solid .9 noborder
-set yrange [0.5:2]; set grid ytics; set key above horizontal; set xtics nomirror scale 0; plot %s, 1 lc 0 title ''
+set datafile missing '?'; set style data histograms; set style histogram clustered gap 1.5
+set style fill solid .9 noborder; set yrange [0.5:2]; set grid ytics
+set key above horizontal; set xtics nomirror scale 0; plot %s, 1 lc 0 title ''
 """ % (out, plots)
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--splits", default="1,2,3,4")
@@ -369,15 +402,18 @@ def main():
                     continue
                 train, test = split_of(rows, split)
                 if program == "dtrain":
-                    results[key] = measure_dtrain(options.dtrain, table, names, train, test, options.also)
+                    results[key] = measure_dtrain(options.dtrain, table, names, train, test,
+                                                  options.also)
                 elif program == "linear" and table in TEXTS:
-                    results[key] = measure_dtrain(options.dtrain, table, names, train, test, ["model.kind=linear"])
+                    results[key] = measure_dtrain(options.dtrain, table, names, train, test,
+                                                  ["model.kind=linear"])
                 else:
                     results[key] = measure_peer(program, table, train, test, split)
                 if program != "dtrain":
                     with open(peers, "a") as file:
                         file.write(json.dumps([key, results[key]]) + "\n")
-                print("tables: %s, split %d, %s: %.5g in %.1f s" % ((table, split, program) + tuple(results[key])),
+                print("tables: %s, split %d, %s: %.5g in %.1f s"
+                      % ((table, split, program) + tuple(results[key])),
                       file=sys.stderr, flush=True)
     report(options.out, results, tables, splits, programs)
     picture(options.out)

@@ -1,11 +1,12 @@
 """What the section `clicks` compares with: wide and deep in PyTorch, tables of sparse gradients.
 
-Rows are those that clicks.c writes (OUT.bin), whole in memory; a batch is an index_select of shuffled rows. The
-wide part is an EmbeddingBag of sums and a linear layer over the numbers, the deep one an EmbeddingBag of single
-categories, concatenated with the numbers. Initial weights are drawn as dtrain draws them: with PyTorch's own the
-output begins smaller, and the logloss after a pass over 1 M rows is lower by 0.0007. One pass over the training
-rows; prints one JSON line. With --world 2 it is one process of DistributedDataParallel over gloo, which takes its
-part of each global batch.
+Rows are those that clicks.c writes (OUT.bin), whole in memory; a batch is an index_select of
+shuffled rows. The wide part is an EmbeddingBag of sums and a linear layer over the numbers, the
+deep one an EmbeddingBag of single categories, concatenated with the numbers. Initial weights are
+drawn as dtrain draws them: with PyTorch's own the output begins smaller, and the logloss after a
+pass over 1 M rows is lower by 0.0007. One pass over the training rows; prints one JSON line. With
+--world 2 it is one process of DistributedDataParallel over gloo, which takes its part of each
+global batch.
 """
 import argparse
 import json
@@ -52,10 +53,12 @@ class WideAndDeep(torch.nn.Module):
         nn.init.zeros_(self.wide.weight)
         self.wide_numbers = nn.Linear(NUMBERS, 1, bias=False)
         nn.init.zeros_(self.wide_numbers.weight)
-        widths = [NUMBERS + CATEGORIES * args.width] + [int(width) for width in args.hidden.split('-')]
+        widths = [NUMBERS + CATEGORIES * args.width] + [int(width)
+                                                        for width in args.hidden.split('-')]
         layers = []
         for nin, nout in zip(widths, widths[1:]):
-            layers += [self.linear(nin, nout, nn.init.kaiming_normal_, nonlinearity='relu'), nn.ReLU()]
+            layers += [self.linear(nin, nout, nn.init.kaiming_normal_, nonlinearity='relu'),
+                       nn.ReLU()]
         self.deep = nn.Sequential(*layers, self.linear(widths[-1], 1, nn.init.xavier_uniform_))
 
     @staticmethod
@@ -75,7 +78,8 @@ def logloss(net, rows):
     total = 0.0
     with torch.no_grad():
         for numbers, index, label in zip(*(part.split(4096) for part in rows)):
-            total += torch.nn.functional.binary_cross_entropy_with_logits(net(numbers, index), label,
+            total += torch.nn.functional.binary_cross_entropy_with_logits(net(numbers, index),
+                                                                          label,
                                                                           reduction='sum').item()
     return total / len(rows[2])
 
@@ -85,7 +89,8 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     if args.world > 1:
-        dist.init_process_group('gloo', init_method=f'file://{args.store}', rank=args.rank, world_size=args.world)
+        dist.init_process_group('gloo', init_method=f'file://{args.store}', rank=args.rank,
+                                world_size=args.world)
     numbers, index, label = read_rows(args.train)
     net = bare = WideAndDeep(args)
     if args.world > 1:
@@ -103,7 +108,8 @@ def main():
         optimizer.step()
     secs = time.perf_counter() - start
     if args.rank == 0:
-        print(json.dumps({'torch': torch.__version__, 'samples_per_sec': sum(len(rows) for rows in batches) / secs,
+        print(json.dumps({'torch': torch.__version__,
+                          'samples_per_sec': sum(len(rows) for rows in batches) / secs,
                           'logloss': logloss(bare, read_rows(args.eval))}))
 
 

@@ -1,8 +1,8 @@
 """What `make bench` compares with: PyTorch on Fashion-MNIST, without overhead that is not its own.
 
 The data is one float tensor, a batch is an index_select of shuffled indices; no DataLoader, no
-logging. Prints one JSON line. With --world 2 it is one process of DistributedDataParallel over gloo,
-which takes its part of each global batch.
+logging. Prints one JSON line. With --world 2 it is one process of DistributedDataParallel over
+gloo, which takes its part of each global batch.
 """
 import argparse
 import gzip
@@ -20,14 +20,16 @@ CALIBRATION = 20  # steps; the first ones, before any clock runs
 
 def arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--net', default='784-512-256-10', help='widths of the layers; cnn: convolutional')
+    parser.add_argument('--net', default='784-512-256-10',
+                        help='widths of the layers; cnn: convolutional')
     parser.add_argument('--batch', type=int, default=128, help='global batch')
     parser.add_argument('--lr', type=float, default=0.01)
     parser.add_argument('--threads', type=int, default=1, help='of the interpreter')
     parser.add_argument('--secs', type=float, default=3.0, help='how long to measure')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--data', default=DATA, help='directory of the IDX files')
-    parser.add_argument('--target', type=float, default=0.0, help='train to this test accuracy instead')
+    parser.add_argument('--target', type=float, default=0.0,
+                        help='train to this test accuracy instead')
     parser.add_argument('--eval-steps', type=int, default=100)
     parser.add_argument('--max-epochs', type=int, default=40, help='with --target')
     parser.add_argument('--bf16', action='store_true', help='autocast')
@@ -51,7 +53,8 @@ def read_part(directory, part):
 
 def create_cnn():
     nn = torch.nn
-    return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+    return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(),
+                         nn.MaxPool2d(2),
                          nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                          nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
 
@@ -72,7 +75,8 @@ class Trainer:
         self.args = args
         self.net = create_net(args.net)
         if args.world > 1:
-            self.net = torch.nn.parallel.DistributedDataParallel(self.net, gradient_as_bucket_view=True)
+            self.net = torch.nn.parallel.DistributedDataParallel(self.net,
+                gradient_as_bucket_view=True)
             if args.fp16_wire:
                 self.net.register_comm_hook(None, default_hooks.fp16_compress_hook)
         self.loss = torch.nn.CrossEntropyLoss()
@@ -127,7 +131,8 @@ def measure_time_to(target, trainer, args):
     while accuracy < target and trainer.samples < args.max_epochs * len(trainer.x):
         secs += trainer.run(args.eval_steps)
         accuracy = accuracy_of(trainer.net, x, y)
-    reached = {'secs_to_target': secs, 'samples_to_target': trainer.samples} if accuracy >= target else {}
+    reached = {'secs_to_target': secs,
+               'samples_to_target': trainer.samples} if accuracy >= target else {}
     return {'samples_per_sec': trainer.samples / secs, 'accuracy': accuracy, **reached}
 
 

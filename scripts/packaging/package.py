@@ -1,4 +1,5 @@
-# Spack 1: put into packages/dtrain/ of a repository of your own, with url and checksum of `make dist`.
+# Spack 1: put into packages/dtrain/ of a repository of your own, with url and checksum of `make
+# dist`.
 # Spack has no recipe for inih (built by meson): that one comes first.
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Makes temperatures of a plate at a moment and a while later, for heat.ini: DIR/train.h5 (4000 fields)
-and DIR/test.h5 (500), /x (rows, 24, 24, 1) and /y (rows, 576). Explicit steps of the heat equation, the
-plate's edges held at 0.
+"""Makes temperatures of a plate at a moment and a while later, for heat.ini: DIR/train.h5 (4000
+fields) and DIR/test.h5 (500), /x (rows, 24, 24, 1) and /y (rows, 576). Explicit steps of the heat
+equation, the plate's edges held at 0.
     scripts/recipes/heat-data.py [DIR]         DIR: runs/heat-data"""
 import os
 import sys

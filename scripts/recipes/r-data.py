@@ -3,11 +3,12 @@
 
   scripts/recipes/r-data.py [PACKAGE/]TABLE [FILE.csv [COLUMN]]       FILE: runs/r-data/TABLE.csv
 
-TABLE is a data frame of the package r-cran-PACKAGE (ggplot2): diamonds (price of 53,940 diamonds from carat, cut,
-color, clarity and sizes), txhousing (monthly house sales of 46 cities in Texas, with gaps), modeldata/mlc_churn, ...
-The package is read where it is installed; else `apt-get download` fetches it (1 to 5 MB), nothing is installed. Rows
-and columns are R's, unchanged; missing values are NA; a table of places (spData/house) gets its coordinates as
-columns. With COLUMN, rows that have no value there are left out: what is to be predicted.
+TABLE is a data frame of the package r-cran-PACKAGE (ggplot2): diamonds (price of 53,940 diamonds
+from carat, cut, color, clarity and sizes), txhousing (monthly house sales of 46 cities in Texas,
+with gaps), modeldata/mlc_churn, ... The package is read where it is installed; else `apt-get
+download` fetches it (1 to 5 MB), nothing is installed. Rows and columns are R's, unchanged; missing
+values are NA; a table of places (spData/house) gets its coordinates as columns. With COLUMN, rows
+that have no value there are left out: what is to be predicted.
 
 Formats: R Internals, 1.8 serialization (XDR, versions 2 and 3) and 1.6 lazy-load databases.
 """
@@ -29,7 +30,8 @@ RAW_XZ = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
 
 
 class Reader:
-    """One serialized value. Vectors become lists, missing values None, attributes a dict beside them."""
+    """One serialized value. Vectors become lists, missing values None, attributes a dict beside
+    them."""
 
     def __init__(self, data):
         self.data, self.at, self.seen = data, 2, []
@@ -80,7 +82,8 @@ class Reader:
         if kind in (10, 13):
             out = [None if i == -2**31 else i for i in self.ints(count)]
         elif kind == 14:
-            out = [None if x != x else x for x in struct.unpack(">%dd" % count, self.bytes(8 * count))]
+            out = [None if x != x else x
+                   for x in struct.unpack(">%dd" % count, self.bytes(8 * count))]
         elif kind in (16, 19):
             out = [self.value() for _ in range(count)]
             out = [value for value, _ in out] if kind == 16 else out
@@ -102,7 +105,8 @@ class Reader:
 def chunk(data, place):
     """One entry of a lazy-load database: its length, how it is packed, and the packed bytes."""
     data = data[place[0] + 4:place[0] + place[1]]
-    unpack = {b"2": bz2.decompress, b"Z": lambda packed: lzma.decompress(packed, lzma.FORMAT_RAW, None, RAW_XZ),
+    unpack = {b"2": bz2.decompress,
+              b"Z": lambda packed: lzma.decompress(packed, lzma.FORMAT_RAW, None, RAW_XZ),
               b"0": bytes}.get(data[:1])
     return Reader(unpack(data[1:]) if unpack else zlib.decompress(data)).value()
 
@@ -131,7 +135,8 @@ def saved(path, name):
     """An object of a file that R's save() wrote."""
     with open(path, "rb") as file:
         data = file.read()
-    for start, unpack in ((b"\x1f\x8b", gzip.decompress), (b"BZh", bz2.decompress), (b"\xfd7zXZ", lzma.decompress)):
+    for start, unpack in ((b"\x1f\x8b", gzip.decompress), (b"BZh", bz2.decompress),
+                          (b"\xfd7zXZ", lzma.decompress)):
         data = unpack(data) if data.startswith(start) else data
     return Reader(data[5:]).value()[0][name]  # after "RDX3\n"
 
@@ -158,13 +163,15 @@ def table(folder, name):
         columns = columns + [(places[0][at:at + rows], {}) for at in range(0, len(places[0]), rows)]
     for column, (values, about) in zip(names, columns):
         levels = about["levels"][0] if "levels" in about else None
-        yield column, ["NA" if v is None else levels[v - 1] if levels else "%.12g" % v if isinstance(v, float)
+        yield column, ["NA" if v is None else levels[v - 1] if levels else "%.12g" % v
+                       if isinstance(v, float)
                        else v for v in values]
 
 
 def folder_of(package, scratch):
     """The folder of a package's data, which is fetched to `scratch` unless it is installed."""
-    folders = [path + "/data" for path in glob.glob("/%s/*" % LIBRARY) if os.path.basename(path).lower() == package]
+    folders = [path + "/data" for path in glob.glob("/%s/*" % LIBRARY)
+               if os.path.basename(path).lower() == package]
     if folders:
         return folders[0]
     os.chmod(scratch, 0o755)
@@ -172,7 +179,8 @@ def folder_of(package, scratch):
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     files = glob.glob(scratch + "/*.deb")
     if fetched.returncode or not files:
-        sys.exit("r-data.py: r-cran-%s is not installed and cannot be fetched: apt-get install r-cran-%s"
+        sys.exit(
+            "r-data.py: r-cran-%s is not installed and cannot be fetched: apt-get install r-cran-%s"
                  % (package, package))
     subprocess.run(["dpkg-deb", "-x", files[0], scratch], check=True)
     return glob.glob("%s/%s/*/data" % (scratch, LIBRARY))[0]
@@ -189,7 +197,8 @@ def main():
     if len(sys.argv) > 3:
         names = [column for column, _ in columns]
         if sys.argv[3] not in names:
-            sys.exit("r-data.py: %s has no column %s; it has %s" % (name, sys.argv[3], ", ".join(names)))
+            sys.exit("r-data.py: %s has no column %s; it has %s"
+                     % (name, sys.argv[3], ", ".join(names)))
         rows = [row for row in rows if row[names.index(sys.argv[3])] != "NA"]
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     with open(out, "w", newline="", encoding="utf-8") as file:

@@ -13,7 +13,8 @@ import torch
 from torch.nn import functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KINDS, ACTIVATIONS, TASKS = ["linear", "mlp"], ["relu", "tanh", "sigmoid", "gelu"], ["classify", "regress"]
+KINDS, ACTIVATIONS, TASKS = ["linear", "mlp"], ["relu", "tanh", "sigmoid",
+                                                "gelu"], ["classify", "regress"]
 ACTIVATE = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu}
 
 
@@ -52,7 +53,8 @@ def write_net(file, seed, kind, activation, task, widths, rows):
     for nin, nout in zip(widths, widths[1:]):
         weight, bias = f32(nin, nout) * np.float32(1.5 / np.sqrt(nin)), f32(nout) * np.float32(0.5)
         flat += [weight.ravel(), bias]
-        layers.append([torch.tensor(v.astype(np.float64), requires_grad=True) for v in (weight, bias)])
+        layers.append([torch.tensor(v.astype(np.float64), requires_grad=True)
+                       for v in (weight, bias)])
     x, target = f32(rows, widths[0]) * 2, f32(rows, widths[-1])
     label = rng.integers(0, max(2, widths[-1]), rows).astype(np.int32)
     logits = forward(layers, activation, torch.tensor(x.astype(np.float64)))
@@ -66,7 +68,8 @@ def write_net(file, seed, kind, activation, task, widths, rows):
     group.attrs["loss"] = np.float64(loss.item())
     put(group, widths=np.array(widths, np.int32), x=x, params=np.concatenate(flat),
         logits=logits.detach().numpy().astype(np.float32),
-        grad=np.concatenate([p.grad.numpy().ravel() for layer in layers for p in layer]).astype(np.float32))
+        grad=np.concatenate([p.grad.numpy().ravel() for layer in layers
+                             for p in layer]).astype(np.float32))
     if task == "regress":
         put(group, target=target)
     else:
@@ -107,7 +110,8 @@ def make_optimizer(word, params, lr, momentum, decay):
 def write_optimizer(file, number, word, momentum, decay, clip):
     rng = np.random.default_rng(number)
     start = rng.standard_normal(COUNT).astype(np.float32)
-    grads = (rng.standard_normal((STEPS, COUNT)) * 10.0 ** rng.integers(-4, 2, COUNT)).astype(np.float32)
+    grads = (rng.standard_normal((STEPS, COUNT)) * 10.0 ** rng.integers(-4, 2,
+        COUNT)).astype(np.float32)
     lr = 0.05
     params = torch.tensor(start.copy(), requires_grad=True)
     optimizer = make_optimizer(word, [params], lr, momentum, decay)
@@ -120,7 +124,8 @@ def write_optimizer(file, number, word, momentum, decay, clip):
         path.append(params.detach().numpy().copy())
     group = file.create_group("%02d" % number)
     group.attrs["optimizer"] = np.int32(WORDS.index(word))
-    for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", decay), ("clip", clip)):
+    for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", decay),
+                        ("clip", clip)):
         group.attrs[name] = np.float64(value)
     put(group, start=start, grads=grads, path=np.array(path))
 
@@ -130,7 +135,8 @@ def write_optimizers():
         number = itertools.count()
         for word in WORDS:
             momenta = [0.0, 0.9] if word in ("sgd", "rmsprop") else [0.9]
-            for momentum, (decay, clip) in itertools.product(momenta, [(0.0, 0.0), (0.1, 0.0), (0.01, 1.0)]):
+            for momentum, (decay, clip) in itertools.product(momenta,
+                [(0.0, 0.0), (0.1, 0.0), (0.01, 1.0)]):
                 write_optimizer(file, next(number), word, momentum, decay, clip)
 
 

@@ -22,7 +22,8 @@ def h(k, i):
 
 def ece(probability, happened, weight):
     bins = np.maximum(np.ceil(probability * 15).astype(int) - 1, 0)
-    return sum(abs(np.sum((weight * (probability - happened))[bins == b])) for b in range(15)) / weight.sum()
+    return sum(abs(np.sum((weight * (probability - happened))[bins == b]))
+               for b in range(15)) / weight.sum()
 
 
 def scores(task, nout, there, weighted):
@@ -37,11 +38,13 @@ def scores(task, nout, there, weighted):
                 "mape": m.mean_absolute_percentage_error(goal, z, **by)}
     if task == "labels":
         y, said = goal + z > 0, z > 0
-        return {"accuracy": m.accuracy_score(y.ravel(), said.ravel(), sample_weight=np.repeat(w, nout)),
+        return {"accuracy": m.accuracy_score(y.ravel(), said.ravel(),
+                                             sample_weight=np.repeat(w, nout)),
                 "precision": m.precision_score(y, said, average="micro", **by),
                 "recall": m.recall_score(y, said, average="micro", **by),
                 "f1": m.f1_score(y, said, average="micro", **by)}
-    y = np.array([(goal[r, 0] + z[r, 0] > 0) if nout == 1 else int(np.argmax((goal + z)[r, :there])) for r in range(ROWS)]).astype(int)
+    y = np.array([(goal[r, 0] + z[r, 0] > 0) if nout == 1 else int(np.argmax((goal + z)[r, :there]))
+                  for r in range(ROWS)]).astype(int)
     y *= there > 1
     if nout == 1:
         p = 1 / (1 + np.exp(-z[:, 0]))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the tables of tests/unit/test_train.c: weights after updates, in double, by the formulas of
-torch.optim.SGD, torch.nn.utils.clip_grad_norm_, DiLoCo and staleness-aware SGD. Needs Python
+"""Prints the tables of tests/unit/test_train.c: weights after updates, in double, by the formulas
+of torch.optim.SGD, torch.nn.utils.clip_grad_norm_, DiLoCo and staleness-aware SGD. Needs Python
 alone."""
 from math import cos, pi, sqrt
 
@@ -8,7 +8,8 @@ LR, LOW, WARM, TOTAL = 0.4, 0.05, 4, 20
 OUTER_LR, OUTER_MOMENTUM = 0.7, 0.9
 MOMENTUM, DECAY, CLIP = 0.5, 0.1, 1.5
 START = [0.5, -1.25, 2.0]
-SUMS = [[4.0, -8.0, 1.0], [0.5, 0.25, -1.0], [-6.0, 2.0, 3.0], [1.0, 1.0, 1.0], [3.0, 3.0, -5.0], [2.0, -1.0, 0.0]]
+SUMS = [[4.0, -8.0, 1.0], [0.5, 0.25, -1.0], [-6.0, 2.0, 3.0], [1.0, 1.0, 1.0], [3.0, 3.0, -5.0],
+        [2.0, -1.0, 0.0]]
 
 
 def rate(step):
@@ -57,11 +58,13 @@ def asynchronous(name, clip):
 
 
 def outer():
-    """The sums as what the groups give: the gradient of Nesterov's rule as torch.optim.SGD has it."""
+    """The sums as what the groups give: the gradient of Nesterov's rule as torch.optim.SGD has
+    it."""
     weights, moments, path = START, [0, 0, 0], []
     for delta in SUMS:
         moments = [OUTER_MOMENTUM * m + d for m, d in zip(moments, delta)]
-        weights = [w - OUTER_LR * (d + OUTER_MOMENTUM * m) for w, d, m in zip(weights, delta, moments)]
+        weights = [w - OUTER_LR * (d + OUTER_MOMENTUM * m)
+                   for w, d, m in zip(weights, delta, moments)]
         path.append(weights)
     show("OUTER_PATH", path)
 

@@ -1,8 +1,8 @@
 """Repeats runs of full-batch gradient descent in PyTorch from their step-0 checkpoints.
 
-stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR, with a loss for TASK if it is not its usual one; the CSV holds the features as the
-network sees them, then the targets. stdout: for each the largest relative difference of its losses,
-and that of its weights by norm.
+stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR, with a loss for TASK if it is not its usual one;
+the CSV holds the features as the network sees them, then the targets. stdout: for each the largest
+relative difference of its losses, and that of its weights by norm.
 """
 import json
 import sys

@@ -1,9 +1,10 @@
-"""Repeats runs of full-batch gradient descent on pictures in PyTorch, from their step-0 checkpoints.
+"""Repeats runs of full-batch gradient descent on pictures in PyTorch, from their step-0
+checkpoints.
 
 follow_layers.py CSV HEIGHT WIDTH CHANNELS: the CSV holds the rows, channels last, then the class.
-stdin: a run directory a line. The network is the checkpoint's text of layers, taken by a small reader
-of its own. stdout: for each run the largest relative difference of the losses, that of the trained
-weights and that of the running statistics, by norm.
+stdin: a run directory a line. The network is the checkpoint's text of layers, taken by a small
+reader of its own. stdout: for each run the largest relative difference of the losses, that of the
+trained weights and that of the running statistics, by norm.
 """
 import json
 import re

@@ -1,10 +1,11 @@
 """Repeats runs on sparse rows in PyTorch, batch by batch, from their step-0 checkpoints.
 
-follow_sparse.py ORDER_DIR: the run there drew the same batches from as many rows, of which row i has feature i
-alone, at a rate that rises from step to step: how far a weight went tells when its row was drawn. stdin: a line
-a run, RUN_DIR DATA RULE LR; DATA is LIBSVM, or a table x,TEXT,...,CLASS. Of sgd (without momentum), adagrad and lazy (SparseAdam; what no features read:
-Adam) gradients of tables are sparse; of the other rules whole. stdout: for each run the largest relative difference
-of its losses, and that of its weights by norm.
+follow_sparse.py ORDER_DIR: the run there drew the same batches from as many rows, of which row i
+has feature i alone, at a rate that rises from step to step: how far a weight went tells when its
+row was drawn. stdin: a line a run, RUN_DIR DATA RULE LR; DATA is LIBSVM, or a table
+x,TEXT,...,CLASS. Of sgd (without momentum), adagrad and lazy (SparseAdam; what no features read:
+Adam) gradients of tables are sparse; of the other rules whole. stdout: for each run the largest
+relative difference of its losses, and that of its weights by norm.
 """
 import collections
 import csv
@@ -41,7 +42,8 @@ def libsvm(path):
 
 
 def table(path):
-    """The same: feature 0 is x; behind it each column's texts, by count, then bytewise, and one for all others."""
+    """The same: feature 0 is x; behind it each column's texts, by count, then bytewise, and one for
+    all others."""
     lines = list(csv.reader(open(path)))[1:]
     columns, first = [], 1
     for texts in list(zip(*lines))[1:-1]:
@@ -58,7 +60,8 @@ def bag(weight, rows, sparse):
     features = torch.tensor([f for row in rows for f in row[0]])
     values = torch.tensor([v for row in rows for v in row[1]])
     ends = np.cumsum([0] + [len(row[0]) for row in rows])[:-1]
-    return functional.embedding_bag(features, weight, torch.from_numpy(ends), mode="sum", sparse=sparse,
+    return functional.embedding_bag(features, weight, torch.from_numpy(ends), mode="sum",
+                                    sparse=sparse,
                                     per_sample_weights=values)
 
 
@@ -90,8 +93,10 @@ def make_optimizers(rule, tables, others, lr):
         "momentum": lambda: [torch.optim.SGD(every, lr, 0.9)],
         "adagrad": lambda: [torch.optim.Adagrad(every, lr)],
         "adam": lambda: [torch.optim.Adam(every, lr)],
-        # SparseAdam adds epsilon to the moment before its correction, Adam behind: next to nothing, it is the same.
-        "lazy": lambda: [torch.optim.SparseAdam(tables, lr, eps=1e-15), torch.optim.Adam(others, lr, eps=1e-15)],
+        # SparseAdam adds epsilon to the moment before its correction, Adam behind: next to nothing,
+        # it is the same.
+        "lazy": lambda: [torch.optim.SparseAdam(tables, lr, eps=1e-15),
+                         torch.optim.Adam(others, lr, eps=1e-15)],
     }
     return make[rule]()
 

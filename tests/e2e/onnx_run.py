@@ -1,8 +1,9 @@
 """Checks an ONNX file with the onnx package and computes it with numpy.
 
-    onnx_run.py MODEL.onnx PREDICTIONS <ROWS      rows: JSON arrays, or objects by columns, null for a gap;
-                                                  predictions: what `dtrain predict` said of them. Prints the
-                                                  largest difference, and other classes.
+    onnx_run.py MODEL.onnx PREDICTIONS <ROWS
+
+ROWS: JSON arrays, or objects by columns, null for a gap. PREDICTIONS: what `dtrain predict` said of
+them. Prints the largest difference, and other classes.
 """
 import datetime
 import json
@@ -37,7 +38,8 @@ def conv(x, w, b=None, kernel_shape=None, strides=(1, 1), pads=(0, 0, 0, 0), gro
     view, out = windows(x, w.shape[2:], strides), []
     cin, cout = x.shape[1] // group, w.shape[0] // group
     for g in range(group):
-        out.append(np.einsum("nchwij,fcij->nfhw", view[:, g * cin:(g + 1) * cin], w[g * cout:(g + 1) * cout]))
+        out.append(np.einsum("nchwij,fcij->nfhw", view[:, g * cin:(g + 1) * cin],
+                             w[g * cout:(g + 1) * cout]))
     y = np.concatenate(out, 1)
     return y if b is None else y + b[:, None, None]
 
@@ -76,7 +78,8 @@ OPS = {
     "Greater": lambda a, b: a > b,
     "Cast": lambda x, to: x.astype({1: np.float32, 7: np.int64, 11: np.float64}[to]),
     "Concat": lambda *x, axis: np.concatenate(x, axis),
-    "Reshape": lambda x, shape: x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)]),
+    "Reshape": lambda x,
+    shape: x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)]),
     "Transpose": lambda x, perm: x.transpose(perm),
     "ReduceMean": lambda x, axes, keepdims: x.mean(tuple(axes), keepdims=bool(keepdims)),
     "Tile": np.tile,
@@ -93,7 +96,8 @@ def run(model, rows):
     values["input"] = rows
     for node in model.graph.node:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        values[node.output[0]] = OPS[node.op_type](*(values[name] for name in node.input), **attributes)
+        values[node.output[0]] = OPS[node.op_type](*(values[name] for name in node.input),
+                                                   **attributes)
     return values
 
 
@@ -126,7 +130,8 @@ def main(path, predictions):
     for value in [*model.graph.input, *model.graph.output]:
         assert value.type.tensor_type.shape.dim[0].dim_param == "rows", value
     names = {p.key: json.loads(p.value) for p in model.metadata_props if p.key.endswith("_names")}
-    rows = np.array([inputs(json.loads(line), names.get("feature_names")) for line in sys.stdin], np.float32)
+    rows = np.array([inputs(json.loads(line), names.get("feature_names")) for line in sys.stdin],
+                    np.float32)
     with open(predictions) as file:
         said = [json.loads(line) for line in file]
     values, wrong = run(model, rows), 0
@@ -136,14 +141,16 @@ def main(path, predictions):
     else:
         answers = values["probabilities"]
         told = np.array([r["probabilities"] for r in said])
-        wrong = sum(r.get("class") != c for r, c in zip(said, values.get("class", [None] * len(said))))
+        wrong = sum(r.get("class") != c
+                    for r, c in zip(said, values.get("class", [None] * len(said))))
         if "class_names" in names:
             wrong += sum(r["label"] != names["class_names"][r["class"]] for r in said)
     for end in ("low", "high"):
         assert (end in values) == (end in said[0]), f"{end} is missing"
         if end in values:
             answers = np.concatenate([answers, values[end]], 1)
-            told = np.concatenate([told, np.array([r[end] for r in said]).reshape(len(said), -1)], 1)
+            told = np.concatenate([told, np.array([r[end] for r in said]).reshape(len(said), -1)],
+                                  1)
     assert answers.shape == told.shape, f"{answers.shape}, not {told.shape}"
     print(f"difference={np.abs(answers - told).max()} wrong={wrong}")
 

@@ -18,7 +18,8 @@ def number(text):
 def instance(path):
     ini = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=(" ;",))
     ini.read(path)
-    return {section: {key: number(value) for key, value in ini[section].items()} for section in ini.sections()}
+    return {section: {key: number(value) for key, value in ini[section].items()}
+            for section in ini.sections()}
 
 
 WRONG = [

@@ -3,7 +3,8 @@
     serve_client.py load PORT REQUESTS CONNECTIONS ROWS ANSWERS [MODEL]
         every answer has to be the one that `dtrain predict` gave; prints rate and latencies
     serve_client.py malformed PORT REQUESTS VALID
-        wrong requests of every sort: 4xx each, or the connection closed; the server answers afterwards
+        wrong requests of every sort: 4xx each, or the connection closed; and the server
+        answers afterwards
     serve_client.py slow PORT SECONDS
         a client that sends a byte now and then is closed within so many seconds
     serve_client.py idle PORT SECONDS
@@ -15,7 +16,7 @@
     serve_client.py full PORT
         bodies of 1 MiB until there are too many at once: 503, and none when they are gone
     serve_client.py answers PORT ROW COUNT
-        an answer of COUNT rows that nobody reads leaves room for a small one alone, until it is gone
+        after an answer of COUNT rows that is not read, only a small one has space
 """
 import http.client
 import json
@@ -48,14 +49,16 @@ def load(port, requests, connections, rows_path, answers_path, model="default"):
             part = slice(first, first + draw.choice([1, 1, 1, 3, 17]))
             begin = time.perf_counter()
             try:
-                connection.request("POST", f"/v1/models/{model}:predict", json.dumps({"instances": rows[part]}))
+                connection.request("POST", f"/v1/models/{model}:predict",
+                                   json.dumps({"instances": rows[part]}))
                 response = connection.getresponse()
                 body = json.loads(response.read())
             except Exception as error:  # a lost request is what this looks for
                 body, response = repr(error), None
                 connection.close()
             taken = time.perf_counter() - begin
-            good = response is not None and response.status == 200 and same(body["predictions"], answers[part])
+            good = (response is not None and response.status == 200
+                    and same(body["predictions"], answers[part]))
             with lock:
                 secs.append(taken)
                 if not good:
@@ -70,7 +73,8 @@ def load(port, requests, connections, rows_path, answers_path, model="default"):
     took = time.perf_counter() - begin
     secs.sort()
     at = lambda share: 1000 * secs[min(len(secs) - 1, int(share * len(secs)))]
-    print(f"requests={len(secs)} wrong={len(wrong)} rate={len(secs) / took:.0f} p50_ms={at(.5):.2f} "
+    print(f"requests={len(secs)} wrong={len(wrong)} rate={len(secs) / took:.0f} "
+          f"p50_ms={at(.5):.2f} "
           f"p99_ms={at(.99):.2f} max_ms={1000 * secs[-1]:.2f}")
     for body in list(dict.fromkeys(str(body)[:300] for body in wrong))[:20]:
         print("wrong:", body)
@@ -106,33 +110,46 @@ def cases(valid):
     draw, good = random.Random(7), json.dumps(valid).encode()
     row = valid["instances"][0]
     bodies = [
-        b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe\x00", b'{"instances":', b'{"instances":[]}', b'{"instances":7}',
-        b'{"instances":[[]]}', b'{"instances":[[NaN]]}', b'{"instances":[[1e999]]}', b'{"inputs":{}}', b'{"inputs":[1]}',
-        b'{"instances":[null]}', b'{"instances":[{"a":1}]}', b'{"instances":' + b"[" * 3000 + b"]" * 3000 + b"}",
+        b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe\x00", b'{"instances":', b'{"instances":[]}',
+        b'{"instances":7}', b'{"instances":[[]]}', b'{"instances":[[NaN]]}',
+        b'{"instances":[[1e999]]}', b'{"inputs":{}}', b'{"inputs":[1]}', b'{"instances":[null]}',
+        b'{"instances":[{"a":1}]}', b'{"instances":' + b"[" * 3000 + b"]" * 3000 + b"}",
         b'{"instances":[' + b"[" * 20 + b"1" + b"]" * 20 + b"]}", b'{"instances":[[true,false]]}',
-        b'{"instances":[["x"]]}', b'{"instances":[[1]],"inputs":[[1]]}', b'{"instances":[[1]],"instances":[[2]]}',
-        json.dumps({"instances": [row[:-1]]}).encode(), json.dumps({"instances": [row + [1]]}).encode(),
-        json.dumps({"instances": [[1e39] * len(row)]}).encode(), json.dumps({"instances": [row] * 20000}).encode(),
-        json.dumps({"instances": [row, row[:1]]}).encode(), b'{"instances":[[123456789012345678901234567890]]}',
+        b'{"instances":[["x"]]}', b'{"instances":[[1]],"inputs":[[1]]}',
+        b'{"instances":[[1]],"instances":[[2]]}',
+        json.dumps({"instances": [row[:-1]]}).encode(),
+        json.dumps({"instances": [row + [1]]}).encode(),
+        json.dumps({"instances": [[1e39] * len(row)]}).encode(),
+        json.dumps({"instances": [row] * 20000}).encode(),
+        json.dumps({"instances": [row, row[:1]]}).encode(),
+        b'{"instances":[[123456789012345678901234567890]]}',
     ]
     infer = [
-        b"{}", b'{"inputs":[]}', b'{"inputs":[7]}', b'{"inputs":[{"name":"input","datatype":"FP32"}]}',
+        b"{}", b'{"inputs":[]}', b'{"inputs":[7]}',
+        b'{"inputs":[{"name":"input","datatype":"FP32"}]}',
         b'{"inputs":[{"name":"input","datatype":"BYTES","shape":[1,1],"data":["x"]}]}',
         b'{"inputs":[{"name":"input","datatype":"FP32","shape":[-1,4],"data":[1]}]}',
         b'{"inputs":[{"name":"input","datatype":"FP32","shape":[9999999999,4],"data":[1]}]}',
-        b'{"inputs":[{"name":"input","datatype":"FP32","shape":[2147483647,2147483647,4],"data":[1]}]}',
-        json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [2, len(row)], "data": row}]}).encode(),
-        json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [2**30, len(row)], "data": row}]}).encode(),
+        b'{"inputs":[{"name":"input","datatype":"FP32","shape":[2147483647,2147483647,4],'
+        b'"data":[1]}]}',
+        json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [2, len(row)],
+                                "data": row}]}).encode(),
+        json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [2**30, len(row)],
+                                "data": row}]}).encode(),
     ]
     whole = [
-        http_bytes("POST", "/v1/models/other:predict", good), http_bytes("POST", "/v1/models/default/versions/9:predict", good),
-        http_bytes("POST", "/v1/models/default/versions/-1:predict", good), http_bytes("POST", "/nowhere", good),
+        http_bytes("POST", "/v1/models/other:predict", good),
+        http_bytes("POST", "/v1/models/default/versions/9:predict", good),
+        http_bytes("POST", "/v1/models/default/versions/-1:predict", good),
+        http_bytes("POST", "/nowhere", good),
         http_bytes("POST", "/v1/models/default/versions/99999999999999999999999:predict", good),
         http_bytes("PUT", PREDICT, good), http_bytes("DELETE", PREDICT), http_bytes("GET", PREDICT),
         http_bytes("POST", "/metrics", good), http_bytes("POST", PREDICT, b"", length=10**15),
         http_bytes("POST", PREDICT, b"", length="-5"), http_bytes("POST", PREDICT, b"", length="x"),
-        http_bytes("POST", "/" + "a" * 60000, good), http_bytes("POST", PREDICT, good, headers=["X: " + "y" * 60000]),
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n", b"\r\n" * 100 + b"x\r\n\r\n", b"\x00" * 100,
+        http_bytes("POST", "/" + "a" * 60000, good),
+        http_bytes("POST", PREDICT, good, headers=["X: " + "y" * 60000]),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n",
+        b"\r\n" * 100 + b"x\r\n\r\n", b"\x00" * 100,
         http_bytes("POST", PREDICT, b"zz\r\n", headers=["Transfer-Encoding: chunked"]),
     ]
     while True:
@@ -235,7 +252,8 @@ def active(port):
     connection.request("GET", "/metrics")
     lines = connection.getresponse().read().decode().splitlines()
     connection.close()
-    return [int(line.split()[1]) for line in lines if line.startswith("dtrain_serve_active_requests")][0]
+    return [int(line.split()[1]) for line in lines
+            if line.startswith("dtrain_serve_active_requests")][0]
 
 
 def unread(port, seconds, row, count):
@@ -283,7 +301,8 @@ def full(port):
 def answers(port, row, count):
     def post(rows):
         connection = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
-        connection.sendall(http_bytes("POST", PREDICT, b'{"instances":[' + b",".join([row.encode()] * rows) + b"]}"))
+        connection.sendall(http_bytes("POST", PREDICT,
+                                      b'{"instances":[' + b",".join([row.encode()] * rows) + b"]}"))
         status = connection.recv(12)[9:].decode()
         return connection, status
 
@@ -302,4 +321,5 @@ def answers(port, row, count):
     expect(int(count), "200")
 
 
-{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "stop": stop, "full": full, "answers": answers}[sys.argv[1]](*sys.argv[2:])
+{"load": load, "malformed": malformed, "slow": slow, "idle": idle, "unread": unread, "stop": stop,
+ "full": full, "answers": answers}[sys.argv[1]](*sys.argv[2:])

@@ -1,4 +1,5 @@
-"""zsh_line.py DIR LINE: what zsh, with the completions in DIR, shows behind LINE and a tab; in a terminal."""
+"""zsh_line.py DIR LINE: what zsh, with the completions in DIR, shows behind LINE and a tab; in a
+terminal."""
 import os
 import pty
 import select

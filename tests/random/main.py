@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Draws configurations at random and holds each to what is promised of all; what fails is cut down to the fewest keys.
+"""Draws configurations at random and holds each to what is promised of all; cuts down what fails.
 
-    main.py [--seed FIRST] [--count N] [--seconds S] [--alone]     FIRST, FIRST + 1, ...; --alone: one process each
-    main.py --rows DIRECTORY --seed SEED                           that seed's data, for commands of a failure
+    main.py [--seed FIRST] [--count N] [--seconds S] [--alone]
+        FIRST, FIRST + 1, ...; --alone: one process each
+    main.py --rows DIRECTORY --seed SEED
+        that seed's data, for commands of a failure
 
 BUILD: build directory. PATIENCE: how much longer than usual things may take.
 """
@@ -35,9 +37,10 @@ def rng_of(seed, what):
 
 
 def hosts_library(directory):
-    """What makes one machine look like several hosts (tests/e2e/delay.c), or None without a compiler."""
+    """A library that makes one machine look like several hosts, or None without a compiler."""
     library = f"{directory}/hosts.so"
-    compile_it = [os.environ.get("MPICC", "mpicc"), "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library,
+    compile_it = [os.environ.get("MPICC", "mpicc"), "-O1", "-fno-builtin", "-shared", "-fPIC", "-o",
+                  library,
                   f"{ROOT}/tests/e2e/delay.c", "-ldl"]
     if not shutil.which(compile_it[0]):
         return None
@@ -132,12 +135,15 @@ class Seed:
         except Failure as again:
             failure = again
         place = f"/tmp/dtrain-random-{self.seed}"
-        print(f"FAIL: seed {self.seed}, {name}: {failure.kind}\n{failure.text}\nCommands that show it:")
+        print(f"FAIL: seed {self.seed}, {name}: {failure.kind}\n{failure.text}")
+        print("Commands that show it:")
         print(f"python3 tests/random/main.py --rows {place}/rows --seed {self.seed}")
         if self.library and any(self.library in line for line in self.log):
-            print(f"mpicc -O1 -fno-builtin -shared -fPIC -o {place}/hosts.so tests/e2e/delay.c -ldl")
+            print(f"mpicc -O1 -fno-builtin -shared -fPIC -o {place}/hosts.so tests/e2e/delay.c"
+                  " -ldl")
         for line in self.log:
-            print(line.replace(self.library or "\0", f"{place}/hosts.so").replace(self.directory, place))
+            line = line.replace(self.library or "\0", f"{place}/hosts.so")
+            print(line.replace(self.directory, place))
         sys.stdout.flush()
 
 
@@ -153,7 +159,8 @@ def main():
     if arguments.rows:
         rows.make(rng_of(arguments.seed, "rows"), arguments.rows, DTRAIN)
         return 0
-    known, begin, kept, failed = settings.options(DTRAIN), time.monotonic(), collections.Counter(), 0
+    known, begin = settings.options(DTRAIN), time.monotonic()
+    kept, failed = collections.Counter(), 0
     with tempfile.TemporaryDirectory(prefix="dtrain-random.") as top:
         library = None if arguments.alone else hosts_library(top)
         for number in range(arguments.seed, arguments.seed + arguments.count):
@@ -171,7 +178,8 @@ def main():
                 failed += 1
                 seed.tell(failure)
             shutil.rmtree(seed.directory, ignore_errors=True)
-    print(f"{kept.pop('seeds', 0)} seeds passed, {failed} failed, in {time.monotonic() - begin:.0f} s;",
+    took = time.monotonic() - begin
+    print(f"{kept.pop('seeds', 0)} seeds passed, {failed} failed, in {took:.0f} s;",
           ", ".join(f"{name} {count}" for name, count in sorted(kept.items())))
     return failed > 0
 

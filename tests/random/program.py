@@ -13,7 +13,7 @@ LIMIT = 60 * PATIENCE  # seconds: for what hangs
 
 
 class Failure(Exception):
-    """A promise that does not hold. kind: the same for the same defect, whatever the figures are."""
+    """A promise that does not hold. kind: the same for the same defect, whatever its figures."""
 
     def __init__(self, kind, text):
         super().__init__(f"{kind}: {text}")
@@ -50,7 +50,8 @@ class Program:
     def __init__(self, dtrain, directory, hosts_library=None):
         self.dtrain, self.directory, self.hosts_library = dtrain, directory, hosts_library
         self.log, self.count = [], itertools.count()
-        self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
+                                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 OMPI_MCA_hwloc_base_binding_policy="none")
         self.environment.pop("LD_PRELOAD", None)
 
@@ -58,15 +59,18 @@ class Program:
         return f"{self.directory}/run-{next(self.count)}"
 
     def command(self, np, hosts, arguments):
-        launcher = ["mpirun", "--timeout", str(LIMIT), "--oversubscribe", "-np", str(np)] if np > 1 else []
+        launcher = ["mpirun", "--timeout", str(LIMIT), "--oversubscribe", "-np",
+                    str(np)] if np > 1 else []
         if hosts:
             launcher += ["-x", f"LD_PRELOAD={self.hosts_library}", "-x", f"DELAY_HOSTS={hosts}"]
         return launcher + [self.dtrain] + arguments
 
     def start(self, command, text=None):
         self.log.append(" ".join(map(shlex.quote, command)) + (f" <{text}" if text else ""))
-        return subprocess.Popen(command, cwd=self.directory, env=self.environment, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        return subprocess.Popen(command, cwd=self.directory, env=self.environment,
+                                stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                start_new_session=True)
 
     def end(self, process, directory=None, given=b""):
         try:
@@ -76,7 +80,8 @@ class Program:
             out, err = process.communicate()
             raise Failure("hangs", f"{self.log[-1]}\n{err.decode(errors='replace')}")
         result = Result(process.returncode, out, err.decode(errors="replace"), directory)
-        for sign in ("AddressSanitizer", "runtime error:", "LeakSanitizer", "Segmentation fault", "Assertion"):
+        for sign in ("AddressSanitizer", "runtime error:", "LeakSanitizer", "Segmentation fault",
+                     "Assertion"):
             if sign in result.err:
                 raise Failure(f"sanitizer {sign}", result.err[-4000:])
         if process.returncode < 0 and process.returncode not in (-signal.SIGKILL, -signal.SIGUSR1):
@@ -93,7 +98,8 @@ class Program:
         return self.end(self.start([self.dtrain, *arguments], text), given=given or b"")
 
     def interrupted(self, np, config, how, step):
-        """Trains until the checkpoint of a step is there, then sends a signal: USR1 to mpirun, or KILL to one rank."""
+        """Trains until the checkpoint of a step is there, then sends a signal: USR1 to mpirun, or
+        KILL to one rank."""
         directory = self.new_directory()
         process = self.start(self.command(np, None, settings(config, directory)))
         self.log[-1] += f"   # {how.name} at step {step}"

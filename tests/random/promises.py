@@ -1,6 +1,6 @@
-"""What is promised of every configuration: the same bits, the same digits, one line of error. Each promise is a
-function of a Case; it raises Failure. What timing decides is left out: the order of async's updates, and the step at
-which an evaluator of its own stops a run."""
+"""What is promised of every configuration: the same bits, the same digits, one line of error. Each
+promise is a function of a Case; it raises Failure. What timing decides is left out: the order of
+async's updates, and the step at which an evaluator of its own stops a run."""
 import json
 import math
 import os
@@ -16,17 +16,20 @@ class Refused(Exception):
 
 
 class Case:
-    """A configuration that runs, its first run, and draws of its own, the same each time it is looked at."""
+    """A configuration that runs, its first run, and its draws, the same each time."""
 
     def __init__(self, program, rows, config, rng, alone):
-        self.program, self.rows, self.config, self.rng, self.alone = program, rows, config, rng, alone
+        self.program, self.rows, self.config = program, rows, config
+        self.rng, self.alone = rng, alone
         asks = config.get("train.mode") == "async"
         self.is_async = asks and config.get("train.staleness") != "0" and not alone
-        self.may_stop_anywhere = config.get("eval.dedicated") == "yes" and config.get("eval.patience", "0") != "0"
+        self.may_stop_anywhere = (config.get("eval.dedicated") == "yes"
+                                  and config.get("eval.patience", "0") != "0")
         self.first = self.program.train(*self.at(1))
 
     def at(self, np):
-        """(np, configuration): that of as few ranks has neither asynchrony nor an evaluator of its own."""
+        """(np, configuration): that of as few ranks has neither asynchrony nor an evaluator of its
+        own."""
         if self.is_async:
             np = max(np, 2)
         config = dict(self.config)
@@ -82,7 +85,7 @@ def expect_same(case, result, any_order=False):
                f"{final['params_crc32c']}, the first run {want['params_crc32c']}")
 
 
-# ---- refusals ---------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 def refused(case):
     """What does not begin, or comes to no number, ends with one line, at any number of ranks."""
@@ -91,11 +94,12 @@ def refused(case):
         return
     _, config = case.at(1)
     again = case.program.train(3, config)
-    expect(again.code == case.first.code, f"exit code {again.code} at np 3", f"{case.first.err}\n{again.err}")
+    expect(again.code == case.first.code, f"exit code {again.code} at np 3",
+           f"{case.first.err}\n{again.err}")
     expect_one_line(again)
 
 
-# ---- training ---------------------------------------------------------------------------------------
+# ---- training ------------------------------------------------------------------------------------
 
 def any_order(case):
     """The sum that MPI makes, of which only a run of the same ranks has the same bits."""
@@ -108,12 +112,14 @@ def ranks(case):
 
 def hosts(case):
     """Ranks that share no memory. A number of groups that counts hosts is that of the first run."""
-    where = "A" + "".join(case.rng.choice("AB" if case.rng.random() < 0.6 else "ABC") for _ in range(case.rng.randint(2, 4)))
+    where = "A" + "".join(case.rng.choice("AB" if case.rng.random() < 0.6 else "ABC")
+                          for _ in range(case.rng.randint(2, 4)))
     groups = {"train.groups": case.config.get("train.groups", "0").replace("0", "1")}
     result = case.train(len(where), where, **groups)
     unknown_rows = case.config.get("train.lazy") == "yes" and (
         case.is_async or case.config.get("train.exchange") == "node")
-    nobody_evaluates = "A" not in where[1:]  # split layers are evaluated by workers of the bank's host
+    # split layers are evaluated by workers of the bank's host
+    nobody_evaluates = "A" not in where[1:]
     if result.code == 2 and (unknown_rows and "train.lazy=yes" in result.err or
                              nobody_evaluates and "eval.dedicated=yes" in result.err):
         return expect_one_line(result)
@@ -131,7 +137,8 @@ def later(case):
         start = then = 1  # the same ranks
     np, config = case.at(1 if case.alone else start)
     config.pop("eval.dedicated", None)
-    slowly = dict(config, **{"run.checkpoint_steps": "1", "run.keep": "0", "test.slow_rank": str(np // 2),
+    slowly = dict(config,
+                  **{"run.checkpoint_steps": "1", "run.keep": "0", "test.slow_rank": str(np // 2),
                              "test.slow_secs": "0.05"})
     result = case.program.interrupted(np, slowly, how, step)
     if how == signal.SIGUSR1:
@@ -143,7 +150,8 @@ def fed_back(case):
     """config.ini repeats the run."""
     program, directory = case.program, case.program.new_directory()
     np, _ = case.at(1)
-    command = program.command(np, None, [f"{case.first.directory}/config.ini", f"run.dir={directory}"])
+    command = program.command(np, None,
+                              [f"{case.first.directory}/config.ini", f"run.dir={directory}"])
     expect_same(case, program.end(program.start(command), directory))
 
 
@@ -162,7 +170,7 @@ def from_weights(case):
     expect(any_order(case) or crcs[0] == crcs[1], "bits", str(crcs))
 
 
-# ---- models -----------------------------------------------------------------------------------------
+# ---- models --------------------------------------------------------------------------------------
 
 def evaluated(case):
     """(model, the run's own evaluation of it): the last one, or the best."""
@@ -185,16 +193,19 @@ def measured(case):
     for key in keys:
         expect(said[key] == own[key], f"other {key}", f"{said}\nthe run's own: {own}")
     for name, values in said.get("sets", {}).items():
-        recorded = [record for record in case.first.records("eval", name) if record["step"] == said["step"]]
+        recorded = [record for record in case.first.records("eval", name)
+                    if record["step"] == said["step"]]
         expect(recorded, f"no evaluation of {name}", str(said))
         for key in values.keys() & recorded[-1].keys():
-            expect(values[key] == recorded[-1][key], f"other {key} of {name}", f"{said}\nthe run's own: {recorded}")
+            expect(values[key] == recorded[-1][key], f"other {key} of {name}",
+                   f"{said}\nthe run's own: {recorded}")
 
 
 def predicted(case):
-    """One answer a row of what is held out, and as many right ones as eval counts; the same rows on standard input, in
-    any form, have the same answers."""
-    if not case.evaluates() or case.config.get("eval.batches", "0") != "0" or case.config.get("eval.weighted") == "yes":
+    """One answer a row of what is held out, and as many right ones as eval counts; the same rows on
+    standard input, in any form, have the same answers."""
+    if (not case.evaluates() or case.config.get("eval.batches", "0") != "0"
+        or case.config.get("eval.weighted") == "yes"):
         return
     path, _, own = evaluated(case)
     if own["loss"] is None:
@@ -204,13 +215,16 @@ def predicted(case):
     answers = [json.loads(line) for line in result.out.splitlines()]
     expect(len(answers) == own["rows"], "rows", f"{len(answers)} answers, {own['rows']} rows")
     if case.config.get("model.task") == "multilabel":
-        told = [(p > 0.5) == (t > 0.5) for a in answers for p, t in zip(numbers_of(a), as_list(a["target"]))]
+        told = [(p > 0.5) == (t > 0.5) for a in answers
+                for p, t in zip(numbers_of(a), as_list(a["target"]))]
         near = sum(abs(p - 0.5) < 1e-6 for a in answers for p in numbers_of(a))
         off = abs(sum(told) / len(told) - own["accuracy"])
-        expect(off < 1e-12 + near / len(told), "accuracy", f"{sum(told)} of {len(told)} right, eval has {own}")
+        expect(off < 1e-12 + near / len(told), "accuracy",
+               f"{sum(told)} of {len(told)} right, eval has {own}")
     elif "accuracy" in own:
         right = sum(a["class"] == a["target"] for a in answers)
-        expect(abs(right / own["rows"] - own["accuracy"]) < 1e-12, "accuracy", f"{right} right, eval has {own}")
+        expect(abs(right / own["rows"] - own["accuracy"]) < 1e-12, "accuracy",
+               f"{right} right, eval has {own}")
     else:
         check_values(answers, own, middle_of(case.config))
     if "data.eval" in case.config:
@@ -235,14 +249,17 @@ def middle_of(config):
 
 def check_values(answers, own, middle):
     """Printed values have the digits of a float: their error is 1e-6 of them at most."""
-    told = [(v, t) for a in answers for v, t in zip(numbers_of(a)[middle[0]::middle[1]], as_list(a["target"]))]
+    told = [(v, t) for a in answers
+            for v, t in zip(numbers_of(a)[middle[0]::middle[1]], as_list(a["target"]))]
     rmse = math.sqrt(sum((v - t) ** 2 for v, t in told) / len(told))
     slack = 1e-5 * max(max(abs(v), abs(t)) for v, t in told) + 1e-5 * rmse + 1e-30
-    expect(abs(rmse - own["rmse"]) <= slack, "rmse", f"{rmse} of predictions, eval has {own['rmse']}")
+    expect(abs(rmse - own["rmse"]) <= slack, "rmse",
+           f"{rmse} of predictions, eval has {own['rmse']}")
 
 
 def by_hand(case, path):
-    keys = [f"{key}={case.config[key]}" for key in ("data.eval", "data.eval_labels") if key in case.config]
+    keys = [f"{key}={case.config[key]}" for key in ("data.eval", "data.eval_labels")
+            if key in case.config]
     want = case.program.other("predict", path, *keys)
     expect(want.code == 0, f"exit code {want.code}", want.err)
     for form, text in case.rows.by_hand.items():
@@ -257,7 +274,8 @@ def by_hand(case, path):
 def looked_at(case):
     """Commands that read what there is end well, or with a line that says why not."""
     first, out = case.first.directory, case.program.directory
-    commands = [["inspect", first], ["inspect", case.rng.choice(case.rows.files)], ["report", first, f"{out}/page.html"],
+    commands = [["inspect", first], ["inspect", case.rng.choice(case.rows.files)],
+                ["report", first, f"{out}/page.html"],
                 ["compare", first], ["export", first, f"{out}/model.onnx"]]
     for command in case.rng.sample(commands, 2):
         result = case.program.other(*command)
@@ -275,7 +293,8 @@ CHEAP = [fed_back, measured, predicted, looked_at]
 
 def chosen(rng, alone, hosts_library):
     """The promises that a seed looks at."""
-    training = [p for p in (ALONE if alone else TRAINING + [from_weights]) if p is not hosts or hosts_library]
+    training = [p for p in (ALONE if alone else TRAINING + [from_weights]) if p is not hosts
+                or hosts_library]
     return [rng.choice(training)] + [promise for promise in CHEAP if rng.random() < 0.4]
 
 

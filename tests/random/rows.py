@@ -1,4 +1,5 @@
-"""Tiny data sets of all kinds, by seed: files in a directory, and what a configuration must say of them."""
+"""Tiny data sets of all kinds, by seed: files in a directory, and what a configuration must say of
+them."""
 import csv
 import glob
 import gzip
@@ -7,14 +8,16 @@ import os
 import struct
 import subprocess
 
-NAMES = ["a", "b", "x1", "bill length", "size, mm", 'the "x"', "größe", "f", "ID", "2nd", "x=y", "per cent %", ""]
+NAMES = ["a", "b", "x1", "bill length", "size, mm", 'the "x"', "größe", "f", "ID", "2nd", "x=y",
+         "per cent %", ""]
 TEXTS = ["red", "green", "blue", "light blue", "a,b", 'so "said"', "grün", "x;y", "it's", "0x", "-"]
 GAPS = ["", "NA", "NaN", "null", "?"]
 
 
 class Rows:
-    """keys: of the configuration; likely: values of keys that mean something here alone; shape: (h, w, c) or None;
-    by_hand: texts that `dtrain predict` reads from standard input, each the held-out rows; files: of all kinds."""
+    """keys: of the configuration; likely: values of keys that mean something here alone; shape: (h,
+    w, c) or None; by_hand: texts that `dtrain predict` reads from standard input, each the held-out
+    rows; files: of all kinds."""
 
     def __init__(self):
         self.keys, self.likely, self.shape, self.by_hand, self.files = {}, {}, None, {}, []
@@ -45,7 +48,8 @@ def cut(rng, rows):
 def write_parts(rng, directory, suffix, rows, text_of, packed):
     """Their paths, as a value of data.train: a name, a list or a glob."""
     parts = cut(rng, rows)
-    paths = [write(f"{directory}/train-{i}.{suffix}", text_of(part), packed) for i, part in enumerate(parts)]
+    paths = [write(f"{directory}/train-{i}.{suffix}", text_of(part), packed)
+             for i, part in enumerate(parts)]
     return f"{directory}/train-*" if len(paths) > 1 and rng.random() < 0.5 else ",".join(paths)
 
 
@@ -64,22 +68,26 @@ def task(rng, rows):
     return rng.choice([2, 2, 3, 5, 7]), 0
 
 
-# ---- tables -----------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 class Table:
     def __init__(self, rng, rows):
         self.classes, self.regress = task(rng, rows)
-        self.kinds = [rng.choice(["number", "number", "integer", "text"]) for _ in range(rng.randint(1, 7))]
+        self.kinds = [rng.choice(["number", "number", "integer", "text"])
+                      for _ in range(rng.randint(1, 7))]
         self.names = rng.sample(NAMES, len(self.kinds))
         self.targets = rng.choice([1, 1, 2, 3]) if self.regress else 1
         self.yes = bool(self.regress) and rng.random() < 0.4  # or no, each
         if self.yes:
             rows.keys["model.task"] = "multilabel"
-        self.texts = {c: rng.sample(TEXTS, rng.randint(2, len(TEXTS))) for c in range(len(self.kinds))}
+        self.texts = {c: rng.sample(TEXTS, rng.randint(2, len(TEXTS)))
+                      for c in range(len(self.kinds))}
         self.gaps = rng.choice([0, 0, 0.05, 0.3])
         self.named = rng.random() < 0.8
-        self.at = rng.randint(0, len(self.kinds)) if self.named or rng.random() < 0.3 else len(self.kinds)
-        self.labels = [f"class {c}" for c in range(self.classes)] if rng.random() < 0.4 else list(range(self.classes))
+        self.at = (rng.randint(0, len(self.kinds)) if self.named or rng.random() < 0.3
+                   else len(self.kinds))
+        self.labels = ([f"class {c}" for c in range(self.classes)] if rng.random() < 0.4
+                       else list(range(self.classes)))
         self.more = [name for name in ("w", "skip") if rng.random() < 0.25]
         self.separator = rng.choice([",", ",", ",", ";", "\t", "|"])
         self.end = rng.choice(["\n", "\n", "\r\n"])
@@ -112,7 +120,8 @@ class Table:
 
     def text(self, rng, rows, named):
         out = io.StringIO()
-        writer = csv.writer(out, delimiter=self.separator, lineterminator=self.end, quoting=self.quoting)
+        writer = csv.writer(out, delimiter=self.separator, lineterminator=self.end,
+                            quoting=self.quoting)
         if named:
             writer.writerow(self.place(self.names, self.label_names(), "w", "skip"))
         for r, (features, label) in enumerate(rows):
@@ -124,7 +133,8 @@ class Table:
 
     def column(self, name):
         """As a key has it: its name or its number."""
-        return name if self.named else str(self.place(list(map(str, range(len(self.kinds)))), self.label_names(), "w",
+        return name if self.named else str(self.place(list(map(str, range(len(self.kinds)))),
+                                                      self.label_names(), "w",
                                                       "skip").index(name))
 
 
@@ -137,11 +147,13 @@ def json_value(text, kind):
 def make_table(rng, directory, rows):
     import json
     table = Table(rng, rows)
-    train, held_out = table.rows(rng, rng.randint(40, 300)), table.rows(rng, rng.choice([7, 60, 300]))
+    train, held_out = table.rows(rng,
+                                 rng.randint(40, 300)), table.rows(rng, rng.choice([7, 60, 300]))
     packed = rng.random() < 0.2
     rows.keys["data.train"] = write_parts(rng, directory, "csv", train,
                                           lambda part: table.text(rng, part, table.named), packed)
-    held_out_file = write(f"{directory}/held-out.csv", table.text(rng, held_out, table.named), packed)
+    held_out_file = write(f"{directory}/held-out.csv", table.text(rng, held_out, table.named),
+                          packed)
     rows.keys["data.label"] = ",".join(table.column(name) for name in table.label_names())
     if not table.named and (table.gaps or "text" in table.kinds):
         rows.keys["data.header"] = "no"  # a row of texts alone may be one of names
@@ -162,13 +174,14 @@ def make_table(rng, directory, rows):
     rows.likely["data.eval"] = [held_out_file]
     if table.named:
         rows.by_hand["CSV"] = table.text(rng, held_out, True)
-        objects = [dict(zip(table.names, map(json_value, features, table.kinds))) for features, _ in held_out]
+        objects = [dict(zip(table.names, map(json_value, features, table.kinds)))
+                   for features, _ in held_out]
         rows.by_hand["JSON"] = "".join(json.dumps(o) + "\n" for o in objects).encode()
     arrays = [list(map(json_value, features, table.kinds)) for features, _ in held_out]
     rows.by_hand["arrays"] = "".join(json.dumps(a) + "\n" for a in arrays).encode()
 
 
-# ---- sparse rows ------------------------------------------------------------------------------------
+# ---- sparse rows ---------------------------------------------------------------------------------
 
 def make_libsvm(rng, directory, rows):
     classes, regress = task(rng, rows)
@@ -196,10 +209,11 @@ def make_libsvm(rng, directory, rows):
     rows.by_hand["LIBSVM"] = b"".join(held_out)
 
 
-# ---- pictures ---------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 def idx(values, *shape):
-    return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
+    return struct.pack(">HBB", 0, 8,
+                       len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
 
 
 def make_idx(rng, directory, rows):
@@ -209,7 +223,8 @@ def make_idx(rng, directory, rows):
 
     def pair(name, count):
         labels = [label_of(rng, r, classes, 0) for r in range(count)]
-        pixels = [rng.randint(0, 200) + 10 * (p % classes == label) for label in labels for p in range(height * width)]
+        pixels = [rng.randint(0, 200) + 10 * (p % classes == label) for label in labels
+                  for p in range(height * width)]
         return (write(f"{directory}/{name}-images", idx(pixels, count, height, width), packed),
                 write(f"{directory}/{name}-labels", idx(labels, count), packed), pixels)
 
@@ -221,7 +236,8 @@ def make_idx(rng, directory, rows):
     if rng.random() < 0.8:
         rows.keys["data.scale"] = "0.004"
     flat = height * width
-    rows.by_hand["arrays"] = "".join(f"{pixels[r * flat:(r + 1) * flat]}\n" for r in range(count)).encode()
+    rows.by_hand["arrays"] = "".join(f"{pixels[r * flat:(r + 1) * flat]}\n"
+                                     for r in range(count)).encode()
 
 
 def make_pictures(rng, directory, rows):
@@ -232,7 +248,8 @@ def make_pictures(rng, directory, rows):
     count = height * width * channels
 
     def text(part):
-        return "".join(",".join([number(rng) for _ in range(count)] + [str(label)]) + "\n" for label in part).encode()
+        return "".join(",".join([number(rng) for _ in range(count)] + [str(label)]) + "\n"
+                       for label in part).encode()
 
     labels = [label_of(rng, r, classes, regress) for r in range(rng.randint(40, 200))]
     rows.keys["data.train"] = write_parts(rng, directory, "csv", labels, text, False)
@@ -249,25 +266,29 @@ def make_large(rng, directory, rows):
     values = [",".join(number(rng) for _ in range(500)) for _ in range(16)]
 
     def text(part):
-        return "".join(f"{number(rng)},{rng.choice(values)},{rng.choice(values)},{label}\n" for label in part).encode()
+        return "".join(f"{number(rng)},{rng.choice(values)},{rng.choice(values)},{label}\n"
+                       for label in part).encode()
 
     labels = [label_of(rng, r, classes, regress) for r in range(320)]
     rows.keys["data.train"] = write_parts(rng, directory, "csv", labels, text, False)
     rows.keys["data.memory_mb"] = "1"
     rows.keys["data.header"] = "no"
     rows.likely["data.eval"] = [write(f"{directory}/held-out.csv",
-                                      text([label_of(rng, r, classes, regress) for r in range(20)]), False)]
+                                      text([label_of(rng, r, classes, regress) for r in range(20)]),
+                                      False)]
 
 
-# ---- shards -----------------------------------------------------------------------------------------
+# ---- shards --------------------------------------------------------------------------------------
 
-OF_FILES = ["data.train", "data.train_labels", "data.label", "data.ignore", "data.missing", "data.shape", "model.task"]
+OF_FILES = ["data.train", "data.train_labels", "data.label", "data.ignore", "data.missing",
+            "data.shape", "model.task"]
 
 
 def into_hdf5(rng, directory, rows, dtrain):
     """The training data by `dtrain shard`; the held-out rows stay what they are. False: refused."""
     keys = [f"{key}={rows.keys[key]}" for key in OF_FILES if key in rows.keys]
-    done = subprocess.run([dtrain, "shard", f"{directory}/shards", rng.choice("135")] + keys, capture_output=True)
+    done = subprocess.run([dtrain, "shard", f"{directory}/shards", rng.choice("135")] + keys,
+                          capture_output=True)
     if done.returncode:
         return False
     for key in OF_FILES[:-1]:

@@ -1,13 +1,17 @@
-"""Random configurations, over all keys that `dtrain options` knows: a new one is drawn by its type and range."""
+"""Random configurations of all keys in `dtrain options`: a new key is drawn by type and range."""
 import json
 import subprocess
 
 # What the rows decide, what tests of their own look at, and what a job is steered by.
-LEFT_ALONE = """run.dir run.resume run.init data.train data.train_labels data.eval data.eval_labels data.eval_fraction
-data.group data.time data.format data.header data.label data.ignore data.weight data.separator data.missing data.categories data.features
-data.min_count data.hash_bits data.shape data.x data.y model.layers model.task train.lazy eval.json run.stall_secs run.replicas""".split()
+LEFT_ALONE = """
+run.dir run.resume run.init run.stall_secs run.replicas
+data.train data.train_labels data.eval data.eval_labels data.eval_fraction data.group data.time
+data.format data.header data.label data.ignore data.weight data.separator data.missing
+data.categories data.features data.min_count data.hash_bits data.shape data.x data.y
+model.layers model.task train.lazy eval.json
+""".split()
 
-# Values where a type and a range say too little: small ones, and those at which something begins or ends.
+# Values where a type and a range say too little: small ones, and the ends of ranges.
 LIKELY = {
     "run.seed": "0 1 7 123456789012",
     "run.threads": "1 1 1 2",
@@ -69,14 +73,18 @@ LIKELY = {
     "export.keep": "0 1 5",
 }
 # Words that most configurations do not go with are rarer than the others.
-RARE = {"train.mode": "async", "eval.dedicated": "yes", "train.optimizer": "ftrl", "train.exchange": "reduce",
-        "data.normalize_target": "yes", "train.wide_optimizer": "ftrl", "train.class_weight": "balanced"}
-WRONG = ["nonsense", "-1", "1e", "", "nan", "99999999999999999999", "0x10", "1 2", "yes no", "-0.5", ","]
+RARE = {"train.mode": "async", "eval.dedicated": "yes", "train.optimizer": "ftrl",
+        "train.exchange": "reduce",
+        "data.normalize_target": "yes", "train.wide_optimizer": "ftrl",
+        "train.class_weight": "balanced"}
+WRONG = ["nonsense", "-1", "1e", "", "nan", "99999999999999999999", "0x10", "1 2", "yes no", "-0.5",
+         ","]
 
 
 def options(dtrain):
     """{key: its JSON schema} of those that `dtrain train` takes and that can be drawn."""
-    schema = json.loads(subprocess.run([dtrain, "options", "--json-schema"], capture_output=True, check=True).stdout)
+    schema = json.loads(subprocess.run([dtrain, "options", "--json-schema"], capture_output=True,
+                                       check=True).stdout)
     return {f"{section}.{key}": option for section, of in schema["properties"].items()
             if section not in ("predict", "serve") for key, option in of["properties"].items()}
 
@@ -94,23 +102,29 @@ def values_of(key, option):
     return [option["default"]] if option["default"] else []
 
 
-# ---- networks ---------------------------------------------------------------------------------------
+# ---- networks ------------------------------------------------------------------------------------
 
 def activation(rng):
-    return rng.choice(["", " relu", " tanh", " sigmoid", " gelu", " silu", " leaky_relu", " softplus"])
+    return rng.choice(["", " relu", " tanh", " sigmoid", " gelu", " silu", " leaky_relu",
+                       " softplus"])
 
 
 def flat_item(rng):
     width = rng.choice([1, 4, 6, 9, 17])
-    return rng.choice([f"dense {width}{activation(rng)}", f"dense {width}{activation(rng)}", "batchnorm", "layernorm",
-                       f"residual(dense {width}{activation(rng)}, dropout 0.2)", "dropout 0.3", "scale", "tanh"])
+    return rng.choice([f"dense {width}{activation(rng)}", f"dense {width}{activation(rng)}",
+                       "batchnorm", "layernorm",
+                       f"residual(dense {width}{activation(rng)}, dropout 0.2)", "dropout 0.3",
+                       "scale", "tanh"])
 
 
 def picture_item(rng):
     channels, size = rng.choice([1, 2, 4, 5]), rng.choice(["1x1", "3x3", "2x3", "5x1"])
-    return rng.choice([f"conv {channels} {size} pad same{activation(rng)}", f"conv {channels} {size} stride 2",
-                       f"conv {channels} 2x2 pad 1 groups 1{activation(rng)}", "maxpool 2", "avgpool 2 stride 1",
-                       f"residual(conv {channels} 3x3 pad same, batchnorm)", "batchnorm relu", "layernorm", "upsample 2",
+    return rng.choice([f"conv {channels} {size} pad same{activation(rng)}",
+                       f"conv {channels} {size} stride 2",
+                       f"conv {channels} 2x2 pad 1 groups 1{activation(rng)}", "maxpool 2",
+                       "avgpool 2 stride 1",
+                       f"residual(conv {channels} 3x3 pad same, batchnorm)", "batchnorm relu",
+                       "layernorm", "upsample 2",
                        f"conv1d {channels} 3", "dropout 0.2"])
 
 
@@ -124,15 +138,18 @@ def network(rng, shape):
 
 
 def augmentation(rng):
-    return ", ".join(rng.sample(["shift 1", "shift 2", "flip", "cutout 2", "noise 0.1"], rng.randint(1, 3)))
+    return ", ".join(rng.sample(["shift 1", "shift 2", "flip", "cutout 2", "noise 0.1"],
+                                rng.randint(1, 3)))
 
 
-# ---- a configuration --------------------------------------------------------------------------------
+# ---- a configuration -----------------------------------------------------------------------------
 
 def draw(rng, rows, known):
     """{key: value}: of some keys, of the rows, and now and then of one that is wrong."""
-    config = {"run.replicas": str(rng.choice([1, 2, 2, 3, 4, 5])), "train.max_steps": str(rng.choice([4, 8, 20])),
-              "train.lr": rng.choice(["0.001", "0.01"]), "train.batch": rng.choice(["8", "16", "32"]), "model.hidden": "8"}
+    config = {"run.replicas": str(rng.choice([1, 2, 2, 3, 4, 5])),
+              "train.max_steps": str(rng.choice([4, 8, 20])),
+              "train.lr": rng.choice(["0.001", "0.01"]),
+              "train.batch": rng.choice(["8", "16", "32"]), "model.hidden": "8"}
     share = rng.choice([0.03, 0.1, 0.2])
     for key, option in known.items():
         values = values_of(key, option)
@@ -146,7 +163,8 @@ def draw(rng, rows, known):
     if rows.shape and rng.random() < 0.3:
         config["data.augment"] = augmentation(rng)
     if rng.random() < 0.15:
-        config.update({"train.mode": "async", "train.staleness": rng.choice(["-1", "-1", "2", "0"])})
+        config.update({"train.mode": "async",
+                       "train.staleness": rng.choice(["-1", "-1", "2", "0"])})
     if rng.random() < 0.15:
         config.update({"train.local_steps": rng.choice("237"), "train.groups": rng.choice("0123")})
     if int(config.get("train.groups", 0)) > int(config["run.replicas"]) and rng.random() < 0.9:
@@ -155,7 +173,8 @@ def draw(rng, rows, known):
     if held_out < 0.3:
         config["data.eval_fraction"] = rng.choice(["0.1", "0.25", "0.5"])
     elif held_out < 0.85 and "data.eval" in rows.likely:
-        config.update({key: rows.likely[key][0] for key in ("data.eval", "data.eval_labels") if key in rows.likely})
+        config.update({key: rows.likely[key][0] for key in ("data.eval", "data.eval_labels")
+                       if key in rows.likely})
     if "data.eval" in config and rng.random() < 0.3:
         config["eval.also"] = f"later:{config['data.eval']},train:{rng.choice([1, 30, 999])}"
         if "data.eval_labels" in config:
