@@ -81,9 +81,9 @@ static inline bool dt__begins_character(char c)
 }
 
 /* Adds the squares of n floats at positions at..at + n - 1 of a vector to 8 partial sums: position
- * i to partial sum i mod 8. dt__lanes_sum adds the partial sums. */
-void dt__squares_add(double lane[8], const float *values, size_t at, size_t n);
-double dt__lanes_sum(const double lane[8]);
+ * i to partial sum i mod 8. dt__partials_sum adds the partial sums. */
+void dt__squares_add(double partial[8], const float *values, size_t at, size_t n);
+double dt__partials_sum(const double partial[8]);
 
 /* Returns when a process of this host started, in ticks since the system's start, and its state's
  * letter; 0 if the system does not say. A later process with the same number has another start. */

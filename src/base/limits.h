@@ -60,9 +60,9 @@ enum {
     /* model */
     DT__SORT_BITS             = DT__LIMIT(11, 1), /* a pass; counts stay in the cache */
     DT__DROPOUT_BLOCKS        = DT__LIMIT(64, 1), /* of random bits at once */
-    DT__BIAS_STRIP            = DT__LIMIT(64, 3), /* columns; sums stay in registers */
-    DT__NORM_STRIP            = DT__LIMIT(64, 3), /* channels; sums stay in the cache */
-    DT__ACTIVATION_STRIP      = DT__LIMIT(256, 3), /* values */
+    DT__BIAS_BLOCK            = DT__LIMIT(64, 3), /* columns; sums stay in registers */
+    DT__NORM_BLOCK            = DT__LIMIT(64, 3), /* channels; sums stay in the cache */
+    DT__ACTIVATION_BLOCK      = DT__LIMIT(256, 3), /* values */
     DT__TILE_VALUES           = DT__LIMIT(1 << 15, 1 << 11), /* measured: model/bf16_products.c */
     DT__TILE_COLUMNS          = DT__LIMIT(1 << 10, 1 << 6),
     /* comm */

@@ -76,13 +76,13 @@ static void progress_print(const struct view *view)
         printf("  %s left",
                secs_format(dt_history_last(view->run, DT_RECORD_STATUS, "secs_left"), left));
     putchar('\n');
-    const double share = total > 0 ? fmin(1, step / total) : 0;
-    const int width = view->width > 100 ? 60 : view->width - 40, full = (int)(share * width);
+    const double fraction = total > 0 ? fmin(1, step / total) : 0;
+    const int width = view->width > 100 ? 60 : view->width - 40, full = (int)(fraction * width);
     if (total > 0 && width >= 10) {
         printf("[");
         for (int i = 0; i < width; i++)
             printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
-        printf("] %.1f %%\n", 100 * share);
+        printf("] %.1f %%\n", 100 * fraction);
     }
     const double loss = status_real(view, "loss", DT_RECORD_TRAIN);
     if (!isnan(loss))

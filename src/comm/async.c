@@ -64,16 +64,16 @@ static dt_status cut_slices(struct dt_async *async, int owners)
 {
     const struct dt_async_spec *spec = &async->spec;
     const int workers = async->workers, owning = owners > workers ? workers : owners;
-    const int shares = owners > workers ? workers + 1 : owners, first = shares == owning;
+    const int parts = owners > workers ? workers + 1 : owners, first = parts == owning;
     async->slices = owners == 1 ? 1 : 1 + owning;
     DT_TRY(
         DT__ARENA_ALLOC(&async->arena, "slices", DT__TABLE(async->slice, (size_t)async->slices)));
     size_t begin = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        const int share = owners == 1 ? 1 : i + 1 - first; /* slices up to this end */
-        const size_t even = (size_t)((double)spec->params * share / shares);
-        const size_t end = share == shares ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
+        const int part = owners == 1 ? 1 : i + 1 - first; /* slices up to this end */
+        const size_t even = (size_t)((double)spec->params * part / parts);
+        const size_t end = part == parts ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
         const int worker = (i - 1) * workers / owning;
         *slice = (struct dt__slice){.async = async,
                                     .index = i,

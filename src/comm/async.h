@@ -24,7 +24,7 @@ struct dt_async;
 enum { DT_ASYNC_STATES = 4 };
 
 /* Header of a gradient message. */
-struct dt_note {
+struct dt_gradient_info {
     uint64_t number;  /* gradients that this worker sent before; set by dt__async_send */
     uint64_t version; /* updates in the weights that it was computed from; set by dt__async_send */
     uint64_t gap;     /* clock gap at its start; set by dt__async_send */
@@ -39,7 +39,7 @@ struct dt_note {
 /* A gradient in its slot at an owner, or a range of it, to be applied. If it has only touched rows,
  * those of range i are contiguous from row_range[i].offset on. */
 struct dt_gradient {
-    const struct dt_note *note;
+    const struct dt_gradient_info *info;
     float *grad;                      /* (P) sum over the rows; the update may write to it */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as computed by the worker, if it was */
@@ -141,7 +141,7 @@ const struct dt_touched *dt__async_touched(const struct dt_async *async);
 /* Not collective.
  * Sends the gradient to all owners. In shared memory it also applies this and other waiting
  * gradients, unless another worker is doing so. */
-void dt__async_send(struct dt_async *async, const struct dt_note *note);
+void dt__async_send(struct dt_async *async, const struct dt_gradient_info *info);
 /* Not collective.
  * Serves the slice that this worker owns. In windows it must be called every few ms while a
  * gradient is computed (by the hooks of the network). */
@@ -156,7 +156,7 @@ float *const *dt__async_states(struct dt_async *async);
 
 /* A gradient that has been applied. */
 struct dt_applied {
-    struct dt_note note;
+    struct dt_gradient_info info;
     uint64_t staleness; /* as in struct dt_gradient */
     double clock;       /* dt__clock_secs after it, on the bank's host */
     int worker;

@@ -77,12 +77,12 @@ static void owner_unlock(struct dt__slice *slice)
 }
 
 /* Checks a gradient's number: a gap in the numbers would be a lost gradient. */
-static void expect_number(const struct dt__slice *slice, const struct dt_note *note, int worker,
-                          uint64_t expected)
+static void expect_number(const struct dt__slice *slice, const struct dt_gradient_info *info,
+                          int worker, uint64_t expected)
 {
-    if (note->number == expected) return;
+    if (info->number == expected) return;
     dt_fail(DT_EBUG, "slice %d: gradient %llu of worker %d came in the place of %llu", slice->index,
-            (unsigned long long)note->number, worker, (unsigned long long)expected);
+            (unsigned long long)info->number, worker, (unsigned long long)expected);
     dt__world_abort(slice->async->world, DT_EBUG);
 }
 
@@ -92,8 +92,8 @@ static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradien
                           const struct dt__slot *slot, uint64_t number)
 {
     return slice->async->shared ||
-           (slot->head.note.number >= number &&
-            slot->head.checksum == dt__slot_checksum(slice, gradient->note, gradient->grad));
+           (slot->head.info.number >= number &&
+            slot->head.checksum == dt__slot_checksum(slice, gradient->info, gradient->grad));
 }
 
 /* Takes the worker's gradient number served + depth as the nth of this pass; returns false if its
@@ -111,17 +111,17 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
     const int lists = (worker * DT__SLOTS + place) * slice->async->spec.row_ranges;
     *out = (struct dt_gradient){.worker = worker,
-                                .note = &slot->head.note,
+                                .info = &slot->head.info,
                                 .grad = slot->grad,
                                 .touched =
                                     slice->async->touched ? slice->async->touched + lists : NULL,
-                                .norm2 = slot->head.note.norm2,
-                                .staleness = state->step + (uint64_t)n - slot->head.note.version};
+                                .norm2 = slot->head.info.norm2,
+                                .staleness = state->step + (uint64_t)n - slot->head.info.version};
     if (!slot_is_whole(slice, out, slot, number)) {
         peer->rung = number; /* the next gradient waits as well */
         return false;
     }
-    expect_number(slice, out->note, worker, number);
+    expect_number(slice, out->info, worker, number);
     state->next = (worker + 1) % slice->async->workers;
     return true;
 }
@@ -227,12 +227,12 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
         const struct dt_gradient *gradient = &gradients[i];
         if (slice->log_entries)
             slice->log[state->step % slice->log_entries] =
-                (struct dt_applied){*gradient->note, gradient->staleness, now, gradient->worker};
+                (struct dt_applied){*gradient->info, gradient->staleness, now, gradient->worker};
         state->step++;
         state->applied++;
         state->peer[gradient->worker].served++;
         state->peer[gradient->worker].applied++;
-        asks |= gradient->note->ask != 0;
+        asks |= gradient->info->ask != 0;
     }
     owner_publish(slice, state->target);
     for (int i = 0; i < n; i++) {
@@ -412,10 +412,10 @@ static void bank_count_applied(struct dt_async *async, const struct dt_applied *
     struct dt_async_counts *counts = &async->counts;
     const uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
     const uint64_t expected = counts->worker_applied[applied->worker]++;
-    expect_number(&async->slice[0], &applied->note, applied->worker, expected);
+    expect_number(&async->slice[0], &applied->info, applied->worker, expected);
     counts->applied++;
     counts->staleness_histogram[bin < last ? bin : last]++;
-    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
+    if (applied->info.gap > counts->gap_max) counts->gap_max = applied->info.gap;
 }
 
 int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out)

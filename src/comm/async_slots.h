@@ -10,7 +10,7 @@
  *         | slice 0 |      | slice 1 |     | slice 2 |     | slice 3 |
  *         tickets, log     a third of the weights each, and of the optimizer's state
  *
- *   worker 1   note  ----------> slot            a gradient goes to all slices: each owner, also
+ *   worker 1   info  ----------> slot            a gradient goes to all slices: each owner, also
  *              parts  ---------> slot --> slot --> slot      worker 1 itself, gets its part
  *              vector <--------- weights <- weights <- weights     weights come from all owners
  *
@@ -26,7 +26,7 @@
  *           ---- buffer number ---->  HAZARD[w]                         its stores
  *           <--- P floats ----------  weights     <--- P floats ------  apply: the rule on the
  *   compute                                                             newest version, into a
- *   send    ---- note, gradient --->  slot of w   ---- gradient ----->  buffer out of use
+ *   send    ---- info, gradient --->  slot of w   ---- gradient ----->  buffer out of use
  *           ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take
  *   begin   <--- slots free --------  ACK[w]      <--- applied -------  publish
  *           <--- slowest clock -----  FLOOR       <--- applied -------  publish
@@ -64,7 +64,7 @@
  *   row log    of each range of touched rows, which rows were written
  *   states     the optimizer's
  *   weights    K buffers: version, floats
- *   slots      2 a worker: note, gradient (P floats), lists of touched rows. Pages of a slot that
+ *   slots      2 a worker: info, gradient (P floats), lists of touched rows. Pages of a slot that
  *              no batch reaches are never allocated
  *
  * Gradients: a worker reuses the slot of its last gradient if that one has been applied, because
@@ -147,8 +147,8 @@ struct dt__weights {
 };
 /* Header of a gradient in its slot. */
 struct dt__slot_head {
-    struct dt_note note;
-    uint32_t checksum; /* windows: of the note and the gradient after the header */
+    struct dt_gradient_info info;
+    uint32_t checksum; /* windows: of the info and the gradient after the header */
 };
 struct dt__slot {
     _Alignas(64) struct dt__slot_head head;
@@ -291,11 +291,11 @@ static inline float *dt__newest(const struct dt__slice *slice)
     return dt__weights_in(slice, slice->state->current)->params;
 }
 
-/* Returns, in windows, the checksum of a slot's header: over the note and the slice's gradient. */
-static inline uint32_t dt__slot_checksum(const struct dt__slice *slice, const struct dt_note *note,
-                                         const float *gradient)
+/* Returns, in windows, the checksum of a slot's header: over the info and the slice's gradient. */
+static inline uint32_t dt__slot_checksum(const struct dt__slice *slice,
+                                         const struct dt_gradient_info *info, const float *gradient)
 {
-    return dt__crc32c(dt__crc32c(0, note, sizeof *note), gradient, slice->at.vector);
+    return dt__crc32c(dt__crc32c(0, info, sizeof *info), gradient, slice->at.vector);
 }
 
 /* Defined in async.c. Lays out a slice's memory: computes the offsets from the spec and the members

@@ -145,17 +145,17 @@ static void windows_leave(struct dt_async *async)
 }
 
 /* Begins to put the gradient to all owners, and requests the next weights. */
-static void windows_put(struct dt_async *async, const struct dt_note *note)
+static void windows_put(struct dt_async *async, const struct dt_gradient_info *info)
 {
     const float *grad = dt__async_grad(async);
     int *left = &async->own.put[async->own.slot];
-    struct dt_note own = *note;
+    struct dt_gradient_info own = *info;
     own.number = async->own.sent;
     own.gap = async->own.gap;
     if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
     for (int i = 0; i < async->slices; i++) {
         own.version = async->slice[i].answer.head.version;
-        async->slice[i].put_head[async->own.slot].note = own;
+        async->slice[i].put_head[async->own.slot].info = own;
     }
     /* Requested before the puts: after them the request would wait until they have left. */
     windows_ask(async);
@@ -165,7 +165,7 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
         struct dt__slot_head *head = &slice->put_head[async->own.slot];
         const size_t to = dt__slot_at(slice, async->worker, async->own.slot);
         const float *from = grad + slice->offset;
-        head->checksum = dt__slot_checksum(slice, &head->note, from);
+        head->checksum = dt__slot_checksum(slice, &head->info, from);
         remote->ops->put(remote, left, to + sizeof(struct dt__slot), from, slice->at.vector);
         remote->ops->put(remote, left, to, head, sizeof *head);
     }
@@ -232,12 +232,12 @@ const struct dt_touched *dt__async_touched(const struct dt_async *async)
     return async->touched ? async->touched + slot * async->spec.row_ranges : NULL;
 }
 
-static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
+static void shared_fill_slot(struct dt_async *async, const struct dt_gradient_info *info)
 {
     struct dt__slice *slice = async->slice;
     struct dt__slot *slot = shared_slot(async);
-    struct dt_note *own = &slot->head.note;
-    *own = *note;
+    struct dt_gradient_info *own = &slot->head.info;
+    *own = *info;
     own->number = async->own.sent;
     own->version = async->own.read->version;
     own->gap = async->own.gap;
@@ -249,12 +249,12 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
                 (async->own.sent + 1) * DT__SLOTS + (uint64_t)async->own.slot);
 }
 
-void dt__async_send(struct dt_async *async, const struct dt_note *note)
+void dt__async_send(struct dt_async *async, const struct dt_gradient_info *info)
 {
     if (async->shared)
-        shared_fill_slot(async, note);
+        shared_fill_slot(async, info);
     else
-        windows_put(async, note);
+        windows_put(async, info);
     async->own.under_way = false;
     async->own.sent++;
     worker_serve(async);

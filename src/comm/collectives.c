@@ -146,12 +146,12 @@ static void move_bytes(const struct dt_ranks *ranks, int rank, bool to, void *by
 {
     MPI_Request request;
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        char *piece = (char *)bytes + at;
+        char *chunk = (char *)bytes + at;
         const int n = chunk_at(length, at);
         if (to)
-            DT_MPI(MPI_Isend(piece, n, MPI_BYTE, rank, 0, ranks->comm, &request));
+            DT_MPI(MPI_Isend(chunk, n, MPI_BYTE, rank, 0, ranks->comm, &request));
         else
-            DT_MPI(MPI_Irecv(piece, n, MPI_BYTE, rank, 0, ranks->comm, &request));
+            DT_MPI(MPI_Irecv(chunk, n, MPI_BYTE, rank, 0, ranks->comm, &request));
         request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
     }
 }

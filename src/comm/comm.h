@@ -99,14 +99,14 @@ struct dt_rank_status {
     uint64_t step;
     uint64_t samples;       /* trained on, as last shown; 0: unknown (other hosts) */
     double idle_secs;       /* since its last progress or message */
-    double wait_share;      /* recent fraction of time spent waiting, in [0, 1]; NaN: unknown */
+    double wait_fraction;   /* recent fraction of time spent waiting, in [0, 1]; NaN: unknown */
     double samples_per_sec; /* NaN: not set by dt__world_rank_status */
 };
 void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
 /* Not collective.
  * Publishes, for dt__world_rank_status, the samples that this rank has trained on since the start
  * and its recent fraction of time spent waiting; a negative value: unknown. */
-void dt__world_show(struct dt_world *world, uint64_t samples, double wait_share);
+void dt__world_show(struct dt_world *world, uint64_t samples, double wait_fraction);
 /* Not collective.
  * Marks this rank as having no work but to wait for `what`, however long that takes. Call it
  * regularly. */
@@ -258,9 +258,9 @@ struct dt_exchange_times {
 };
 
 struct dt_exchange_spec {
-    /* Collective over this many workers from first_worker on, without the bank; team 0: over the
+    /* Collective over this many workers from first_worker on, without the bank; workers 0: over the
      * trainers. */
-    int first_worker, team;
+    int first_worker, workers;
     const int *worker_of; /* (R) worker of each replica; NULL: as in dt__replicas_assign */
     int kind;             /* enum dt_exchange_kind; auto is resolved by create */
     size_t params;        /* P */
@@ -294,7 +294,7 @@ struct dt_exchange_spec {
 };
 
 struct dt_exchange;
-/* Collective over the trainers, or over spec.team workers (whose first one acts as the bank).
+/* Collective over the trainers, or over spec.workers workers (whose first one acts as the bank).
  * DT_EUSAGE: a spec beyond the bounds above. DT_EMEMORY: shared memory too
  * small for an explicit node or ordered (auto does without, and says so). */
 dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,

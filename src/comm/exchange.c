@@ -20,20 +20,20 @@ static struct whole *whole_of(struct dt_exchange *x)
 
 /* ---- ranks and nodes ------------------------------------------------------------------------ */
 
-/* Returns the ranks that take part: the trainers, or spec.team workers. */
+/* Returns the ranks that take part: the trainers, or spec.workers workers. */
 static struct dt_ranks choose_ranks(const struct dt_world *world,
                                     const struct dt_exchange_spec *spec)
 {
     struct dt_ranks all = *world->trainers;
     const MPI_Comm from = all.comm;
-    MPI_Group trainers, team;
-    if (!spec->team) return all;
+    MPI_Group trainers, members;
+    if (!spec->workers) return all;
     int first = world->worker_rank + spec->first_worker;
-    int range[1][3] = {{first, first + spec->team - 1, 1}};
+    int range[1][3] = {{first, first + spec->workers - 1, 1}};
     DT_MPI(MPI_Comm_group(from, &trainers));
-    DT_MPI(MPI_Group_range_incl(trainers, 1, range, &team));
-    DT_MPI(MPI_Comm_create_group(from, team, 0, &all.comm));
-    DT_MPI(MPI_Group_free(&team));
+    DT_MPI(MPI_Group_range_incl(trainers, 1, range, &members));
+    DT_MPI(MPI_Comm_create_group(from, members, 0, &all.comm));
+    DT_MPI(MPI_Group_free(&members));
     DT_MPI(MPI_Group_free(&trainers));
     return all;
 }
@@ -42,7 +42,7 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
     struct dt__topology *topo = &whole_of(x)->topo;
-    const bool team = x->spec.team;
+    const bool alone = x->spec.workers;
     int rank, ranks;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
@@ -52,12 +52,12 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
     else
         DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
     topo->nodes = dt__number_parts(x->all.comm, x->node_comm, topo->node_at);
-    dt__topology_agents(topo, ranks, rank, x->world->size > 1 && !team);
+    dt__topology_agents(topo, ranks, rank, x->world->size > 1 && !alone);
     dt__topology_replicas(
         topo, &(struct dt__placement){.replicas = x->spec.replicas,
                                       .groups = x->spec.wire.groups,
-                                      .workers = team ? x->spec.team : x->world->workers,
-                                      .first_rank = team ? 0 : x->world->worker_rank,
+                                      .workers = alone ? x->spec.workers : x->world->workers,
+                                      .first_rank = alone ? 0 : x->world->worker_rank,
                                       .worker_of = x->spec.worker_of});
     DT_MPI(MPI_Comm_split(x->all.comm, topo->agent == 0 ? 0 : MPI_UNDEFINED, topo->node,
                           &x->firsts.comm));
@@ -335,7 +335,7 @@ dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_s
     DT_GUARD(dt__ranks_agree(&all, prepare(x)));
     *out = x;
 done:
-    if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
+    if (!x && spec->workers) DT_MPI(MPI_Comm_free(&all.comm));
     if (status) dt__exchange_destroy(x);
     return status;
 }
@@ -345,7 +345,7 @@ void dt__exchange_destroy(struct dt_exchange *x)
     if (!x) return;
     if (x->world) dissolve_nodes(x);
     dt__requests_free(&x->requests);
-    if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
+    if (x->spec.workers) DT_MPI(MPI_Comm_free(&x->all.comm));
     dt__arena_free(&x->arena);
     dt_free(x);
 }

@@ -28,7 +28,7 @@
  * messages, and the owner sums and updates in one pass.
  *
  * Gradients are summed in the order of a binary tree over the replicas, whichever ranks have them
- * (topology.h). A node sends one partial sum for each of its subtrees, directly to the owner, so a
+ * (topology.h). A node sends each of its partial sums directly to the owner, so a
  * bucket takes two latencies at any number of nodes.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
@@ -117,7 +117,7 @@ struct dt__bucket {
     struct dt__floats at;
     int range; /* its first one; the next bucket's follow its last */
     int chunk, chunk_end;
-    uint32_t pieces; /* increment of `updated` per step: chunks plus agents with rows or tiles */
+    uint32_t increment; /* increment of `updated` per step: chunks plus agents with rows or tiles */
 };
 
 struct dt__chunk {
@@ -169,7 +169,7 @@ struct dt__kind {
     bool (*done)(const struct dt_exchange *x);
 
     /* Sums and updates this agent's part of a range, in a step on one node. Returns the number of
-     * the bucket's `pieces` that it has done. */
+     * the bucket's `increment` that it has done. */
     uint32_t (*update)(struct dt_exchange *x, const struct dt__range *range);
     /* Adds the squares of this agent's sums of a range; for whole floats, of those in `at`. */
     void (*squares)(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
@@ -284,7 +284,7 @@ struct dt__step {
 
 struct dt_exchange {
     struct dt_world *world;
-    struct dt_ranks all;          /* the trainers; or spec.team workers, whose first acts as bank */
+    struct dt_ranks all; /* the trainers; or spec.workers workers, whose first acts as bank */
     struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
     const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */
@@ -345,7 +345,7 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
 /* Returns the address of a partial sum of the chunk: where another node's sum is received; where
  * this node's sum is sent from, which is the first replica's slot if it covers only part of a
  * group. */
-void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
+void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int partial);
 /* Returns where the chunk's new weights, or their rounded update, are sent from or received; NULL:
  * they are not sent. */
 unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk);
@@ -367,7 +367,7 @@ struct dt__norm {
     bool open; /* a block has begun */
     size_t block;
     double *shared; /* its address in squares; NULL: it is no edge */
-    double lane[8];
+    double partial[8];
 };
 /* Returns the number of floats of [at, end) before the next multiple of DT__TREE_BLOCK. */
 static inline size_t dt__block_length(size_t at, size_t end)

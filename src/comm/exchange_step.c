@@ -136,7 +136,7 @@ void dt__exchange_begin(struct dt_exchange *x, uint64_t number)
 void dt__exchange_need(struct dt_exchange *x, int bucket)
 {
     dt__exchange_wait(x, &x->memory->control->bucket[bucket].updated,
-                      x->step->steps * x->layout->bucket[bucket].pieces, "weights");
+                      x->step->steps * x->layout->bucket[bucket].increment, "weights");
 }
 
 void dt__exchange_ready(struct dt_exchange *x, int bucket)

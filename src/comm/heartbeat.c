@@ -70,10 +70,11 @@ bool dt__watchdog_waits(const struct dt_world *world)
     return atomic_load_explicit(&dt__heartbeat_own(world)->wait.word[0], memory_order_relaxed) != 0;
 }
 
-void dt__world_show(struct dt_world *world, uint64_t samples, double wait_share)
+void dt__world_show(struct dt_world *world, uint64_t samples, double wait_fraction)
 {
     struct dt__heartbeat *heartbeat = dt__heartbeat_own(world);
-    const int permille = wait_share >= 0 && wait_share <= 1 ? 1 + (int)(1000 * wait_share) : 0;
+    const int permille =
+        wait_fraction >= 0 && wait_fraction <= 1 ? 1 + (int)(1000 * wait_fraction) : 0;
     atomic_store_explicit(&heartbeat->samples, samples, memory_order_relaxed);
     atomic_store_explicit(&heartbeat->wait_permille, permille, memory_order_relaxed);
 }

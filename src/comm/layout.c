@@ -106,10 +106,10 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
 
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int s)
 {
-    const struct dt__subtree *subtree = &x->topo->subtree[s];
-    if (chunk->node == x->topo->node || subtree->whole)
-        return x->bytes + chunk->sums + (size_t)subtree->place * chunk->sums_each;
-    return x->memory->slot[subtree->first] + chunk->at.begin;
+    const struct dt__partial_sum *partial = &x->topo->partial[s];
+    if (chunk->node == x->topo->node || partial->whole)
+        return x->bytes + chunk->sums + (size_t)partial->place * chunk->sums_each;
+    return x->memory->slot[partial->first] + chunk->at.begin;
 }
 
 unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk)
@@ -200,7 +200,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
                     cut_chunk(x, layout, range->at, &turn);
                 }
             range->chunk_end = layout->chunks;
-            bucket->pieces +=
+            bucket->increment +=
                 (uint32_t)(range->kind->by_agents ? topo->agents : range->chunk_end - range->chunk);
             turn.number += !layout->is_one_cut; /* the next range starts at another agent */
         }

@@ -158,7 +158,7 @@ void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_ran
                                            : rank == world->evaluator ? "evaluator"
                                                                       : "worker",
                                    .known = heartbeat,
-                                   .wait_share = (double)NAN,
+                                   .wait_fraction = (double)NAN,
                                    .samples_per_sec = (double)NAN};
     if (!heartbeat) return;
     dt__phase_load(&heartbeat->phase, out->phase);
@@ -167,7 +167,7 @@ void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_ran
     out->samples = atomic_load(&heartbeat->samples);
     out->idle_secs = (double)(dt__now_us() - atomic_load(&heartbeat->progress_us)) * 1e-6;
     int permille = atomic_load(&heartbeat->wait_permille);
-    if (permille) out->wait_share = (permille - 1) * 1e-3;
+    if (permille) out->wait_fraction = (permille - 1) * 1e-3;
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

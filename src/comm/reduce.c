@@ -31,16 +31,17 @@ static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout
                            DT__TABLE(s->left, most)));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         const struct dt__floats bucket = layout->bucket[b].at;
-        for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, layout->bucket[b].pieces++)
+        for (size_t at = bucket.begin; at < bucket.end;
+             at += DT__CHUNK, layout->bucket[b].increment++)
             layout->chunk[layout->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
     s->started = x->spec.buckets; /* no step has begun */
     s->up = s->summed = s->down = s->taken = layout->chunks;
     s->least = x->spec.norm.needed && x->topo->node == 0 ? layout->chunks : 0;
-    for (int p = x->topo->subtrees - 1; p >= 0; p--)
-        if (x->topo->subtree[p].node == x->topo->node)
-            s->mine = x->memory->slot[x->topo->subtree[p].first];
+    for (int p = x->topo->partials - 1; p >= 0; p--)
+        if (x->topo->partial[p].node == x->topo->node)
+            s->mine = x->memory->slot[x->topo->partial[p].first];
     if (x->topo->node == 0 && !s->mine) s->sum = x->memory->sums;
     if (x->topo->node == 0 && !s->sum)
         DT_TRY(dt__arena_alloc(&x->arena, x->spec.params, sizeof(float), "gradient sums", &s->sum));

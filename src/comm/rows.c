@@ -248,16 +248,16 @@ const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* Returns the row below which `share` of `shares` equal parts of all lists' entries are. */
+/* Returns the row below which `part` of `parts` equal parts of all lists' entries are. */
 static uint32_t row_after(const struct dt__rows *rows, const struct leaves *leaves, int range,
-                          int share, int shares)
+                          int part, int parts)
 {
     uint64_t all = 0;
     uint32_t from = 0, to = (uint32_t)rows->range[range].rows;
-    if (share == shares) return to;
+    if (part == parts) return to;
     for (int l = 0; l < leaves->count; l++)
         all += *leaves->leaf[l].list[range].count;
-    const uint64_t wanted = all * (uint64_t)share / (uint64_t)shares;
+    const uint64_t wanted = all * (uint64_t)part / (uint64_t)parts;
     while (from < to) {
         const uint32_t middle = from + (to - from) / 2;
         uint64_t below = 0;
@@ -413,7 +413,7 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
     const size_t tables = (size_t)(rows->ranges * x->spec.vectors);
     int leaves = 0;
     for (int r = 0; r < x->spec.replicas; r++)
-        if (x->topo->node_of[r] == x->topo->node || x->topo->subtree_at[r] >= 0)
+        if (x->topo->node_of[r] == x->topo->node || x->topo->partial_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, 0, x->spec.replicas};
     DT_TRY(dt__arena_alloc(&x->arena, tables, sizeof *rows->table, "rows", &rows->table));
@@ -437,25 +437,25 @@ int dt__rows_vectors(const struct dt_exchange *x)
 }
 
 /* Returns whether a node sends one of its partial sums rounded. */
-static bool is_sent_rounded(const struct dt_exchange *x, int subtree)
+static bool is_sent_rounded(const struct dt_exchange *x, int partial)
 {
-    return x->errors && x->topo->subtree[subtree].whole;
+    return x->errors && x->topo->partial[partial].whole;
 }
 
 /* Returns how many floats of a message these sums take. */
-static size_t sent_floats(const struct dt_exchange *x, int subtree, size_t sums)
+static size_t sent_floats(const struct dt_exchange *x, int partial, size_t sums)
 {
-    return is_sent_rounded(x, subtree) ? (sums + 1) / 2 : sums;
+    return is_sent_rounded(x, partial) ? (sums + 1) / 2 : sums;
 }
 
 unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt__indices of,
                              unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
-    const struct dt__subtree *subtree = &x->topo->subtree[s];
+    const struct dt__partial_sum *partial = &x->topo->partial[s];
     const size_t width = rows->range[range].width;
-    const struct leaves leaves = {rows->replica + subtree->first, subtree->end - subtree->first,
-                                  subtree->first, subtree->end};
+    const struct leaves leaves = {rows->replica + partial->first, partial->end - partial->first,
+                                  partial->first, partial->end};
     uint32_t *count = (uint32_t *)(void *)out, *row = count + 1;
     *count = 0;
     merge_begin(rows, &leaves, range, of);
@@ -473,7 +473,7 @@ unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, struct dt_
 
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, unsigned char *bytes)
 {
-    const struct leaf *leaf = &x->rows->replica[x->topo->subtree[s].first];
+    const struct leaf *leaf = &x->rows->replica[x->topo->partial[s].first];
     uint32_t *count = (uint32_t *)(void *)bytes, *row = count + 1;
     float *floats = (float *)(void *)(row + *count);
     leaf->list[range] = (struct dt_touched){row, count};

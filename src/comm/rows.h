@@ -18,7 +18,7 @@
  *
  *   node                                         owner of a block
  *     sums the touched rows of each     --->       adds these partial sums in the tree's order,
- *     of its subtrees; lists the                   and updates its rows
+ *     of its partial sums; lists the              and updates its rows
  *     inputs that its workers will
  *     read in the next step
  *     stores these weights, row by      <---       sends the weights of the listed inputs
@@ -115,12 +115,12 @@ int dt__rows_vectors(const struct dt_exchange *x);
 dt_status dt__rows_own_tables(struct dt_exchange *x);
 /* Returns the rows of a range that this agent owns, of one vector. */
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
-/* Sums rows `of` of a range over a subtree of this node, and writes them to `out` for their owner:
- * how many were touched, their numbers, their sums. Returns the end of what was written. */
-unsigned char *dt__rows_pack(struct dt_exchange *x, int subtree, int range, struct dt__indices of,
+/* Sums rows `of` of a range for a partial sum of this node, and writes them to `out` for their
+ * owner: how many were touched, their numbers, their sums. Returns the end of what was written. */
+unsigned char *dt__rows_pack(struct dt_exchange *x, int partial, int range, struct dt__indices of,
                              unsigned char *out);
 /* Records that packed rows of another node's partial sum are at `bytes`. Returns their end. */
-unsigned char *dt__rows_map_packed(struct dt_exchange *x, int subtree, int range,
+unsigned char *dt__rows_map_packed(struct dt_exchange *x, int partial, int range,
                                    unsigned char *bytes);
 /* Merges the inputs that the node's workers will read into the list that dt__exchange_inputs
  * returns. */

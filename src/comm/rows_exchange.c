@@ -58,8 +58,8 @@ struct dt__rows_exchange {
 static void message_map(struct dt_exchange *x, struct link *link)
 {
     unsigned char *at = link->message->lists;
-    for (int s = 0; s < x->topo->subtrees; s++)
-        for (int i = 0; i < x->spec.row_ranges && x->topo->subtree[s].node == link->node; i++)
+    for (int s = 0; s < x->topo->partials; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->topo->partial[s].node == link->node; i++)
             at = dt__rows_map_packed(x, s, i, at);
     uint32_t *count = (uint32_t *)(void *)at;
     link->inputs = (struct dt_touched){count + 1, count};
@@ -81,10 +81,10 @@ static dt_status add_link(struct dt_exchange *x, struct link *link)
         const struct dt__indices own = dt__rows_of_owner(x, link->owner, i);
         const size_t owned = own.end - own.begin;
         answer += (asked < owned ? asked : owned) * range->width;
-        for (int s = 0; s < x->topo->subtrees; s++) {
+        for (int s = 0; s < x->topo->partials; s++) {
             size_t rows =
-                range->most * (size_t)(x->topo->subtree[s].end - x->topo->subtree[s].first);
-            if (x->topo->subtree[s].node != link->node) continue;
+                range->most * (size_t)(x->topo->partial[s].end - x->topo->partial[s].first);
+            if (x->topo->partial[s].node != link->node) continue;
             if (rows > owned) rows = owned;
             link->capacity +=
                 sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
@@ -165,8 +165,8 @@ static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt__indices inputs = dt__rows_pulled_of(x, link->owner);
     unsigned char *at = link->message->lists;
-    for (int s = 0; s < x->topo->subtrees; s++)
-        for (int i = 0; i < x->spec.row_ranges && x->topo->subtree[s].node == x->topo->node; i++) {
+    for (int s = 0; s < x->topo->partials; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->topo->partial[s].node == x->topo->node; i++) {
             struct dt__indices of = dt__rows_of_owner(x, link->owner, i);
             if (!x->rows_exchange->step) of.end = of.begin;
             at = dt__rows_pack(x, s, i, of, at);

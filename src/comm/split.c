@@ -206,7 +206,7 @@ static const struct sum *own_sum(const struct dt_split *s, int index)
     return NULL;
 }
 
-bool dt__split_subtree(const struct dt_split *s, int index, int *first, int *end)
+bool dt__split_partial(const struct dt_split *s, int index, int *first, int *end)
 {
     const struct sum *sum = own_sum(s, index);
     if (!sum) return false;

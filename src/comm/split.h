@@ -62,7 +62,7 @@ void dt__split_destroy(
 int dt__split_owner(const struct dt_split *split, int part);
 /* Finds range number `index`, [*first, *end), of this worker's parts whose sum is a node of the
  * fixed tree. Returns false if there are no more. */
-bool dt__split_subtree(const struct dt_split *split, int index, int *first, int *end);
+bool dt__split_partial(const struct dt_split *split, int index, int *first, int *end);
 
 /* Begins a step at a worker; rows: number of rows of each replica. */
 void dt__split_begin(struct dt_split *split, const int *rows);

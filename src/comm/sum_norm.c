@@ -15,8 +15,8 @@
 
 static void block_close(struct dt__norm *norm)
 {
-    if (norm->open && !norm->shared) norm->norms[norm->block] = dt__lanes_sum(norm->lane);
-    memset(norm->lane, 0, sizeof norm->lane);
+    if (norm->open && !norm->shared) norm->norms[norm->block] = dt__partials_sum(norm->partial);
+    memset(norm->partial, 0, sizeof norm->partial);
     norm->open = false;
 }
 
@@ -39,7 +39,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
             norm->block = at / DT__TREE_BLOCK;
             norm->shared = dt__edge_squares(norm, norm->block);
         }
-        if (!norm->shared) dt__squares_add(norm->lane, sum + (at - offset), at, end - at);
+        if (!norm->shared) dt__squares_add(norm->partial, sum + (at - offset), at, end - at);
         for (size_t i = at; norm->shared && i < end; i++)
             norm->shared[i % DT__TREE_BLOCK] = (double)sum[i - offset] * (double)sum[i - offset];
     }
@@ -94,12 +94,12 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
     size_t e = 0;
     double total = 0;
     for (size_t b = 0; b < blocks_of(x); b++) {
-        double lane[8] = {0};
+        double partial[8] = {0};
         const bool is_edge = e < edges && edge->row[e] == b;
         for (size_t i = 0; is_edge && i < DT__TREE_BLOCK; i++)
-            lane[i & 7] += squares[e * DT__TREE_BLOCK + i];
+            partial[i & 7] += squares[e * DT__TREE_BLOCK + i];
         e += is_edge;
-        total += is_edge ? dt__lanes_sum(lane) : norms[b];
+        total += is_edge ? dt__partials_sum(partial) : norms[b];
     }
     for (size_t i = edges_at(x) - x->spec.norm.squares; i < edges_at(x); i++)
         total += norms[i];

@@ -1,5 +1,5 @@
-/* Topology of an exchange, in this order: agents of nodes; the tree, with subtrees and groups; the
- * fractions of the vector that nodes own; replicas. No MPI. */
+/* Topology of an exchange, in this order: agents of nodes; the tree, with partial sums and groups;
+ * the fractions of the vector that nodes own; replicas. No MPI. */
 #include "comm/topology.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__arena **ar
     const size_t all = (size_t)ranks, r = (size_t)replicas;
     return DT__ARENA_ALLOC(arena, "exchange", DT__TABLE(topo->node_at, all),
                            DT__TABLE(topo->agents_of, all + 1), DT__TABLE(topo->agent_rank, all),
-                           DT__TABLE(topo->subtrees_of, all), DT__TABLE(topo->cut, all + 1),
-                           DT__TABLE(topo->node_of, r), DT__TABLE(topo->subtree_at, r),
-                           DT__TABLE(topo->subtree, r), DT__TABLE(topo->group, (size_t)groups + 1),
+                           DT__TABLE(topo->partials_of, all), DT__TABLE(topo->cut, all + 1),
+                           DT__TABLE(topo->node_of, r), DT__TABLE(topo->partial_at, r),
+                           DT__TABLE(topo->partial, r), DT__TABLE(topo->group, (size_t)groups + 1),
                            DT__TABLE(topo->group_of, r));
 }
 
@@ -59,10 +59,10 @@ int dt__replicas_split(const struct dt__topology *topo, int a, int b)
                          : topo->group[dt__tree_split(first, last + 1)].first;
 }
 
-/* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node, and of
- * one group. The replicas of a node need not be contiguous: ranks may be assigned to hosts in
+/* Appends the partial sums of range [first, end) of the tree: the largest ranges with one node, and
+ * of one group. The replicas of a node need not be contiguous: ranks may be assigned to hosts in
  * turn. */
-static void find_subtrees(struct dt__topology *topo, int first, int end)
+static void find_partials(struct dt__topology *topo, int first, int end)
 {
     const int node = topo->node_of[first], group = topo->group_of[first];
     int r = first;
@@ -71,55 +71,57 @@ static void find_subtrees(struct dt__topology *topo, int first, int end)
     if (r == end) {
         const bool whole = dt__is_group(topo, first, end), own = node == topo->node;
         topo->group[group].node = whole ? node : -1;
-        topo->subtree_at[first] = topo->subtrees;
-        topo->subtree[topo->subtrees++] =
-            (struct dt__subtree){first, end, node, whole, own ? topo->own_wholes : topo->others};
-        topo->subtrees_of[node]++;
+        topo->partial_at[first] = topo->partials;
+        topo->partial[topo->partials++] = (struct dt__partial_sum){
+            first, end, node, whole, own ? topo->own_wholes : topo->others};
+        topo->partials_of[node]++;
         topo->own_wholes += own && whole;
         topo->others += !own;
         topo->others_whole &= own || whole;
         return;
     }
     const int split = dt__replicas_split(topo, first, end);
-    find_subtrees(topo, first, split);
-    find_subtrees(topo, split, end);
+    find_partials(topo, first, split);
+    find_partials(topo, split, end);
 }
 
-/* ---- shares of nodes ------------------------------------------------------------------------ */
+/* ---- fractions of nodes ---------------------------------------------------------------------- */
 
 /* Assigns each node a fraction of the vector such that no link carries more than `most` vectors in
  * either direction, and returns the sum of the fractions; NaN: for some node there is none. A node
- * that has p of all P subtrees, and owns the fraction s, sends p (1 - s) + (H - 1) s vectors, and
- * receives (P - p) s + 1 - s. part: 0 gives each node the least possible fraction, 1 the greatest;
- * in between it is interpolated. */
-static double cut_shares_at(struct dt__topology *topo, double most, double part)
+ * that has p of all P partial sums, and owns the fraction s, sends p (1 - s) + (H - 1) s vectors,
+ * and receives (P - p) s + 1 - s. part: 0 gives each node the least possible fraction, 1 the
+ * greatest; in between it is interpolated. */
+static double cut_fractions_at(struct dt__topology *topo, double most, double part)
 {
     bool can = true;
     for (int n = 0; n < topo->nodes; n++) {
-        const double subtrees = topo->subtrees_of[n];
-        const double sends = topo->nodes - 1 - subtrees, gets = topo->subtrees - subtrees - 1;
-        const double least = sends < 0 && subtrees > most ? (most - subtrees) / sends : 0;
+        const double partials = topo->partials_of[n];
+        const double sends = topo->nodes - 1 - partials, gets = topo->partials - partials - 1;
+        const double least = sends < 0 && partials > most ? (most - partials) / sends : 0;
         double greatest = 1;
-        if (sends > 0) greatest = fmin(greatest, (most - subtrees) / sends);
+        if (sends > 0) greatest = fmin(greatest, (most - partials) / sends);
         if (gets > 0) greatest = fmin(greatest, (most - 1) / gets);
-        can &= least <= greatest && (sends < 0 || subtrees <= most);
+        can &= least <= greatest && (sends < 0 || partials <= most);
         topo->cut[n + 1] = topo->cut[n] + least + part * (greatest - least);
     }
     return can ? topo->cut[topo->nodes] : (double)NAN;
 }
 
 /* Cuts the vector into fractions of the nodes such that the busiest link carries as little as
- * possible (bisection). Where each node has one subtree the fractions are equal. */
-static void cut_shares(struct dt__topology *topo)
+ * possible (bisection). Where each node has one partial sum the fractions are equal. */
+static void cut_fractions(struct dt__topology *topo)
 {
-    double low = 0, high = topo->subtrees + topo->nodes;
+    double low = 0, high = topo->partials + topo->nodes;
     for (int i = 0; i < 60; i++) {
         const double middle = (low + high) / 2;
-        const bool can = cut_shares_at(topo, middle, 0) <= 1 && cut_shares_at(topo, middle, 1) >= 1;
+        const bool can =
+            cut_fractions_at(topo, middle, 0) <= 1 && cut_fractions_at(topo, middle, 1) >= 1;
         *(can ? &high : &low) = middle;
     }
-    const double least = cut_shares_at(topo, high, 0), greatest = cut_shares_at(topo, high, 1);
-    cut_shares_at(topo, high, greatest > least ? (1 - least) / (greatest - least) : 0);
+    const double least = cut_fractions_at(topo, high, 0),
+                 greatest = cut_fractions_at(topo, high, 1);
+    cut_fractions_at(topo, high, greatest > least ? (1 - least) / (greatest - least) : 0);
     topo->cut[topo->nodes] = 1;
 }
 
@@ -132,7 +134,7 @@ static void place_replicas(struct dt__topology *topo, const struct dt__placement
         for (int first, count; r == end && !worker_of; end = first + count)
             dt__replicas_assign(placement->workers, ++w, placement->replicas, &first, &count);
         topo->node_of[r] = topo->node_at[placement->first_rank + (worker_of ? worker_of[r] : w)];
-        topo->subtree_at[r] = -1;
+        topo->partial_at[r] = -1;
     }
 }
 
@@ -146,9 +148,9 @@ void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement
         while (r < topo->group[g + 1].first)
             topo->group_of[r++] = g;
     }
-    topo->subtrees = topo->others = topo->own_wholes = 0;
+    topo->partials = topo->others = topo->own_wholes = 0;
     topo->others_whole = true;
-    memset(topo->subtrees_of, 0, (size_t)topo->nodes * sizeof *topo->subtrees_of);
-    find_subtrees(topo, 0, replicas);
-    cut_shares(topo);
+    memset(topo->partials_of, 0, (size_t)topo->nodes * sizeof *topo->partials_of);
+    find_partials(topo, 0, replicas);
+    cut_fractions(topo);
 }

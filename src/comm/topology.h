@@ -7,11 +7,11 @@
  *            node 0        |     node 1
  *     0     1     2     3  |   4     5     6      slots, one a replica
  *       0-1         2-3    |     4-5       6
- *             0-3          |         4-6          subtrees: the largest that one node holds
+ *             0-3          |         4-6          partial sums: the largest that one node has
  *                         0-6
  *
- * A node sends one partial sum for each of its subtrees. With H nodes of one subtree each, a link
- * carries 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits
+ * A node sends each of its partial sums. With H nodes of one each, a link carries
+ * 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits
  * are a function of the replicas alone.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups; without
@@ -25,7 +25,7 @@
 
 /* One of the largest ranges [first, end) of the tree whose replicas are all on one node, which
  * computes their sum alone. */
-struct dt__subtree {
+struct dt__partial_sum {
     int first, end;
     int node;
     bool whole; /* it covers a whole group: its node rounds the sum */
@@ -49,15 +49,15 @@ struct dt__topology {
     int *agents_of;      /* (nodes + 1) index of a node's first agent in agent_rank */
     int *agent_rank;     /* (owners) the rank of each agent */
 
-    int *node_of;                /* (R) the node of each replica */
-    int *group_of;               /* (R) the group of each replica */
-    struct dt__group *group;     /* (groups + 1) */
-    struct dt__subtree *subtree; /* (subtrees) in tree order */
-    int *subtree_at;             /* (R) the subtree that begins with this replica; -1: none */
-    int *subtrees_of;            /* (nodes) */
-    int subtrees, others;        /* others: on other nodes */
-    int own_wholes;              /* this node's subtrees that cover a whole group */
-    bool others_whole;           /* all subtrees of other nodes cover a whole group */
+    int *node_of;                    /* (R) the node of each replica */
+    int *group_of;                   /* (R) the group of each replica */
+    struct dt__group *group;         /* (groups + 1) */
+    struct dt__partial_sum *partial; /* (partials) in tree order */
+    int *partial_at;                 /* (R) the one that starts with this replica; -1: none */
+    int *partials_of;                /* (nodes) */
+    int partials, others;            /* others: on other nodes */
+    int own_wholes;                  /* this node's that cover a whole group */
+    bool others_whole;               /* all those of other nodes cover a whole group */
     double *cut; /* (nodes + 1) node n owns fraction [cut[n], cut[n + 1]) of each range; 0 to 1 */
 };
 
@@ -74,7 +74,7 @@ dt_status dt__topology_allocate(struct dt__topology *topo, struct dt__arena **ar
 /* Numbers agents by their ranks, node by node, once `nodes` and `node_at` are known. A bank alone
  * on its node is that node's agent. has_bank: rank 0 computes no gradients. */
 void dt__topology_agents(struct dt__topology *topo, int ranks, int rank, bool has_bank);
-/* Finds each replica's node and group, the subtrees, and the nodes' fractions of the vector. */
+/* Finds each replica's node and group, the partial sums, and the nodes' fractions of the vector. */
 void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement *placement);
 
 /* Returns where range [a, b) of the tree over replicas splits: inside a group by its replicas; a

@@ -28,11 +28,11 @@ static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
 
 /* Returns floats `of` of another node's partial sum: at the address where it was received, or read
  * into out. */
-static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int subtree,
+static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int partial,
                        struct dt__floats of, float *out)
 {
-    unsigned char *sum = dt__sum_at(x, chunk, subtree);
-    if (!x->topo->subtree[subtree].whole)
+    unsigned char *sum = dt__sum_at(x, chunk, partial);
+    if (!x->topo->partial[partial].whole)
         return (float *)(void *)sum + (of.begin - chunk->at.begin);
     return dt__wire_read(chunk->wire, of.begin, of.end - of.begin,
                          sum + bytes_before(chunk, of.begin), out);
@@ -56,8 +56,8 @@ static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int 
 static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                        struct dt__floats of, float (*block)[DT__TREE_BLOCK])
 {
-    const int s = x->topo->subtree_at[a];
-    if (s >= 0 && x->topo->subtree[s].end == b && x->topo->subtree[s].node != x->topo->node)
+    const int s = x->topo->partial_at[a];
+    if (s >= 0 && x->topo->partial[s].end == b && x->topo->partial[s].node != x->topo->node)
         return sum_read(x, chunk, s, of, block[0]);
     float *sum = b - a == 1 ? x->memory->slot[a] + of.begin : block[0];
     if (b - a > 1) {
@@ -74,12 +74,12 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
 
 /* ---- sums that a node sends ----------------------------------------------------------------- */
 
-/* Sums floats over a subtree's replicas, into the first one's slot. */
-static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree,
+/* Sums floats over the replicas of a partial sum, into the first one's slot. */
+static float *partial_sum(struct dt_exchange *x, const struct dt__partial_sum *partial,
                           struct dt__floats of)
 {
-    const float *sum = tree_sum(x, NULL, subtree->first, subtree->end, of, x->scratch.block);
-    float *slot = x->memory->slot[subtree->first] + of.begin;
+    const float *sum = tree_sum(x, NULL, partial->first, partial->end, of, x->scratch.block);
+    float *slot = x->memory->slot[partial->first] + of.begin;
     if (sum != slot) memcpy(slot, sum, (of.end - of.begin) * sizeof *slot);
     return slot;
 }
@@ -88,12 +88,12 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (struct dt__floats of = dt__block_at(chunk->at, chunk->at.begin); of.begin < of.end;
          of = dt__block_at(chunk->at, of.end))
-        for (int s = 0; s < x->topo->subtrees; s++) {
-            const struct dt__subtree *subtree = &x->topo->subtree[s];
-            if (subtree->node != x->topo->node) continue;
-            float *sum = subtree_sum(x, subtree, of);
-            if (subtree->whole)
-                sum_round(x, chunk, x->topo->group_of[subtree->first], of, sum,
+        for (int s = 0; s < x->topo->partials; s++) {
+            const struct dt__partial_sum *partial = &x->topo->partial[s];
+            if (partial->node != x->topo->node) continue;
+            float *sum = partial_sum(x, partial, of);
+            if (partial->whole)
+                sum_round(x, chunk, x->topo->group_of[partial->first], of, sum,
                           dt__sum_at(x, chunk, s));
         }
 }
@@ -103,9 +103,9 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
     for (struct dt__floats of = dt__block_at(floats, floats.begin); of.begin < of.end;
          of = dt__block_at(floats, of.end)) {
         float *first = NULL;
-        for (int s = 0; s < x->topo->subtrees; s++) {
-            if (x->topo->subtree[s].node != x->topo->node) continue;
-            float *sum = subtree_sum(x, &x->topo->subtree[s], of);
+        for (int s = 0; s < x->topo->partials; s++) {
+            if (x->topo->partial[s].node != x->topo->node) continue;
+            float *sum = partial_sum(x, &x->topo->partial[s], of);
             if (first)
                 dt__floats_add(of.end - of.begin, first, sum, first);
             else

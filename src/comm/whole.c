@@ -56,12 +56,12 @@ static bool is_acted(const struct dt_exchange *x, const struct dt__chunk *chunk)
 static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     const bool own = chunk->node == x->topo->node;
-    for (int s = 0; s < x->topo->subtrees; s++) {
-        const struct dt__subtree *subtree = &x->topo->subtree[s];
-        if (own == (subtree->node == x->topo->node)) continue;
-        const int rank = dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node);
+    for (int s = 0; s < x->topo->partials; s++) {
+        const struct dt__partial_sum *partial = &x->topo->partial[s];
+        if (own == (partial->node == x->topo->node)) continue;
+        const int rank = dt__chunk_rank(x, chunk, own ? partial->node : chunk->node);
         dt__message_begin(&x->requests, own ? left_of(x, chunk) : &x->whole->sends,
-                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, subtree->whole),
+                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, partial->whole),
                           (struct dt__envelope){!own, rank, DT__TAG_SUMS, DT__MPI_CHUNK});
     }
 }

@@ -145,13 +145,13 @@ uint64_t dt__plan_step_rows(const struct dt_plan *plan, uint64_t step);  /* over
 
 /* The samples of one replica at one step: `count` samples of its order of `epoch`, from number
  * `begin` on. count may be 0. */
-struct dt_share {
+struct dt_local_batch {
     uint64_t epoch, begin, count;
 };
-struct dt_share dt__plan_share(const struct dt_plan *plan, uint64_t step, int replica);
-/* Returns an upper bound of the share of any replica at any step. The largest share may be one or
- * two less. */
-uint64_t dt__plan_max_share(const struct dt_plan *plan);
+struct dt_local_batch dt__plan_local_batch(const struct dt_plan *plan, uint64_t step, int replica);
+/* Returns an upper bound of the local batch of any replica at any step. The largest one may be one
+ * or two less. */
+uint64_t dt__plan_max_local_batch(const struct dt_plan *plan);
 
 /* ---- loader --------------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
 
 /* Notes the names that the first header gives to weight and labels, the labels in their order. If
  * one of several labels has no name, all are found by position: a list cannot express that. */
-static dt_status names_note(struct dt__survey *survey, const struct dt__header *header)
+static dt_status names_record(struct dt__survey *survey, const struct dt__header *header)
 {
     char **label = &survey->source->schema.label_column;
     const bool first = header->names && !survey->known && !*label;
@@ -120,12 +120,12 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
                                 survey->known ? "the training data" : source->files[0].path,
                                 config->data.header == DT_HEADER_YES));
         if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
-        if (header->names) return names_note(survey, header);
+        if (header->names) return names_record(survey, header);
     }
     DT_TRY(dt__header_decide(header, config, lines));
     if (!columns->count) {
         DT_TRY(columns_make(survey, header));
-        return names_note(survey, header);
+        return names_record(survey, header);
     }
     return dt__survey_same(survey, "features", header->features, columns->count);
 }

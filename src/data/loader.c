@@ -256,7 +256,8 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     const struct dt_source *source = loader->source;
     const struct dt__order *order = &replica->order;
     const uint64_t rows = loader->streams ? order->window : order->rows;
-    const struct dt_share share = dt__plan_share(loader->plan, step, loader->first + index);
+    const struct dt_local_batch local =
+        dt__plan_local_batch(loader->plan, step, loader->first + index);
     if (!order->rows) return DT_OK;
     if (source->lent.x && !loader->streams) return replica_borrow(loader, replica);
     replica->fill_order = *order;
@@ -264,8 +265,8 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
         DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows),
                                &replica->windows[w].rows));
     if (loader->streams) {
-        const uint64_t windows = dt__order_windows(order), at = share.begin / order->window;
-        replica->next = share.epoch * windows + (share.begin < order->rows ? at : windows);
+        const uint64_t windows = dt__order_windows(order), at = local.begin / order->window;
+        replica->next = local.epoch * windows + (local.begin < order->rows ? at : windows);
         return DT_OK;
     }
     dt__order_init(&replica->fill_order, 0, 0, rows, rows, rows);

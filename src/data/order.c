@@ -113,8 +113,8 @@ static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_r
     return DT_OK;
 }
 
-/* Assigns each file in turn to the replica with the fewest rows. If the largest share would exceed
- * 1.1 of the mean, assigns equal ranges of rows instead. */
+/* Assigns each file in turn to the replica with the fewest rows. If the largest number of rows
+ * would exceed 1.1 of the mean, assigns equal ranges of rows instead. */
 static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__row_run *files;
@@ -282,16 +282,16 @@ uint64_t dt__plan_step_rows(const struct dt_plan *plan, uint64_t step)
     return plan->samples - begin < plan->batch ? plan->samples - begin : plan->batch;
 }
 
-struct dt_share dt__plan_share(const struct dt_plan *plan, uint64_t step, int replica)
+struct dt_local_batch dt__plan_local_batch(const struct dt_plan *plan, uint64_t step, int replica)
 {
     uint64_t begin = step % plan->steps * plan->batch;
     uint64_t first = webster_count(plan, replica, begin);
     uint64_t last = webster_count(plan, replica, begin + dt__plan_step_rows(plan, step));
-    return (struct dt_share){step / plan->steps, first, last - first};
+    return (struct dt_local_batch){step / plan->steps, first, last - first};
 }
 
 /* B consecutive positions lie between keys less than (B + R) / S apart. */
-uint64_t dt__plan_max_share(const struct dt_plan *plan)
+uint64_t dt__plan_max_local_batch(const struct dt_plan *plan)
 {
     uint64_t most = 0;
     for (int r = 0; r < plan->replicas; r++) {

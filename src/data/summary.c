@@ -461,8 +461,8 @@ static void print_task(const struct table *table, FILE *out)
                      "counted or measured: regress (for counts also train.loss=poisson)\n");
 }
 
-/* Prints notes on columns by their types. */
-static void print_notes(const struct table *table, FILE *out)
+/* Prints notices about columns by their types. */
+static void print_notices(const struct table *table, FILE *out)
 {
     static const struct {
         const char *type, *key, *what;
@@ -523,7 +523,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
                 "missing = mean   ; a gap among numbers is filled with the column's mean, a gap "
                 "among texts is a separate category; missing = flag also adds a column that "
                 "marks gaps of numbers\n");
-    print_notes(table, out);
+    print_notices(table, out);
     print_task(table, out);
     fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
     if (farthest > DT__FAR_DEVIATIONS)

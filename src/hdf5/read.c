@@ -305,10 +305,10 @@ dt_status dt__h5_names(const struct dt__h5_file *file, const char *path, char **
     return status;
 }
 
-const char *dt__h5_piece(char out[DT__H5_PATH], const char *path, int piece)
+const char *dt__h5_numbered(char out[DT__H5_PATH], const char *path, int number)
 {
     int length = snprintf(out, DT__H5_PATH, "%s", path);
-    if (piece > 0) snprintf(out + length, (size_t)(DT__H5_PATH - length), "_%d", piece);
+    if (number > 0) snprintf(out + length, (size_t)(DT__H5_PATH - length), "_%d", number);
     return out;
 }
 
@@ -317,8 +317,8 @@ dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **o
     char name[DT__H5_PATH];
     const struct dt__h5_item *item;
     struct dt_text text = {0};
-    for (int piece = 0;; piece++) {
-        item = dt__h5_find(file, DT__H5_ATTRIBUTE, dt__h5_piece(name, path, piece));
+    for (int number = 0;; number++) {
+        item = dt__h5_find(file, DT__H5_ATTRIBUTE, dt__h5_numbered(name, path, number));
         if (!item || item->type != DT__H5_TEXT) return dt__text_end(&text, out);
         dt__text_append(&text, item->data, item->length - 1);
     }

@@ -89,7 +89,7 @@ dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **o
 /* Writes the path of a continuation of a text, NAME, NAME_1, NAME_2, ..., into `out`, and returns
  * it. */
 enum { DT__H5_PATH = 256 };
-const char *dt__h5_piece(char out[DT__H5_PATH], const char *path, int piece);
+const char *dt__h5_numbered(char out[DT__H5_PATH], const char *path, int number);
 
 /* Returns the bytes of a number of the type. */
 size_t dt__h5_type_size(enum dt__h5_type type);

@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "hdf5/library.h"
 
-enum { TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
+enum { TEXT_ATTRIBUTE = 60000, TEXT_MOST = 1 << 20 };
 
 struct extent {
     uint64_t at, length; /* position in the file, bytes */
@@ -317,13 +317,13 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
     if (left > TEXT_MOST)
         dt__h5_layout_fail(
             layout, dt_fail(DT_EFORMAT, "%s of %zu bytes is too long to be kept", path, left));
-    for (int piece = 0; !layout->status && (piece == 0 || left > 0); piece++, text += part) {
-        part = left < TEXT_PIECE ? left : TEXT_PIECE;
+    for (int number = 0; !layout->status && (number == 0 || left > 0); number++, text += part) {
+        part = left < TEXT_ATTRIBUTE ? left : TEXT_ATTRIBUTE;
         left -= part;
         char *copy = dt__h5_layout_alloc(layout, part + 1, 1);
         if (!copy) return;
         memcpy(copy, text, part);
-        const struct dt__h5_item item = {.path = dt__h5_piece(name, path, piece),
+        const struct dt__h5_item item = {.path = dt__h5_numbered(name, path, number),
                                          .type = DT__H5_TEXT,
                                          .size = part + 1,
                                          .data = copy};

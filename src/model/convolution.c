@@ -8,8 +8,8 @@
 
 /* Rows per call of a primitive: their pictures stay in the second-level cache between the product
  * and the pass over its result. Remaining rows are computed one by one. */
-enum { MANY_ROWS = 8, PIECES = 2 };
-static const int PIECE_ROWS[PIECES] = {MANY_ROWS, 1};
+enum { MANY_ROWS = 8, SIZES = 2 };
+static const int SIZE_ROWS[SIZES] = {MANY_ROWS, 1};
 
 /* An operand in the caller's layout and in the library's: the same memory, or copied by
  * `reorder`. */
@@ -33,10 +33,10 @@ static const struct {
 };
 
 struct product {
-    dnnl_primitive_t primitive[PIECES];
-    struct operand pictures[PIECES][2]; /* x and y of a batch of 8 rows or of 1 */
-    struct operand weight;              /* the weight or its gradient, for both batch sizes */
-    dnnl_memory_desc_t layout;          /* the library's layout of the weight */
+    dnnl_primitive_t primitive[SIZES];
+    struct operand pictures[SIZES][2]; /* x and y of a batch of 8 rows or of 1 */
+    struct operand weight;             /* the weight or its gradient, for both batch sizes */
+    dnnl_memory_desc_t layout;         /* the library's layout of the weight */
 };
 
 struct dt__convolution {
@@ -189,15 +189,15 @@ static void points_give(const struct dt__convolution *c, int rows, float *dx)
 /* Creates the primitive of a product for one batch size, and its operands; *out describes it.
  * Weights have one layout for both sizes, which suits the larger size, created first. `forward`:
  * the forward product's description, from which those of the gradients are derived. */
-static dt_status product_create(struct dt__convolution *c, int which, int piece,
+static dt_status product_create(struct dt__convolution *c, int which, int size,
                                 const struct description *d, const_dnnl_primitive_desc_t forward,
                                 dnnl_primitive_desc_t *out)
 {
     struct product *product = &c->product[which];
     const dnnl_memory_desc_t *x = &d->wanted[X], *y = &d->wanted[Y];
-    dnnl_memory_desc_t w = piece ? product->layout : d->wanted[WEIGHT];
+    dnnl_memory_desc_t w = size ? product->layout : d->wanted[WEIGHT];
     dnnl_convolution_desc_t desc;
-    if (!piece && which == WEIGHT_GRADIENT) /* f32, in either precision */
+    if (!size && which == WEIGHT_GRADIENT) /* f32, in either precision */
         TRY_DNNL(dnnl.memory_desc_init_by_tag(&w, w.ndims, d->caller[WEIGHT].dims, dnnl_f32,
                                               dnnl_format_tag_any));
     if (which == FORWARD)
@@ -211,13 +211,13 @@ static dt_status product_create(struct dt__convolution *c, int which, int piece,
         TRY_DNNL(dnnl.convolution_backward_weights_desc_init(
             &desc, dnnl_convolution_direct, x, &w, NULL, y, d->strides, d->before, d->behind));
     TRY_DNNL(dnnl.primitive_desc_create(out, &desc, NULL, c->engine, forward));
-    TRY_DNNL(dnnl.primitive_create(&product->primitive[piece], *out));
+    TRY_DNNL(dnnl.primitive_create(&product->primitive[size], *out));
     for (int i = 0; i < OPERANDS; i++) {
         const dnnl_memory_desc_t *layout =
             dnnl.primitive_desc_query_md(*out, dnnl_query_exec_arg_md, ROLES[which].argument[i]);
-        if (i == WEIGHT && piece) break;
+        if (i == WEIGHT && size) break;
         DT_TRY(operand_create(c->engine, &d->caller[i], layout, i == ROLES[which].result,
-                              i == WEIGHT ? &product->weight : &product->pictures[piece][i]));
+                              i == WEIGHT ? &product->weight : &product->pictures[size][i]));
         if (i == WEIGHT) product->layout = *layout;
     }
     return DT_OK;
@@ -253,12 +253,12 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
         DT_GUARD(dt__alloc(MANY_ROWS * points, (size_t)shape->in.c * sizeof(float),
                            "a convolution's points", &c->points));
     }
-    for (int piece = 0; piece < PIECES; piece++) {
+    for (int size = 0; size < SIZES; size++) {
         dnnl_primitive_desc_t made[PRODUCTS] = {NULL};
-        status = describe(&seen, PIECE_ROWS[piece], bf16 && is_safe_in_bf16(&seen), &description);
+        status = describe(&seen, SIZE_ROWS[size], bf16 && is_safe_in_bf16(&seen), &description);
         for (int i = 0; i < PRODUCTS && !status; i++)
             if (i != INPUT_GRADIENT || input_gradient)
-                status = product_create(c, i, piece, &description, made[FORWARD], &made[i]);
+                status = product_create(c, i, size, &description, made[FORWARD], &made[i]);
         for (int i = 0; i < PRODUCTS; i++)
             dnnl.primitive_desc_destroy(made[i]);
         if (status) goto done;
@@ -290,10 +290,10 @@ void dt__convolution_destroy(void *state)
     }
     for (int i = 0; i < PRODUCTS; i++) {
         struct product *product = &c->product[i];
-        for (int piece = 0; piece < PIECES; piece++) {
-            dnnl.primitive_destroy(product->primitive[piece]);
-            operand_free(&product->pictures[piece][X]);
-            operand_free(&product->pictures[piece][Y]);
+        for (int size = 0; size < SIZES; size++) {
+            dnnl.primitive_destroy(product->primitive[size]);
+            operand_free(&product->pictures[size][X]);
+            operand_free(&product->pictures[size][Y]);
         }
         operand_free(&product->weight);
     }
@@ -323,22 +323,22 @@ static dt_status pictures_run(struct dt__convolution *c, int which, int rows, co
 {
     struct product *product = &c->product[which];
     const int to = ROLES[which].result, from = to == X ? Y : X;
-    for (int done = 0, piece; done < rows; done += PIECE_ROWS[piece]) {
-        piece = rows - done >= MANY_ROWS ? 0 : 1;
-        struct operand *read = &product->pictures[piece][from];
-        struct operand *written = &product->pictures[piece][to];
+    for (int done = 0, size; done < rows; done += SIZE_ROWS[size]) {
+        size = rows - done >= MANY_ROWS ? 0 : 1;
+        struct operand *read = &product->pictures[size][from];
+        struct operand *written = &product->pictures[size][to];
         const float *operand = in + (size_t)done * c->floats[from];
         float *pictures = out + (size_t)done * c->floats[to];
         float *result = to == X && c->points ? c->points : pictures;
-        if (from == X) operand = points_take(c, PIECE_ROWS[piece], operand);
+        if (from == X) operand = points_take(c, SIZE_ROWS[size], operand);
         DT_TRY(operand_move(read, c->stream, operand));
         TRY_DNNL(dnnl.memory_set_data_handle(written->caller, result));
         const dnnl_exec_arg_t arguments[] = {{ROLES[which].argument[from], read->own},
                                              {DNNL_ARG_WEIGHTS, product->weight.own},
                                              {ROLES[which].argument[to], written->own}};
-        TRY_DNNL(dnnl.primitive_execute(product->primitive[piece], c->stream, 3, arguments));
+        TRY_DNNL(dnnl.primitive_execute(product->primitive[size], c->stream, 3, arguments));
         DT_TRY(operand_move(written, c->stream, result));
-        if (result != pictures) points_give(c, PIECE_ROWS[piece], pictures);
+        if (result != pictures) points_give(c, SIZE_ROWS[size], pictures);
     }
     return DT_OK;
 }
@@ -362,17 +362,17 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, c
 {
     if (c->patches) return dt__patches_weight_gradient(c->patches, rows, x, dy, add, dweight);
     struct product *product = &c->product[WEIGHT_GRADIENT];
-    for (int done = 0, piece; done < rows; done += PIECE_ROWS[piece]) {
-        piece = rows - done >= MANY_ROWS ? 0 : 1;
-        struct operand *pictures = product->pictures[piece];
+    for (int done = 0, size; done < rows; done += SIZE_ROWS[size]) {
+        size = rows - done >= MANY_ROWS ? 0 : 1;
+        struct operand *pictures = product->pictures[size];
         dnnl_memory_t into = done ? c->gradient : product->weight.own; /* its memory is c->total */
-        const float *own = points_take(c, PIECE_ROWS[piece], x + (size_t)done * c->floats[X]);
+        const float *own = points_take(c, SIZE_ROWS[size], x + (size_t)done * c->floats[X]);
         DT_TRY(operand_move(&pictures[X], c->stream, own));
         DT_TRY(operand_move(&pictures[Y], c->stream, dy + (size_t)done * c->floats[Y]));
         const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, pictures[X].own},
                                              {DNNL_ARG_DIFF_DST, pictures[Y].own},
                                              {DNNL_ARG_DIFF_WEIGHTS, into}};
-        TRY_DNNL(dnnl.primitive_execute(product->primitive[piece], c->stream, 3, arguments));
+        TRY_DNNL(dnnl.primitive_execute(product->primitive[size], c->stream, 3, arguments));
         if (!done) continue;
         void *gradient;
         TRY_DNNL(dnnl.memory_get_data_handle(c->gradient, &gradient));

@@ -50,8 +50,8 @@ static inline float rank_slope(float low, float high)
     return slope < 3e38f ? slope : 3e38f;
 }
 
-/* Replaces x (rows) by the share of numbers on its far side, negative (-0 too) for the lower one.
- * from, to: quantiles below x, and at most x. */
+/* Replaces x (rows) by the fraction of numbers on its far side, negative (-0 too) for the lower
+ * one. from, to: quantiles below x, and at most x. */
 static inline void signed_tails(const float *restrict q, int32_t last, size_t rows,
                                 const int32_t *restrict from, const int32_t *restrict to,
                                 float *restrict x)
@@ -328,13 +328,13 @@ static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *
                      values);
 }
 
-static const char *emit_share(struct dt__emitter *e, const char *steps)
+static const char *emit_fraction(struct dt__emitter *e, const char *steps)
 {
     const char *inside = DT__NODE(e, "Clip", steps, emit_scalar(e, 0), emit_scalar(e, 1));
-    const char *share = DT__NODE(e, "ReduceMean", inside);
+    const char *fraction = DT__NODE(e, "ReduceMean", inside);
     e->ints(e, "axes", 1, (const int[]){2});
     e->integer(e, "keepdims", 0);
-    return share;
+    return fraction;
 }
 
 static const char *emit_deep(struct dt__emitter *e, const char *x, size_t columns)
@@ -349,8 +349,8 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
         DT__NODE(e, "Sub", emit_deep(e, x, quantiles->columns), emit_steps(e, quantiles, 0));
     steps = DT__NODE(e, "Mul", steps, emit_steps(e, quantiles, 1));
     steps = DT__NODE(e, "Add", steps, emit_steps(e, quantiles, 2));
-    const char *low = emit_share(e, steps);
-    const char *high = emit_share(e, DT__NODE(e, "Sub", emit_scalar(e, 1), steps));
+    const char *low = emit_fraction(e, steps);
+    const char *high = emit_fraction(e, DT__NODE(e, "Sub", emit_scalar(e, 1), steps));
     const char *tail = emit_normal_tail(e, DT__NODE(e, "Min", low, high));
     return DT__NODE(e, "Where", DT__NODE(e, "Greater", high, low), DT__NODE(e, "Neg", tail), tail);
 }

@@ -198,13 +198,13 @@ dt_status dt__mean_forward(struct dt__mean *mean, const float *params, const str
     memset(mean->squares, 0, count * sizeof *mean->squares);
     for (int m = 0; m < model->members; m++) {
         const struct dt_model *member = model->member[m];
-        const float share = 1.0f / (float)(m + 1);
+        const float weight = 1.0f / (float)(m + 1);
         DT_TRY(dt__network_forward(mean->network[m], params, member->desc.encode ? batch : &plain,
                                    mean->member));
         dt__model_to_mean(model, mean->member, batch->rows, mean->member);
         for (size_t i = 0; i < count; i++) {
             const float apart = mean->member[i] - mean->mean[i];
-            mean->mean[i] += apart * share;
+            mean->mean[i] += apart * weight;
             mean->squares[i] += apart * (mean->member[i] - mean->mean[i]);
         }
         params += member->params;

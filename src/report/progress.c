@@ -24,8 +24,7 @@ void dt__progress_show(struct dt_report *report, const struct dt_progress *progr
     if ((!due && !force) || dt__log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
     /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
-    char total[32] = "", left[32] = "time left unknown",
-         speed[80] = ""; /* unknown at first */
+    char total[32] = "", left[32] = "time left unknown", speed[80] = ""; /* unknown at first */
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
     if (progress->last_step > 0)
@@ -90,7 +89,7 @@ static dt_status format_status(struct dt_report *report, const struct dt_progres
             if (*rank->wait) dt__json_text(json, "waits_for", rank->wait);
             dt__json_int(json, "step", (int64_t)rank->step);
             dt__json_real(json, "idle_secs", rank->idle_secs);
-            dt__json_real(json, "wait_share", rank->wait_share);
+            dt__json_real(json, "wait_share", rank->wait_fraction);
             dt__json_real(json, "samples_per_sec", rank->samples_per_sec);
         }
         DT_TRY(dt__json_end(json));

@@ -213,7 +213,7 @@ struct choice {
 /* Adds a trial to the running mean, as in mean.c, and writes the result to `to`. */
 static dt_status mean_with(const struct choice *choice, int trial, float **to)
 {
-    const float share = 1.0f / (float)(choice->members + 1);
+    const float weight = 1.0f / (float)(choice->members + 1);
     for (int f = 0; f < choice->search->folds; f++) {
         const size_t count =
             fold_rows(choice->search, f) * (size_t)choice->scorer->model->desc.nout;
@@ -221,7 +221,7 @@ static dt_status mean_with(const struct choice *choice, int trial, float **to)
         DT_TRY(dt__outputs_read(choice->search, choice->scorer, trial, f, &outputs));
         for (size_t i = 0; i < count; i++) {
             const float before = choice->members ? choice->mean[f][i] : 0;
-            to[f][i] = before + (outputs[i] - before) * share;
+            to[f][i] = before + (outputs[i] - before) * weight;
         }
         dt_free(outputs);
     }

@@ -99,7 +99,7 @@ static void advise_scale(const struct dt_job *job)
     dt__table_destroy(table);
 }
 
-/* Warns of batch normalisation over shares of one row, which has no effect. */
+/* Warns of batch normalisation over local batches of one row, which has no effect. */
 static void advise_batchnorm(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
@@ -129,7 +129,7 @@ static bool may_split(const struct dt_config *config, size_t least)
 static void advise_split(const struct dt_job *job)
 {
     const int nodes = job->world->hosts, rows = (int)dt__plan_batch(job->plan);
-    const int pieces = (int)job->config->run.parts;
+    const int count = (int)job->config->run.parts;
     const struct dt_schema *schema = dt__source_schema(job->train);
     const double mb = sizeof(float) / 1e6;
     struct dt_split_layer layer;
@@ -139,14 +139,14 @@ static void advise_split(const struct dt_job *job)
     bool split;
     if (nodes == 1) return;
     for (int l = 0; dt__model_dense(job->model, l, &layer, &split); l++) {
-        const double parts = dt__split_sent(&layer, pieces, rows, nodes);
+        const double parts = dt__split_sent(&layer, count, rows, nodes);
         const double whole = dt__split_sent_whole(&layer, nodes);
         if (any)
             dt__info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if "
                      "the layer is split, %.3g MB if it is whole: less if %s",
                      layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
                      parts < whole ? "split" : "whole");
-        if (parts >= whole || layer.nout < (size_t)pieces) continue;
+        if (parts >= whole || layer.nout < (size_t)count) continue;
         if (schema->dense < schema->features && !layer.inputs) continue;
         saved += whole - parts;
         if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;

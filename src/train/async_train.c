@@ -19,14 +19,14 @@ static int async_step(struct dt_job *job, struct dt_span *span)
     const float *weights = dt__async_read(async);
     const int replica = dt__next_replica(job, worker);
     dt__world_heartbeat(job->world, "gradient", worker->draws[replica]);
-    struct dt_note note = dt__async_gradient(job, worker, replica, weights, dt__async_grad(async),
-                                             dt__async_touched(async));
+    struct dt_gradient_info info = dt__async_gradient(
+        job, worker, replica, weights, dt__async_grad(async), dt__async_touched(async));
     dt__world_show(job->world, worker->samples, -1);
     dt__slow_down(job);
-    if (dt__stop_requested()) note.ask |= DT_ASK_STOP;
-    dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
-    dt__async_send(async, &note);
-    dt__trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
+    if (dt__stop_requested()) info.ask |= DT_ASK_STOP;
+    dt__trace_phase(job->trace, DT_PHASE_EXCHANGE, info.draw);
+    dt__async_send(async, &info);
+    dt__trace_phase(job->trace, DT_PHASE_WAIT, info.draw);
     return DT_ASK_NONE;
 }
 
@@ -55,7 +55,7 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
             job->step = bank->state.step;
             bank->state.train_secs += applied[i].clock - clock; /* up to this gradient */
             clock = applied[i].clock;
-            asked |= applied[i].note.ask;
+            asked |= applied[i].info.ask;
             if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
         }
         dt__show_progress(bank);

@@ -147,7 +147,7 @@ void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts);
 double dt__wall_secs(const struct dt_bank *bank); /* seconds of this run over all its starts */
 void dt__show_progress(struct dt_bank *bank);
 /* Adds a change to the record of what this start changes. */
-void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
+void dt__record_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Prints and records what the run is, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);
 dt_status dt__record_train(struct dt_bank *bank);

@@ -177,10 +177,10 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
  * an area whose deviation is about that of the mean rank of the rarer class. */
 static double metric_noise(const struct dt_baseline *baseline, const char *name, double value)
 {
-    const double share = baseline->values.accuracy, rows = baseline->values.rows;
+    const double accuracy = baseline->values.accuracy, rows = baseline->values.rows;
     const double sample = baseline->sampled ? 0.02 * fabs(value) : 0;
-    if (!strcmp(name, "accuracy")) return sample + sqrt(share * (1 - share) / rows);
-    if (!strcmp(name, "auc")) return sample + 1 / sqrt(12 * (1 - share) * rows);
+    if (!strcmp(name, "accuracy")) return sample + sqrt(accuracy * (1 - accuracy) / rows);
+    if (!strcmp(name, "auc")) return sample + 1 / sqrt(12 * (1 - accuracy) * rows);
     return strcmp(name, "rmse") ? sample : 0.02 * value;
 }
 

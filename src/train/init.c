@@ -437,7 +437,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
     if (!status)
         status = dt__format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path, crc);
-    if (!status) dt__note_change(bank, 0, "run.init", text);
+    if (!status) dt__record_change(bank, 0, "run.init", text);
     dt_free(text);
     dt__model_destroy(model);
     dt__checkpoint_free(&file);

@@ -123,7 +123,7 @@ dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
     const size_t count = job->model->row_sparse, inputs = job->model->inputs;
-    const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_share(job->plan));
+    const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_local_batch(job->plan));
     if (schema->dense == schema->features || !count || job->rules->whole) return DT_OK;
     DT_TRY(dt__arena_alloc(&job->arena, count, sizeof *steps->row_range, "row-sparse tensors",
                            &steps->row_range));

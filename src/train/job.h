@@ -259,7 +259,7 @@ void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
  * outer update would apply if all groups had the same one, and at most 1. With more, groups move
  * further apart from round to round. */
 double dt__own_rate(const struct dt_job *job);
-/* dt_async_update_fn: applies the gradient of one replica's share, at a rate that falls with its
+/* dt_async_update_fn: applies the gradient of one local batch, at a rate that falls with its
  * staleness if so configured. A gradient that failed changes nothing. */
 void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states);

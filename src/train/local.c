@@ -41,7 +41,7 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
     group->leads = job->world->worker == job->worker_of[first];
     struct dt_exchange_spec spec = dt__step_spec(group);
     spec.first_worker = job->worker_of[first];
-    spec.team = job->worker_of[end - 1] + 1 - spec.first_worker;
+    spec.workers = job->worker_of[end - 1] + 1 - spec.first_worker;
     DT_TRY(dt__exchange_create(job->world, &spec, &group->exchange));
     if (!dt__overlaps(job) || !dt__exchange_is_first(group->exchange)) return DT_OK;
     DT_TRY(dt__arena_alloc(&job->arena, spec.params, sizeof(float),

@@ -60,13 +60,13 @@ void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied)
 {
     struct dt_checkpoint *state = &bank->state;
     struct dt_staleness *staleness = &bank->log.staleness;
-    const struct dt_note *note = &applied->note;
+    const struct dt_gradient_info *info = &applied->info;
     state->step++;
-    if (note->ask & DT_ASK_ERROR) return;
-    state->samples += note->rows;
-    state->loss_rows += (double)note->rows;
-    state->loss_sums[note->replica] += note->loss;
-    state->draws[note->replica] = note->draw + 1;
+    if (info->ask & DT_ASK_ERROR) return;
+    state->samples += info->rows;
+    state->loss_rows += (double)info->rows;
+    state->loss_sums[info->replica] += info->loss;
+    state->draws[info->replica] = info->draw + 1;
     staleness->sum += (double)applied->staleness;
     staleness->count++;
     if (applied->staleness > staleness->max) staleness->max = applied->staleness;
@@ -118,7 +118,7 @@ static void print_unused(const struct dt_config *config)
                 dt__warn("%s has no effect with %s", UNUSED[i].keys[k], UNUSED[i].without);
 }
 
-void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
+void dt__record_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
 {
     if (bank->log.change.text.length == 0) {
         dt__json_start(&bank->log.change);
@@ -195,16 +195,16 @@ static void print_batch(const struct dt_job *job)
     const uint64_t batch = dt__plan_batch(job->plan);
     const int fewest = job->replicas / busy, most = (job->replicas - 1) / busy + 1;
     const double rows = (double)batch / job->replicas;
-    char share[32];
-    snprintf(share, sizeof share, most > fewest ? "%.3g to %.3g" : "%.3g", rows * fewest,
+    char rows_each[32];
+    snprintf(rows_each, sizeof rows_each, most > fewest ? "%.3g to %.3g" : "%.3g", rows * fewest,
              rows * most);
     dt__info("batch %llu (%s rows a worker), %llu steps%s an epoch", (unsigned long long)batch,
-             share, (unsigned long long)dt__epoch_steps(job),
+             rows_each, (unsigned long long)dt__epoch_steps(job),
              job->mode == DT_MODE_ASYNC ? " (gradients)" : "");
     if (busy > 1 && rows * fewest < FEW_ROWS)
         dt__warn("a worker has %s rows per step, too few for fast matrix products: a larger "
                  "train.batch, or fewer ranks, may be faster",
-                 share);
+                 rows_each);
 }
 
 static void print_start(struct dt_bank *bank)

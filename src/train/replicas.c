@@ -79,7 +79,7 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
     uint64_t rows = 0;
     for (uint64_t step = begin; step < end; step++)
         for (int r = group->first; r < group->first + group->count; r++)
-            rows += dt__plan_share(job->plan, step, r).count;
+            rows += dt__plan_local_batch(job->plan, step, r).count;
     return all ? (double)rows / (double)all : 0;
 }
 

@@ -78,7 +78,7 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     struct dt_bank *bank = arg;
     char *change;
     DT_TRY(dt__format(&change, "%s -> %s", before, now));
-    dt__note_change(bank, bank->start.loaded.step, key, change);
+    dt__record_change(bank, bank->start.loaded.step, key, change);
     dt__info("the resume changes %s: %s", strcmp(key, "rate") ? key : "the rate of the next step",
              change);
     dt_free(change);
@@ -87,14 +87,14 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
 
 /* Notes that the run ended within a round, and so exchanged it there, or, with train.overlap,
  * exchanged its last round at once. A run without a break does neither. */
-static void note_round(struct dt_bank *bank)
+static void record_round(struct dt_bank *bank)
 {
     const struct dt_checkpoint *loaded = &bank->start.loaded;
     const bool pending = loaded->group_difference != NULL;
     if (loaded->step >= bank->job->last_step ||
         !dt__round_was_cut(bank->job, &bank->start.before, loaded->step, pending))
         return;
-    dt__note_change(bank, loaded->step, "round", "ended with the run");
+    dt__record_change(bank, loaded->step, "round", "ended with the run");
     dt__info("train.local_steps: the last round ended with the run at step %llu: a run without a "
              "break has other bits",
              (unsigned long long)loaded->step);
@@ -108,7 +108,7 @@ static dt_status collect_changes(struct dt_bank *bank)
     struct dt_schedule schedule;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
     DT_TRY(dt__config_changes(&bank->start.before, now->config, add_change, bank));
-    note_round(bank);
+    record_round(bank);
     was.config = &bank->start.before;
     was.last_step = dt__last_step(&was);
     dt__schedule_init(&schedule, was.config, was.last_step);

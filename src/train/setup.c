@@ -198,7 +198,7 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
     const size_t ranks = (size_t)world->size;
     bool *lacks;
     unsigned char *bytes = NULL;
-    size_t piece = 0; /* bytes that are sent at once */
+    size_t chunk = 0; /* bytes that are sent at once */
     dt_status status = dt__alloc(ranks, sizeof *lacks, "ranks", &lacks);
     DT_GUARD(dt__ranks_agree(world->all, status));
     for (bool each = false;; each = true) {
@@ -211,12 +211,12 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
         dt__ranks_bcast(world->all, &place, sizeof place, 0);
         const uint64_t all = place.bytes;
         if (!bytes) {
-            piece = all < most ? (size_t)all : most;
-            status = dt__alloc(piece, 1, "typed rows", &bytes);
+            chunk = all < most ? (size_t)all : most;
+            status = dt__alloc(chunk, 1, "typed rows", &bytes);
             DT_GUARD(dt__ranks_agree(world->all, status));
         }
         for (uint64_t at = 0, length; at < all; at += length) {
-            length = all - at < piece ? all - at : piece;
+            length = all - at < chunk ? all - at : chunk;
             if (world->is_bank && !status)
                 status = dt__source_copy_out(source, at, bytes, (size_t)length);
             dt__ranks_bcast(world->all, bytes, (size_t)length, 0);

@@ -125,7 +125,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
     struct replica *replica = &job->steps->split->replica[index];
-    const int rows = (int)dt__plan_max_share(job->plan);
+    const int rows = (int)dt__plan_max_local_batch(job->plan);
     const uint64_t most = dt__source_most_entries(job->train, (uint64_t)rows);
     if (index == 0) {
         replica->network = worker->network;
@@ -256,7 +256,7 @@ static float *part_outputs(const struct dt_split_run *run, int layer, int number
     return logits ? logits : dt__split_outputs(run->split, layer, number);
 }
 
-/* Does the backward pass of one block of inputs for parts [first, end), which are a subtree:
+/* Does the backward pass of one block of inputs for parts [first, end), which are one partial sum:
  * updates their weights, and adds the gradient by the inputs to out (unless NULL). */
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
                                 float *out, float **level)
@@ -306,7 +306,7 @@ static dt_status layer_backward(struct dt_job *job, int layer)
     struct dt_split_run *run = job->steps->split;
     const size_t blocks = dt__split_blocks(run->layer[layer].nin);
     int first, end;
-    for (int i = 0; dt__split_subtree(run->split, i, &first, &end); i++)
+    for (int i = 0; dt__split_partial(run->split, i, &first, &end); i++)
         for (size_t b = 0; b < blocks; b++)
             DT_TRY(block_backward(job, layer, b, first, end,
                                   run->layer[layer].inputs ? dt__split_sum(run->split, layer, i, b)
@@ -341,19 +341,19 @@ static void rows_move(const struct dt_split_run *run, const struct dt_worker *wo
 {
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t width = inputs ? l->nin : l->nout;
-    const size_t pieces = inputs ? dt__split_blocks(l->nin) : (size_t)run->parts;
+    const size_t count = inputs ? dt__split_blocks(l->nin) : (size_t)run->parts;
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_network_stop *stop = &run->replica[i].stop;
         float *own = inputs ? (float *)(uintptr_t)stop->x : stop->backward ? stop->delta : stop->y;
         const size_t row = (size_t)dt__split_row(run->split, worker->first + i);
         const size_t rows = (size_t)run->replica[i].batch.rows;
-        for (size_t p = 0; p < pieces && rows; p++) {
-            const size_t begin = dt__split_cut(width, p, pieces);
-            const size_t n = dt__split_cut(width, p + 1, pieces) - begin;
-            float *piece = inputs ? dt__split_inputs(run->split, layer, p)
-                                  : dt__split_outputs(run->split, layer, (int)p);
+        for (size_t p = 0; p < count && rows; p++) {
+            const size_t begin = dt__split_cut(width, p, count);
+            const size_t n = dt__split_cut(width, p + 1, count) - begin;
+            float *part = inputs ? dt__split_inputs(run->split, layer, p)
+                                 : dt__split_outputs(run->split, layer, (int)p);
             for (size_t r = 0; r < rows; r++) {
-                float *mine = own + r * width + begin, *theirs = piece + (row + r) * n;
+                float *mine = own + r * width + begin, *theirs = part + (row + r) * n;
                 memcpy(to_network ? mine : theirs, to_network ? theirs : mine, n * sizeof *mine);
             }
         }
@@ -436,14 +436,15 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     struct dt_split_run *run = job->steps->split;
     int last = -1;
     for (int r = 0; r < job->replicas; r++)
-        run->rows[r] = (int)dt__plan_share(job->plan, job->step, r).count;
+        run->rows[r] = (int)dt__plan_local_batch(job->plan, job->step, r).count;
     dt__split_begin(run->split, run->rows);
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
-        const struct dt_share share = dt__plan_share(job->plan, job->step, worker->first + i);
+        const struct dt_local_batch local =
+            dt__plan_local_batch(job->plan, job->step, worker->first + i);
         dt__step_fail(worker, job->step,
-                      dt__read_rows(worker, worker->first + i, share, &run->replica[i].batch));
+                      dt__read_rows(worker, worker->first + i, local, &run->replica[i].batch));
         if (!worker->failed && run->replica[i].batch.rows) last = i;
-        worker->samples += share.count;
+        worker->samples += local.count;
     }
     run->forward_only = (struct dt_network_hooks){hooks->before_forward, NULL, hooks->arg};
     for (int i = 0; i < run->replicas && !worker->failed; i++) {

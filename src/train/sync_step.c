@@ -188,7 +188,7 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
     const struct dt_network_hooks hooks = {bucket_need, bucket_ready, &state};
     group->rows = 0;
     for (int r = group->first; r < end && group->count < job->replicas; r++)
-        group->rows += dt__plan_share(job->plan, step, r).count;
+        group->rows += dt__plan_local_batch(job->plan, step, r).count;
     dt__exchange_begin(group->exchange, step);
     job->steps->gradients(group, worker, step, &hooks);
     while (state.unready > 0)

@@ -20,7 +20,7 @@ struct constants {
     const double *measures;        /* from which `trust` was made; NULL: it was not */
     struct dt_factors usual, wide; /* factors of rules.optimizer and rules.wide */
     struct dt_factors free;        /* factors of rules.optimizer without decay and L1 */
-    float share;                   /* fraction of a row in a mean over all rows */
+    float row_weight;              /* fraction of a row in a mean over all rows */
 };
 
 struct dt_updates {
@@ -75,26 +75,26 @@ void dt__rate_drop(const struct dt_job *job, int64_t drops)
 
 double dt__norm2(const float *values, size_t n)
 {
-    double lane[8] = {0};
-    dt__squares_add(lane, values, 0, n);
-    return dt__lanes_sum(lane);
+    double partial[8] = {0};
+    dt__squares_add(partial, values, 0, n);
+    return dt__partials_sum(partial);
 }
 
 double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const float *grad)
 {
     const struct dt_job *job = arg;
-    double lane[8] = {0};
+    double partial[8] = {0};
     size_t at = 0;
     for (int i = 0; touched && i < job->steps->row_ranges; i++) {
         const struct dt_row_range *range = &job->steps->row_range[i];
-        dt__squares_add(lane, grad + at, at, range->offset - at);
+        dt__squares_add(partial, grad + at, at, range->offset - at);
         for (size_t k = 0; k < *touched[i].count; k++)
-            dt__squares_add(lane, grad + range->offset + k * range->width,
+            dt__squares_add(partial, grad + range->offset + k * range->width,
                             range->offset + touched[i].row[k] * range->width, range->width);
         at = range->offset + range->rows * range->width;
     }
-    dt__squares_add(lane, grad + at, at, job->model->trained - at);
-    return dt__lanes_sum(lane);
+    dt__squares_add(partial, grad + at, at, job->model->trained - at);
+    return dt__partials_sum(partial);
 }
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static const struct constants *constants_of(struct dt_job *job, uint64_t step, u
                             .norm2 = norm2,
                             .measures = measures,
                             .usual = dt__optimizer_factors(&job->rules->optimizer, step, lr, scale),
-                            .share = (float)(1 / (double)rows)};
+                            .row_weight = (float)(1 / (double)rows)};
     if (job->rules->undecayed || job->config->train.decay_matrices) {
         struct dt_optimizer free = job->rules->optimizer;
         free.weight_decay = free.l1 = 0;
@@ -280,7 +280,7 @@ static void update_range(const struct dt_job *job, const struct constants *const
         tensor_range_update(job, &range, grad + at, weights + at, out + at);
     }
     for (size_t i = trained; i < n; i++)
-        out[i] = weights[i] + constants->share * grad[i];
+        out[i] = weights[i] + constants->row_weight * grad[i];
 }
 
 /* Returns the constants of a step of a group; NULL: none of its replicas has a sample in it. */
@@ -402,12 +402,12 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
                       size_t n, const float *weights, float *out, float *const *states)
 {
     struct dt_job *job = arg;
-    const struct dt_note *note = part->note;
-    if (note->ask & DT_ASK_ERROR) {
+    const struct dt_gradient_info *info = part->info;
+    if (info->ask & DT_ASK_ERROR) {
         memmove(out, weights, n * sizeof *out);
         return;
     }
-    update_range(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
+    update_range(job, constants_of(job, before, part->staleness, info->rows, part->norm2, NULL),
                  offset, n, part->grad, weights, out, states);
 }
 
@@ -416,8 +416,8 @@ void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t b
                            float *weights, float *const *states)
 {
     struct dt_job *job = arg;
-    const struct dt_note *note = part->note;
-    if (note->ask & DT_ASK_ERROR) return;
-    update_rows(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
+    const struct dt_gradient_info *info = part->info;
+    if (info->ask & DT_ASK_ERROR) return;
+    update_rows(job, constants_of(job, before, part->staleness, info->rows, part->norm2, NULL),
                 range, row, count, part->grad, weights, states);
 }

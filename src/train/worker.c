@@ -5,14 +5,14 @@
 #include <limits.h>
 #include <math.h>
 
-/* Returns the rows that go through the network at once: the whole share if a layer takes
+/* Returns the rows that go through the network at once: the whole local batch if a layer takes
  * statistics of its rows (only batchnorm has state tensors), or if replicas go together. */
-static int slice_rows(const struct dt_job *job, uint64_t share)
+static int slice_rows(const struct dt_job *job, uint64_t local)
 {
     uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
-    return (int)(share < most ? share : most);
+    return (int)(local < most ? local : most);
 }
 
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
@@ -53,8 +53,8 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
         dt__arena_alloc(&job->arena, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
     DT_TRY(dt__arena_alloc(&job->arena, replicas, sizeof *worker->draws, "draw counts",
                            &worker->draws));
-    uint64_t share = dt__plan_max_share(job->plan);
-    const int rows = slice_rows(job, share);
+    uint64_t local = dt__plan_max_local_batch(job->plan);
+    const int rows = slice_rows(job, local);
     DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
                               &worker->network));
     DT_TRY(dt__network_reserve(worker->network,
@@ -84,7 +84,7 @@ void dt__worker_close(struct dt_worker *worker)
 dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
-    const uint64_t rows = dt__plan_max_share(job->plan);
+    const uint64_t rows = dt__plan_max_local_batch(job->plan);
     const int precision = (int)job->config->run.precision;
     if (dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
@@ -95,18 +95,18 @@ dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
     return DT_OK;
 }
 
-dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
+dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_local_batch rows,
                         struct dt_batch *out)
 {
     struct dt_reader *reader = &worker->reader[worker->readers > 1 ? replica - worker->first : 0];
-    const struct dt_share *last = &reader->share;
+    const struct dt_local_batch *last = &reader->local;
     const double asked = dt__clock_secs();
     if (reader->replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||
         last->count != rows.count || !rows.count) {
-        reader->share = (struct dt_share){0};
+        reader->local = (struct dt_local_batch){0};
         DT_TRY(dt__loader_read(reader->loader, replica, rows.epoch, rows.begin, (int)rows.count,
                                &reader->batch));
-        reader->share = rows;
+        reader->local = rows;
         reader->replica = replica;
     }
     worker->data_secs += dt__clock_secs() - asked;
@@ -122,10 +122,10 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
     *inputs->count = 0;
     dt__trace_phase(job->trace, DT_PHASE_DATA, step);
     for (int r = worker->first; r < worker->first + worker->count; r++) {
-        const struct dt_share share = dt__plan_share(job->plan, step, r);
-        for (uint64_t done = 0, rows; done < share.count && !status; done += rows) {
-            rows = (uint64_t)slice_rows(job, share.count - done);
-            const struct dt_share slice = {share.epoch, share.begin + done, rows};
+        const struct dt_local_batch local = dt__plan_local_batch(job->plan, step, r);
+        for (uint64_t done = 0, rows; done < local.count && !status; done += rows) {
+            rows = (uint64_t)slice_rows(job, local.count - done);
+            const struct dt_local_batch slice = {local.epoch, local.begin + done, rows};
             status = dt__read_rows(worker, r, slice, &batch);
             if (!status) status = dt__network_list_inputs(worker->network, &batch, inputs);
         }
@@ -155,17 +155,17 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
 {
-    struct dt_share share = dt__plan_share(job->plan, draw, replica);
+    struct dt_local_batch local = dt__plan_local_batch(job->plan, draw, replica);
     const struct dt_network_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
                                                   hooks ? hooks->arg : NULL};
     const struct dt_rng dropout =
         dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
-    do { /* passes over the share; only the last one runs all hooks */
-        const uint64_t left = share.count - done;
+    do { /* passes over the local batch; only the last one runs all hooks */
+        const uint64_t left = local.count - done;
         const int rows = slice_rows(job, left);
         const bool last = (uint64_t)rows == left;
-        const struct dt_share slice = {share.epoch, share.begin + done, (uint64_t)rows};
+        const struct dt_local_batch slice = {local.epoch, local.begin + done, (uint64_t)rows};
         struct dt_batch batch;
         double loss = 0;
         dt__trace_phase(job->trace, DT_PHASE_DATA, draw);
@@ -181,8 +181,8 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         dt__step_fail(worker, draw, status);
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
-        dt__work_progress(); /* a share may take longer than run.stall_secs */
-    } while (done < share.count && !worker->failed);
+        dt__work_progress(); /* a local batch may take longer than run.stall_secs */
+    } while (done < local.count && !worker->failed);
     return worker->failed == DT_OK;
 }
 
@@ -193,7 +193,7 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
     int next = -1;
     for (int r = worker->first; r < worker->first + worker->count; r++) {
         if (dt__plan_replica_rows(job->plan, r) == 0) continue;
-        while (dt__plan_share(job->plan, worker->draws[r], r).count == 0)
+        while (dt__plan_local_batch(job->plan, worker->draws[r], r).count == 0)
             worker->draws[r]++;
         if (next < 0 || worker->draws[r] < worker->draws[next]) next = r;
     }
@@ -207,9 +207,9 @@ static void bucket_passed(void *arg, int bucket)
     if (arg) dt__async_progress(arg);
 }
 
-struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
-                                  const float *weights, float *grad,
-                                  const struct dt_touched *touched)
+struct dt_gradient_info dt__async_gradient(const struct dt_job *job, struct dt_worker *worker,
+                                           int replica, const float *weights, float *grad,
+                                           const struct dt_touched *touched)
 {
     uint64_t draw = worker->draws[replica]++;
     worker->loss[replica] = 0;
@@ -218,9 +218,9 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
     bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, &hooks);
     for (int i = 0; touched && !good && i < job->steps->row_ranges; i++)
         *touched[i].count = 0; /* the lists may be those of an earlier gradient */
-    return (struct dt_note){.replica = replica,
-                            .draw = draw,
-                            .rows = dt__plan_share(job->plan, draw, replica).count,
-                            .loss = worker->loss[replica],
-                            .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
+    return (struct dt_gradient_info){.replica = replica,
+                                     .draw = draw,
+                                     .rows = dt__plan_local_batch(job->plan, draw, replica).count,
+                                     .loss = worker->loss[replica],
+                                     .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
 }

@@ -4,7 +4,7 @@
 
 #include "train/job.h"
 
-/* Most rows that go through a network at once. A larger share is computed in several passes,
+/* Most rows that go through a network at once. A larger local batch is computed in several passes,
  * unless the model has batchnorm. */
 enum { DT__SLICE_ROWS = 4096 };
 
@@ -29,8 +29,8 @@ struct dt_measured {
 struct dt_reader {
     struct dt_loader *loader;
     struct dt_batch batch;
-    struct dt_share share; /* the rows of the batch ... */
-    int replica;           /* ... of this one */
+    struct dt_local_batch local; /* the rows of the batch ... */
+    int replica;                 /* ... of this one */
 };
 
 struct dt_worker {
@@ -57,14 +57,14 @@ void dt__worker_close(struct dt_worker *worker);
 /* Lists in steps->factored the matrices whose gradients may stay factors until they are used:
  * models of dense rows that go through the network at once, without a rounded wire. DT_EMEMORY. */
 dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps);
-/* Computes the summed gradient of a replica's share of step (async: draw) `draw` into the slot,
- * and adds its loss to worker->loss. Returns false, with worker->failed set, if the loss is not
- * finite or data could not be read. */
+/* Computes the summed gradient of a replica's local batch of step (async: draw) `draw` into the
+ * slot, and adds its loss to worker->loss. Returns false, with worker->failed set, if the loss is
+ * not finite or data could not be read. */
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
-/* Reads rows of a replica's share, unless they are the rows read last. */
-dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
+/* Reads rows of a replica's local batch, unless they are the rows read last. */
+dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_local_batch rows,
                         struct dt_batch *out);
 /* Sync: lists the inputs that the worker's replicas read in a step. Sets worker->failed if data
  * cannot be read. */
@@ -84,8 +84,8 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
 /* Computes the next gradient of the replica. touched: receives its touched rows, and grad has
  * only these; NULL: grad is whole. */
-struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
-                                  const float *weights, float *grad,
-                                  const struct dt_touched *touched);
+struct dt_gradient_info dt__async_gradient(const struct dt_job *job, struct dt_worker *worker,
+                                           int replica, const float *weights, float *grad,
+                                           const struct dt_touched *touched);
 
 #endif

@@ -86,7 +86,7 @@ static void tell_where(void)
     if (file) fclose(file);
 }
 
-static void note_stack(enum kind kind, long n)
+static void record_stack(enum kind kind, long n)
 {
     const uint64_t hash = hash_stack(32);
     size_t at = (size_t)kind * (CALLS_MAX / KINDS) + (size_t)n;
@@ -97,7 +97,7 @@ static int fails(enum kind kind, const void *caller)
 {
     if (!is_in_program(caller)) return 0;
     long n = atomic_fetch_add(&fault.calls[kind], 1) + 1;
-    if (fault.stacks) note_stack(kind, n);
+    if (fault.stacks) record_stack(kind, n);
     if (kind != fault.kind || n < fault.at || (n > fault.at && !fault.lasting)) return 0;
     if (n == fault.at) tell_where();
     return 1;

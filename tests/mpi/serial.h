@@ -30,17 +30,17 @@ static float tree_sum(int replicas, float *const *g, size_t i)
     }
 }
 
-/* The square of the norm of a sum of gradients: by blocks, in eight lanes each. */
+/* The square of the norm of a sum of gradients: by blocks, in eight partial sums each. */
 static double serial_norm(size_t params, const float *sum)
 {
     enum { NORM_BLOCK = 2048 };
     double total = 0;
     for (size_t at = 0; at < params; at += NORM_BLOCK) {
-        double lane[8] = {0};
+        double partial[8] = {0};
         for (size_t i = at; i < params && i < at + NORM_BLOCK; i++)
-            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
-        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+            partial[(i - at) & 7] += (double)sum[i] * (double)sum[i];
+        total += ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
+                 ((partial[4] + partial[5]) + (partial[6] + partial[7]));
     }
     return total;
 }

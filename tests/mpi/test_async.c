@@ -117,9 +117,9 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
         if (staggered && n < 10 && worker == 0) dt__sleep_secs(0.02);
         if (staggered && n == 2 && worker + 1 == staggered->workers) expect_waits(async);
         dt__async_progress(async);
-        struct dt_note note = {
+        struct dt_gradient_info info = {
             .replica = worker, .draw = sent++, .rows = (uint64_t)(weights[params - 1])};
-        dt__async_send(async, &note);
+        dt__async_send(async, &info);
     }
     return sent;
 }
@@ -132,7 +132,7 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
 {
     (void)arg;
     int worker = part->worker;
-    uint64_t number = part->note->number, torn = 0, wrong = 0;
+    uint64_t number = part->info->number, torn = 0, wrong = 0;
     const bool rows = has_rows && offset >= ranges[1].offset && offset < range_end(1);
     size_t row = rows ? (offset - ranges[1].offset) / WIDTH : 0, next = number % 5;
     while (rows && next < row)
@@ -150,9 +150,9 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     }
     EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
            offset);
-    EXPECT(offset + n < params || part->note->rows == part->note->version, "version %d",
-           (int)part->note->version);
-    EXPECT(part->note->gap <= STALENESS, "gap %d", (int)part->note->gap);
+    EXPECT(offset + n < params || part->info->rows == part->info->version, "version %d",
+           (int)part->info->version);
+    EXPECT(part->info->gap <= STALENESS, "gap %d", (int)part->info->gap);
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
@@ -162,7 +162,7 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
                         float *weights, float *const *states)
 {
     const int worker = part->worker;
-    const uint64_t number = part->note->number;
+    const uint64_t number = part->info->number;
     uint64_t torn = 0, wrong = 0;
     (void)arg;
     EXPECT(range->offset == ranges[0].offset && range->rows == ranges[0].rows, "another range");
@@ -199,9 +199,9 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
     while (!dt__async_over(async)) {
         int n = dt__async_serve(async, 3, applied);
         for (int i = 0; i < n; i++) {
-            const struct dt_note *note = &applied[i].note;
-            EXPECT(note->draw == next[applied[i].worker]++, "draw %d", (int)note->draw);
-            EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
+            const struct dt_gradient_info *info = &applied[i].info;
+            EXPECT(info->draw == next[applied[i].worker]++, "draw %d", (int)info->draw);
+            EXPECT(info->gap <= STALENESS, "gap %d", (int)info->gap);
         }
         step += (uint64_t)n;
         if (step >= close_at) dt__async_close(async);

@@ -449,7 +449,7 @@ static void try_barrier(struct dt_world *world)
     struct dt_exchange_spec spec = spec_of(&trial, &rate);
     struct dt_exchange *x;
     if (!world->is_worker) return;
-    spec.team = world->workers;
+    spec.workers = world->workers;
     dt_status status = dt__exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
     EXPECT(dt__exchange_is_first(x) == (world->worker == 0), "another one is first");
@@ -545,7 +545,7 @@ static void try_factors(struct dt_world *world)
 }
 
 /* Two hosts of two workers each, to which replicas go in turn: all workers update and send as much as the others,
- * sums of two subtrees a host and weights, and the bank sends nothing. */
+ * sums of two partial sums a host and weights, and the bank sends nothing. */
 static void share_work(struct dt_world *world)
 {
     if (world->workers != 4) return;
@@ -554,9 +554,11 @@ static void share_work(struct dt_world *world)
         updated = sent = 0;
         try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 4, norm, -1, 0, 0, false});
         const double floats = (double)updated / STEPS / PARAMS, vectors = (double)sent / STEPS / (4 * PARAMS);
-        const double share = world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
-        EXPECT(!world->is_worker || fabs(floats - share) < 0.025, "updates %g of the vector", floats);
-        EXPECT(fabs(vectors - 3 * share) < 0.05, "sends %g vectors", vectors);
+        const double fraction =
+            world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
+        EXPECT(!world->is_worker || fabs(floats - fraction) < 0.025, "updates %g of the vector",
+               floats);
+        EXPECT(fabs(vectors - 3 * fraction) < 0.05, "sends %g vectors", vectors);
     }
     in_turn = false;
 }

@@ -1,9 +1,9 @@
 /* Gathers more bytes a rank than an MPI count can say, 2 GiB and a little, and some that divide nothing; moves floats
  * between ranks and the first one.
- * Would catch a length cut to an int, pieces that land in the wrong place, and floats that are all the same but the
+ * Would catch a length cut to an int, chunks that land in the wrong place, and floats that are all the same but the
  * last one, or not a number.
  *
- * The memory of 2 GiB is one piece of 16 MiB, mapped again and again: so it costs no more than that. */
+ * The memory of 2 GiB is one chunk of 16 MiB, mapped again and again: so it costs no more than that. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +14,16 @@
 #include "comm/comm.h"
 #include "mpi/expect.h"
 
-enum { PIECE = 16 << 20 };
+enum { CHUNK = 16 << 20 };
 
-/* Maps the same memory `pieces` times, contiguously. */
-static char *map_again(size_t pieces)
+/* Maps the same memory `chunks` times, contiguously. */
+static char *map_again(size_t chunks)
 {
     int fd = memfd_create("piece", 0);
-    char *at = mmap(NULL, pieces * PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fd < 0 || ftruncate(fd, PIECE) || at == MAP_FAILED) abort();
-    for (size_t i = 0; i < pieces; i++)
-        if (mmap(at + i * PIECE, PIECE, PROT_READ | PROT_WRITE,
+    char *at = mmap(NULL, chunks * CHUNK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fd < 0 || ftruncate(fd, CHUNK) || at == MAP_FAILED) abort();
+    for (size_t i = 0; i < chunks; i++)
+        if (mmap(at + i * CHUNK, CHUNK, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
             abort();
     close(fd);
@@ -32,13 +32,13 @@ static char *map_again(size_t pieces)
 
 static void gather_large(struct dt_world *world)
 {
-    const size_t pieces = ((size_t)2 << 30) / PIECE + 1, length = ((size_t)2 << 30) + 5;
-    char *from = map_again(pieces), *to = map_again(pieces);
-    memset(from, 7, PIECE);
+    const size_t chunks = ((size_t)2 << 30) / CHUNK + 1, length = ((size_t)2 << 30) + 5;
+    char *from = map_again(chunks), *to = map_again(chunks);
+    memset(from, 7, CHUNK);
     dt__ranks_gather(world->trainers, from, length, to);
-    EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE), "large pieces");
-    munmap(from, pieces * PIECE);
-    munmap(to, pieces * PIECE);
+    EXPECT(to[0] == 7 && to[CHUNK - 1] == 7 && !memcmp(from, to, CHUNK), "large pieces");
+    munmap(from, chunks * CHUNK);
+    munmap(to, chunks * CHUNK);
 }
 
 static void gather_small(struct dt_world *world, size_t length)

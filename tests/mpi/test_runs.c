@@ -19,7 +19,7 @@ enum { ROWS = 300 };
 
 static char crc[2][9];
 
-static void note_crc(void *arg, const char *json)
+static void record_crc(void *arg, const char *json)
 {
     const char *at = strstr(json, "\"params_crc32c\":\"");
     if (at) memcpy(arg, at + strlen("\"params_crc32c\":\""), 8);
@@ -73,7 +73,7 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
     static const char *const SETTINGS[] = {"model.hidden=4", "train.epochs=2", "train.batch=50",
                                            "eval.steps=-1"};
     struct dt_train_options options = {
-        .size = sizeof(struct dt_train_options), .train = rows, .record = note_crc, .arg = out};
+        .size = sizeof(struct dt_train_options), .train = rows, .record = record_crc, .arg = out};
     struct dt_config config;
     char assignment[200];
     EXPECT(dt__config_init(&config) == DT_OK, "%s", dt_error_text());
@@ -195,7 +195,7 @@ static void expect_stop_in_round(const char *dir, const struct dt_arrays *rows)
 static void count_first_saves(void *arg, const char *json)
 {
     *(int *)arg += strstr(json, "\"kind\":\"checkpoint\"") && strstr(json, "\"step\":0,");
-    note_crc((char *)arg + sizeof(int), json);
+    record_crc((char *)arg + sizeof(int), json);
 }
 
 /* A search: ranks divide into worlds that train at the same time, run after run, each in its own directory. All

@@ -25,7 +25,7 @@ static size_t part_begin(int layer, int part)
 }
 
 /* Part p of the gradient by an input: floats whose sum depends on the order. */
-static float share(int part, size_t row, size_t column)
+static float addend(int part, size_t row, size_t column)
 {
     static const float size[PARTS] = {1e8f, 1.0f, -1e8f, 3.0f, 1e-3f};
     return size[part] * (float)(1 + row + column % 7);
@@ -45,15 +45,15 @@ static int ask_nothing(void *arg)
 }
 
 /* Writes, or reads, the rows of a matrix (rows, width) that are stored in ranges. */
-static void piece_rows(float *piece, int first, int end, size_t width, int step, int layer,
-                       size_t column, bool write)
+static void part_rows(float *part, int first, int end, size_t width, int step, int layer,
+                      size_t column, bool write)
 {
     for (size_t r = (size_t)first; r < (size_t)end; r++)
         for (size_t c = 0; c < width; c++)
             if (write)
-                piece[r * width + c] = value(step, layer, r, column + c);
+                part[r * width + c] = value(step, layer, r, column + c);
             else
-                EXPECT(piece[r * width + c] == value(step, layer, r, column + c),
+                EXPECT(part[r * width + c] == value(step, layer, r, column + c),
                        "step %d, layer %d, row %zu, column %zu", step, layer, r, column + c);
 }
 
@@ -63,9 +63,9 @@ static void pass_inputs(struct dt_split *split, int step, int l, int first, int 
     for (int write = 1; write >= 0; write--) {
         for (size_t b = 0; b < blocks; b++) {
             const size_t begin = dt__split_cut(layers[l].nin, b, blocks);
-            piece_rows(dt__split_inputs(split, l, b), write ? first : 0,
-                       write ? end : dt__split_rows(split),
-                       dt__split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
+            part_rows(dt__split_inputs(split, l, b), write ? first : 0,
+                      write ? end : dt__split_rows(split),
+                      dt__split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
         }
         for (int r = write ? first : 0;
              r < (write ? end : dt__split_rows(split)) && layers[l].softmax; r++) {
@@ -88,8 +88,8 @@ static void pass_outputs(struct dt_split *split, const struct dt_world *world, i
             const size_t begin = part_begin(l, p), width = part_begin(l, p + 1) - begin;
             const bool all = home == (write != 0);
             if (all && dt__split_owner(split, p) != world->worker) continue;
-            piece_rows(dt__split_outputs(split, l, p), all ? 0 : first,
-                       all ? dt__split_rows(split) : end, width, step + home, l, begin, write);
+            part_rows(dt__split_outputs(split, l, p), all ? 0 : first,
+                      all ? dt__split_rows(split) : end, width, step + home, l, begin, write);
         }
         if (write) (home ? dt__split_return_outputs : dt__split_give_deltas)(split, l);
     }
@@ -99,7 +99,7 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
 {
     const size_t nin = layers[l].nin, blocks = dt__split_blocks(nin);
     int begin, behind;
-    for (int i = 0; dt__split_subtree(split, i, &begin, &behind); i++)
+    for (int i = 0; dt__split_partial(split, i, &begin, &behind); i++)
         for (size_t b = 0; b < blocks; b++) {
             const size_t at = dt__split_cut(nin, b, blocks);
             const size_t width = dt__split_cut(nin, b + 1, blocks) - at;
@@ -107,7 +107,7 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
                 for (size_t c = 0; c < width; c++) {
                     float part[PARTS];
                     for (int p = 0; p < PARTS; p++)
-                        part[p] = share(p, r, at + c);
+                        part[p] = addend(p, r, at + c);
                     /* subtrees of five leaves: 0-1, 2-3, 0-3 and leaves */
                     float sum = part[begin];
                     if (behind - begin >= 2) sum = part[begin] + part[begin + 1];
@@ -123,9 +123,9 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
     for (size_t r = 0; r < (size_t)(end - first); r++)
         for (size_t c = 0; c < nin; c++) {
             const size_t row = (size_t)first + r;
-            const float want = ((share(0, row, c) + share(1, row, c)) +
-                                (share(2, row, c) + share(3, row, c))) +
-                               share(4, row, c);
+            const float want = ((addend(0, row, c) + addend(1, row, c)) +
+                                (addend(2, row, c) + addend(3, row, c))) +
+                               addend(4, row, c);
             EXPECT(rows[r * nin + c] == want, "sum of row %zu, input %zu: %g, not %g", row, c,
                    (double)rows[r * nin + c], (double)want);
         }

@@ -28,7 +28,7 @@ START_TEST(published_values)
 END_TEST
 
 /* Any length, alignment and cut gives the same sum, in hardware and in the table. */
-START_TEST(pieces_and_places_do_not_matter)
+START_TEST(cuts_and_places_do_not_matter)
 {
     unsigned char bytes[200];
     struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
@@ -73,5 +73,5 @@ START_TEST(every_flipped_bit_shows)
 }
 END_TEST
 
-SUITE("crc", published_values, pieces_and_places_do_not_matter, lanes_do_not_matter,
+SUITE("crc", published_values, cuts_and_places_do_not_matter, lanes_do_not_matter,
       every_flipped_bit_shows)

@@ -51,7 +51,7 @@ START_TEST(z_is_the_normal_quantile_of_the_mean_rank)
             const double rank = rank_of(q[c], KNOTS, (double)x[i][c], false) +
                                 rank_of(q[c], KNOTS, (double)x[i][c], true);
             const double expected = normal_of(rank / 2 / (KNOTS - 1));
-            /* a share of 1e-7 of a number is as far as floats tell it from 0 */
+            /* a fraction of 1e-7 of a number is as far as floats tell it from 0 */
             if (!(fabs((double)z[i][c] - expected) < 1e-4))
                 ck_abort_msg("column %d, %.9g: z %.9g, not %.9g", c, (double)x[i][c],
                              (double)z[i][c], expected);

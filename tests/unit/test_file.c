@@ -237,7 +237,7 @@ START_TEST(every_call_may_fail)
 }
 END_TEST
 
-static dt_status note_and_fail(const char *path, void *arg)
+static dt_status record_and_fail(const char *path, void *arg)
 {
     expect_content(path, "new");
     ck_assert_str_ne(path, "f");
@@ -251,7 +251,7 @@ START_TEST(a_file_that_does_not_verify_is_dropped)
     enter();
     int calls = 0;
     EXPECT_OK(dt__file_write("f", "old", 3, NULL, NULL));
-    EXPECT_FAIL(dt__file_write("f", "new", 3, note_and_fail, &calls), DT_EFORMAT, "not good");
+    EXPECT_FAIL(dt__file_write("f", "new", 3, record_and_fail, &calls), DT_EFORMAT, "not good");
     ck_assert_int_eq(calls, 1);
     expect_content("f", "old");
     ck_assert_int_eq(entries("."), 1);

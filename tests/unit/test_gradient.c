@@ -1,4 +1,4 @@
-/* A replica's gradient over a share of several slices is that of the share as a whole. */
+/* A replica's gradient over a local batch of several passes is that of the whole local batch. */
 #include <math.h>
 
 #include "data_files.h"
@@ -46,7 +46,7 @@ static void close_worker(void)
     dt_free(worker.loss);
 }
 
-/* The share in one piece, with masks drawn by the rows' numbers in the draw. */
+/* The whole local batch at once, with masks drawn by the rows' numbers in the draw. */
 static void whole_gradient(const float *weights, float *grad, double *loss)
 {
     struct dt_network *network;
@@ -61,7 +61,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
 }
 
 /* Would catch masks that restart with each slice, or slices that do not add up. */
-START_TEST(slices_draw_the_masks_of_the_share)
+START_TEST(slices_draw_the_masks_of_the_local_batch)
 {
     open_worker();
     const size_t count = job.model->params;
@@ -84,4 +84,4 @@ START_TEST(slices_draw_the_masks_of_the_share)
 }
 END_TEST
 
-DATA_SUITE("gradient", {slices_draw_the_masks_of_the_share, 1})
+DATA_SUITE("gradient", {slices_draw_the_masks_of_the_local_batch, 1})

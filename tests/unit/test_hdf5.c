@@ -705,8 +705,8 @@ END_TEST
 
 static void stop_in_labels(void)
 {
-    static int pieces = 3;
-    if (--pieces == 0) dt_stop_request();
+    static int calls = 3;
+    if (--calls == 0) dt_stop_request();
 }
 
 /* Sizes that need several reads: labels as one-hot rows, more than are read at once, and values

@@ -282,7 +282,7 @@ END_TEST
  * replica's own, the gradients of gain and offset, through a linear layer and a squared error, and
  * the update of the running ones. Would catch a block of channels that uses another block's
  * sums. */
-START_TEST(batchnorm_is_the_formula_in_every_strip)
+START_TEST(batchnorm_is_the_formula_in_every_block)
 {
     const size_t width = (size_t)WIDTHS[_i];
     struct net net;
@@ -332,7 +332,7 @@ START_TEST(batchnorm_is_the_formula_in_every_strip)
 }
 END_TEST
 
-/* A share of one value cannot be normalised by itself. */
+/* A local batch of one value cannot be normalised by itself. */
 START_TEST(batchnorm_of_one_value_uses_the_running_ones)
 {
     struct net net;
@@ -480,7 +480,7 @@ int main(void)
     tcase_add_test(test_case, maxpool_gives_the_greatest_and_takes_its_gradient);
     tcase_add_test(test_case, maxpool_knows_places_of_large_windows);
     tcase_add_test(test_case, batchnorm_moves_its_statistics);
-    tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_strip, 0, 3);
+    tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_block, 0, 3);
     tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
     tcase_add_test(test_case, wrong_texts_are_refused);
     tcase_add_test(test_case, a_network_has_weights);

@@ -86,18 +86,18 @@ static struct dt_loader *open_loader(const struct dt_source *source, const struc
                                      int first, int count, uint64_t step)
 {
     struct dt_loader *loader;
-    int max_rows = (int)dt__plan_max_share(plan);
+    int max_rows = (int)dt__plan_max_local_batch(plan);
     EXPECT_OK(dt__loader_create(&config, source, plan, first, count, 1, max_rows, step, &loader));
     return loader;
 }
 
-static struct dt_batch read_share(struct dt_loader *loader, const struct dt_plan *plan,
+static struct dt_batch read_local(struct dt_loader *loader, const struct dt_plan *plan,
                                   uint64_t step, int replica)
 {
-    struct dt_share share = dt__plan_share(plan, step, replica);
+    struct dt_local_batch local = dt__plan_local_batch(plan, step, replica);
     struct dt_batch batch;
-    EXPECT_OK(dt__loader_read(loader, replica, share.epoch, share.begin, (int)share.count, &batch));
-    ck_assert_int_eq(batch.rows, (int)share.count);
+    EXPECT_OK(dt__loader_read(loader, replica, local.epoch, local.begin, (int)local.count, &batch));
+    ck_assert_int_eq(batch.rows, (int)local.count);
     return batch;
 }
 
@@ -132,8 +132,8 @@ START_TEST(order_is_the_same_everywhere)
     uint64_t steps = dt__plan_steps_per_epoch(plan);
     for (uint64_t step = 0; step < SIZES[_i].epochs * steps; step++) {
         for (int r = 0; r < REPLICAS; r++) {
-            struct dt_batch a = read_share(all, plan, step, r);
-            struct dt_batch b = read_share(one[r], plan, step, r);
+            struct dt_batch a = read_local(all, plan, step, r);
+            struct dt_batch b = read_local(one[r], plan, step, r);
             ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
             ck_assert_mem_eq(a.label, b.label, (size_t)a.rows * sizeof *a.label);
             for (int i = 0; i < a.rows; i++) {
@@ -200,12 +200,12 @@ START_TEST(resume_reads_the_same)
         struct dt_loader *later = open_loader(source, plan, 0, REPLICAS, starts[s]);
         for (uint64_t step = starts[s]; step < starts[s] + 3; step++) {
             for (int r = 0; r < REPLICAS; r++) {
-                struct dt_batch a = read_share(first, plan, step, r);
-                struct dt_batch b = read_share(later, plan, step, r);
+                struct dt_batch a = read_local(first, plan, step, r);
+                struct dt_batch b = read_local(later, plan, step, r);
                 ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
             }
         }
-        read_share(first, plan, 0, 1); /* and back again */
+        read_local(first, plan, 0, 1); /* and back again */
         dt__loader_destroy(later);
     }
     dt__loader_destroy(first);
@@ -229,8 +229,8 @@ START_TEST(jumps_read_the_same)
     struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
     for (uint64_t i = 0; i < 150; i++) {
         uint64_t step = dt__rng_u64(&rng, i) % (2 * dt__plan_steps_per_epoch(plan));
-        struct dt_batch a = read_share(order, plan, step, 0);
-        struct dt_batch b = read_share(streamed, plan, step, 0);
+        struct dt_batch a = read_local(order, plan, step, 0);
+        struct dt_batch b = read_local(streamed, plan, step, 0);
         ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
     }
     dt__loader_destroy(streamed), dt__loader_destroy(order);
@@ -251,7 +251,7 @@ START_TEST(nothing_is_read_in_vain)
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
     for (uint64_t step = 0; step < EPOCHS * dt__plan_steps_per_epoch(plan); step++)
         for (int r = 0; r < REPLICAS; r++)
-            (void)read_share(loader, plan, step, r);
+            (void)read_local(loader, plan, step, r);
     dt__loader_destroy(loader); /* ends the thread */
     ck_assert_uint_ge(rows_read, EPOCHS * ROWS);
     ck_assert_uint_le(rows_read, (EPOCHS + 1) * ROWS);
@@ -275,9 +275,9 @@ START_TEST(next_windows_are_read_ahead)
     while (__atomic_load_n(&rows_read, __ATOMIC_RELAXED) < AHEAD)
         usleep(1000);
     for (int r = 0; r < REPLICAS; r++) {
-        struct dt_share share = dt__plan_share(plan, step, r);
+        struct dt_local_batch local = dt__plan_local_batch(plan, step, r);
         struct dt_batch batch;
-        EXPECT_OK(dt__loader_read(loader, r, share.epoch, share.begin, 1, &batch));
+        EXPECT_OK(dt__loader_read(loader, r, local.epoch, local.begin, 1, &batch));
     }
     ck_assert_uint_eq(__atomic_load_n(&rows_read, __ATOMIC_RELAXED), AHEAD);
     dt__loader_destroy(loader), dt__plan_destroy(plan), dt__source_destroy(source);
@@ -301,7 +301,7 @@ START_TEST(windows_fit_the_memory)
     /* A loader a replica: each shard would fit, but not all of them. */
     for (int loaders = 1; loaders <= REPLICAS; loaders += REPLICAS - 1) {
         EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, loaders,
-                                    (int)dt__plan_max_share(plan), 0, &loader));
+                                    (int)dt__plan_max_local_batch(plan), 0, &loader));
         ck_assert_int_eq(threads(), before + (loaders > 1));
         dt__loader_destroy(loader);
     }
@@ -333,15 +333,15 @@ START_TEST(change_is_noticed)
     struct dt_source *source = survey();
     struct dt_plan *plan = make_plan(source);
     struct dt_loader *loader;
-    int max_rows = (int)dt__plan_max_share(plan);
+    int max_rows = (int)dt__plan_max_local_batch(plan);
     ck_assert_int_eq(truncate("x", 1000), 0);
     EXPECT_FAIL(dt__loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader),
                 DT_EMISMATCH, "x: the file has changed since the survey");
     set("data.memory_mb=1");
     EXPECT_OK(dt__loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader));
     struct dt_batch batch;
-    struct dt_share share = dt__plan_share(plan, 0, 0);
-    EXPECT_FAIL(dt__loader_read(loader, 0, 0, share.begin, (int)share.count, &batch), DT_EMISMATCH,
+    struct dt_local_batch local = dt__plan_local_batch(plan, 0, 0);
+    EXPECT_FAIL(dt__loader_read(loader, 0, 0, local.begin, (int)local.count, &batch), DT_EMISMATCH,
                 "x: the file has changed since the survey");
     dt__loader_destroy(loader);
     dt__plan_destroy(plan);
@@ -361,7 +361,7 @@ START_TEST(text_is_read_once)
     }
     if (_i) set("data.memory_mb=1");
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
-    read_share(loader, plan, 0, 0);
+    read_local(loader, plan, 0, 0);
     dt__loader_destroy(loader);
     dt__plan_destroy(plan);
     dt__source_destroy(source);
@@ -389,7 +389,7 @@ START_TEST(held_out_rows_stay_out)
     }
     for (uint64_t step = 0; step < dt__plan_steps_per_epoch(plan); step++)
         for (int r = 0; r < REPLICAS; r++) {
-            struct dt_batch batch = read_share(loader, plan, step, r);
+            struct dt_batch batch = read_local(loader, plan, step, r);
             for (int i = 0; i < batch.rows; i++)
                 seen[(int)batch.x[i * FEATURES] / 2]++;
         }
@@ -411,7 +411,7 @@ START_TEST(loader_ends_while_reading)
     struct dt_plan *plan = make_plan(source);
     for (int i = 0; i < 12; i++) {
         struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, (uint64_t)i);
-        if (i % 3) read_share(loader, plan, (uint64_t)(i % 2 ? 60 : i), 1);
+        if (i % 3) read_local(loader, plan, (uint64_t)(i % 2 ? 60 : i), 1);
         dt__loader_destroy(loader);
     }
     dt__plan_destroy(plan);
@@ -419,11 +419,11 @@ START_TEST(loader_ends_while_reading)
 }
 END_TEST
 
-static int pieces_left;
+static int calls_left;
 
-static void stop_after_pieces(void)
+static void stop_after_calls(void)
 {
-    if (--pieces_left == 0) dt_stop_request();
+    if (--calls_left == 0) dt_stop_request();
 }
 
 /* Would catch a survey or a load that a batch system has to kill, or that the watchdog takes for a
@@ -432,7 +432,7 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
 {
     static const struct {
         bool load;
-        int pieces;
+        int calls;
     } cases[] = {{false, 1}, {false, 9}, {true, 1}, {true, 9}};
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
@@ -441,14 +441,14 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
     set("data.memory_mb=2");
     streamed = open_loader(source, plan, 0, REPLICAS, 0);
     set("data.memory_mb=1024");
-    pieces_left = cases[_i].pieces;
-    dt__work_watch(stop_after_pieces);
+    calls_left = cases[_i].calls;
+    dt__work_watch(stop_after_calls);
     dt_status status = cases[_i].load
                            ? dt__loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
                            : dt__source_survey(&config, DT_PART_TRAIN, NULL, &again);
     EXPECT_FAIL(status, DT_STOPPED, "stopped");
     dt__work_watch(NULL);
-    read_share(streamed, plan, 60, 1);
+    read_local(streamed, plan, 60, 1);
     ck_assert(dt__stop_requested());
     dt__loader_destroy(streamed);
     dt__plan_destroy(plan);

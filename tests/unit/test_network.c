@@ -149,7 +149,7 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
 }
 
 /* Wrong rate or scale; masks of draws, rows or units that hang together. */
-static void check_share(const char *layers)
+static void check_slices(const char *layers)
 {
     float units[WIDE];
     double kept = 0.0, pairs = 0.0, last = 0.0;
@@ -173,28 +173,28 @@ static void check_share(const char *layers)
 
 START_TEST(dropout_keeps_its_share)
 {
-    check_share("dense 1000 relu, dropout 0.3");
-    check_share("dense 1000 relu, relu, dropout 0.3"); /* as a separate layer */
+    check_slices("dense 1000 relu, dropout 0.3");
+    check_slices("dense 1000 relu, relu, dropout 0.3"); /* as a separate layer */
 }
 END_TEST
 
-/* Any piece of a run of drop numbers is masked as the whole is: words 0 to 3 of blocks of the key. */
+/* Any part of a run of drop numbers is masked as the whole is: words 0 to 3 of blocks of the key. */
 START_TEST(mask_follows_drop_numbers)
 {
-    float one, unused = 1.0f, piece[WIDE], other[WIDE];
+    float one, unused = 1.0f, part[WIDE], other[WIDE];
     const struct dt__dropout dropout = {.key = dt__rng_make(1, DT_STREAM_DROPOUT, 2, 3),
                                         .rate = 0.5};
     for (uint64_t start = 0; start < 9; start++) {
         for (int i = 0; i < WIDE; i++)
-            piece[i] = other[i] = 1.0f;
-        dt__dropout_apply(&dropout, start, WIDE, piece, other);
+            part[i] = other[i] = 1.0f;
+        dt__dropout_apply(&dropout, start, WIDE, part, other);
         for (int i = 0; i < WIDE; i++) {
             uint32_t words[4];
             const uint64_t number = start + (uint64_t)i;
             dt__rng_block(&dropout.key, number / 4, words);
             one = 1.0f;
             dt__dropout_apply(&dropout, number, 1, &one, &unused);
-            ck_assert(piece[i] == one && other[i] == one);
+            ck_assert(part[i] == one && other[i] == one);
             ck_assert(one == (words[number % 4] < 0x80000000u ? 0.0f : 2.0f));
         }
     }
@@ -320,7 +320,7 @@ struct calls {
     float *seen; /* the layer's gradient at its hook */
 };
 
-static void note_forward(void *arg, int layer)
+static void record_forward(void *arg, int layer)
 {
     struct calls *calls = arg;
     ck_assert_int_eq(calls->nbackward, 0);
@@ -328,7 +328,7 @@ static void note_forward(void *arg, int layer)
 }
 
 /* Spoils the layer's weights: a later read would give another gradient. */
-static void note_backward(void *arg, int layer)
+static void record_backward(void *arg, int layer)
 {
     struct calls *calls = arg;
     const size_t *ends = model->bucket_end, begin = layer ? ends[layer - 1] : 0;
@@ -347,7 +347,7 @@ static void check_hooks(int variant)
     const size_t count = model->params;
     float *plain = randoms(count, 7);
     struct calls calls = {.seen = randoms(count, 8)};
-    const struct dt_network_hooks hooks = {note_forward, note_backward, &calls};
+    const struct dt_network_hooks hooks = {record_forward, record_backward, &calls};
     struct dt_batch batch = whole_batch();
     if (empty) batch.rows = 0;
     EXPECT_OK(dt__network_gradient(net, params, &batch, NULL, false,
@@ -722,10 +722,10 @@ START_TEST(parts_of_a_softmax_make_the_whole)
             sum += exp((double)logits[i] - 141);
         for (int i = 0; i < CLASSES; i++) {
             const double own = logits[((i / EACH + r) % PARTS) * EACH + i % EACH];
-            const double share = exp(own - 141) / sum;
+            const double probability = exp(own - 141) / sum;
             if (i == r) loss += (double)weights[r] * -(own - 141 - log(sum));
             ck_assert_double_eq_tol((double)z[i / EACH][r][i % EACH],
-                                    (double)weights[r] * (share - (i == r)), 1e-6);
+                                    (double)weights[r] * (probability - (i == r)), 1e-6);
         }
     }
     ck_assert_double_eq_tol(got, loss, 1e-4);

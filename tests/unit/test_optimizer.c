@@ -30,8 +30,8 @@ static void fill(float *values, uint64_t stream)
 }
 
 /* One update from fixed values; everything is `shift` floats off alignment, and split into ranges
- * of `piece`. out: params, then states. */
-static void update(const struct dt_optimizer *optimizer, size_t shift, size_t piece, bool in_place,
+ * of `length`. out: params, then states. */
+static void update(const struct dt_optimizer *optimizer, size_t shift, size_t length, bool in_place,
                    float out[3][N])
 {
     static float memory[5][ROOM];
@@ -42,9 +42,9 @@ static void update(const struct dt_optimizer *optimizer, size_t shift, size_t pi
     for (size_t i = 0; i < N; i++)
         state[0][i] = fabsf(state[0][i]), state[1][i] = fabsf(state[1][i]);
     const struct dt_factors factors = dt__optimizer_factors(optimizer, 3, 0.05, 0.25);
-    for (size_t at = 0; at < N; at += piece) {
+    for (size_t at = 0; at < N; at += length) {
         float *parts[2] = {state[0] + at, state[1] + at};
-        size_t count = N - at < piece ? N - at : piece;
+        size_t count = N - at < length ? N - at : length;
         dt__optimizer_apply(optimizer, &factors, count, grad + at, params + at, to + at, parts);
     }
     memcpy(out[0], to, N * sizeof **out);
@@ -58,10 +58,10 @@ static void check_splits(int variant)
     static float whole[3][N], part[3][N];
     const struct dt_optimizer optimizer = make(variant / 2, variant % 2 ? 0.9 : 0.0);
     update(&optimizer, 0, N, true, whole);
-    static const size_t pieces[] = {N, 1, 7, 64, 1000};
-    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+    static const size_t lengths[] = {N, 1, 7, 64, 1000};
+    for (size_t p = 0; p < sizeof lengths / sizeof *lengths; p++) {
         for (size_t shift = 0; shift < SHIFT; shift += 3) {
-            update(&optimizer, shift, pieces[p], shift & 1, part);
+            update(&optimizer, shift, lengths[p], shift & 1, part);
             ck_assert(memcmp(whole, part, sizeof whole) == 0);
         }
     }

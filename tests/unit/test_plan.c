@@ -73,7 +73,7 @@ static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
 }
 
 /* A wrong compare, tie, boundary, or an epoch that straddles a step. */
-START_TEST(shares_follow_websters_order)
+START_TEST(local_batches_follow_websters_order)
 {
     int replicas = CASES[_i].replicas, *owner;
     struct dt_source *source = make_source(CASES[_i].rows);
@@ -92,13 +92,13 @@ START_TEST(shares_follow_websters_order)
             uint64_t expected = 0;
             for (uint64_t p = begin; p < end; p++)
                 expected += owner[p] == r;
-            struct dt_share share = dt__plan_share(plan, step, r);
-            ck_assert_uint_eq(share.epoch, step / steps);
-            ck_assert_uint_eq(share.begin, drawn[r]);
-            ck_assert_uint_eq(share.count, expected);
-            ck_assert_uint_le(share.count, dt__plan_max_share(plan));
-            drawn[r] += share.count;
-            total += share.count;
+            struct dt_local_batch local = dt__plan_local_batch(plan, step, r);
+            ck_assert_uint_eq(local.epoch, step / steps);
+            ck_assert_uint_eq(local.begin, drawn[r]);
+            ck_assert_uint_eq(local.count, expected);
+            ck_assert_uint_le(local.count, dt__plan_max_local_batch(plan));
+            drawn[r] += local.count;
+            total += local.count;
         }
         ck_assert_uint_eq(total, end - begin);
         for (int r = 0; r < replicas && (step + 1) % steps == 0; r++) {
@@ -180,8 +180,8 @@ START_TEST(seed_deals_the_files)
 }
 END_TEST
 
-/* A share that costs as much as there are replicas: each of a step would take minutes. */
-START_TEST(shares_of_many_replicas)
+/* A local batch that costs as much as there are replicas: each of a step would take minutes. */
+START_TEST(local_batches_of_many_replicas)
 {
     enum { REPLICAS = 1 << 16 };
     const int rows[MOST_FILES] = {40000, 30001};
@@ -190,7 +190,7 @@ START_TEST(shares_of_many_replicas)
     for (uint64_t step = 0; step < 2; step++) {
         uint64_t total = 0;
         for (int r = 0; r < REPLICAS; r++)
-            total += dt__plan_share(plan, step, r).count;
+            total += dt__plan_local_batch(plan, step, r).count;
         ck_assert_uint_eq(total, dt__plan_step_rows(plan, step));
     }
     dt__plan_destroy(plan);
@@ -198,6 +198,6 @@ START_TEST(shares_of_many_replicas)
 }
 END_TEST
 
-DATA_SUITE("plan", {shares_follow_websters_order, COUNT(CASES)},
+DATA_SUITE("plan", {local_batches_follow_websters_order, COUNT(CASES)},
            {shards_cover_the_source, COUNT(CASES)}, {even_files_stay_whole, 1},
-           {seed_deals_the_files, 1}, {shares_of_many_replicas, 1})
+           {seed_deals_the_files, 1}, {local_batches_of_many_replicas, 1})

@@ -233,21 +233,21 @@ START_TEST(json_lines_are_read)
 }
 END_TEST
 
-static int pieces;
+static int calls;
 
-static void count_piece(void)
+static void count_call(void)
 {
-    pieces++;
+    calls++;
 }
 
 START_TEST(who_watches_is_told_of_what_is_read)
 {
-    pieces = 0;
-    dt__work_watch(count_piece);
+    calls = 0;
+    dt__work_watch(count_call);
     open_rows("[1,2,3]\n");
     expect_row(1, 1, 2, 3);
     dt__work_watch(NULL);
-    ck_assert_int_gt(pieces, 0);
+    ck_assert_int_gt(calls, 0);
     expect_end();
 }
 END_TEST

@@ -19,7 +19,7 @@ static void faulty_rows_log(struct dt__slice *slice, int range, int n,
                             const struct dt_gradient *gradients);
 #define dt__row_log_copy faulty_rows_copy
 #define dt__row_log_append faulty_rows_log
-static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
+static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_gradient_info *info,
                                 const float *gradient);
 #define dt__slot_checksum faulty_checksum
 #include "comm/async_owner.c"
@@ -137,7 +137,7 @@ static void write_gradient_rows(const struct dt_async *worker, float *grad)
 /* The part begins at the range. */
 static void expect_gradient_rows(const struct dt_gradient *part, int range)
 {
-    const uint64_t w = (uint64_t)part->worker, number = part->note->number;
+    const uint64_t w = (uint64_t)part->worker, number = part->info->number;
     const struct dt_touched *touched = &part->touched[range];
     uint32_t rows[2];
     if (*touched->count != rows_of(w, number, range, rows))
@@ -205,11 +205,11 @@ static int actor_of(struct dt__onesided *remote)
     return ((struct fake_port *)remote)->actor;
 }
 
-static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_note *note,
+static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_gradient_info *info,
                                 const float *gradient)
 {
-    const struct dt__slot_head *head = (const struct dt__slot_head *)note;
-    return fault == TORN ? head->checksum : dt__slot_checksum(slice, note, gradient);
+    const struct dt__slot_head *head = (const struct dt__slot_head *)info;
+    return fault == TORN ? head->checksum : dt__slot_checksum(slice, info, gradient);
 }
 
 static void faulty_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
@@ -296,25 +296,26 @@ static uint64_t most_gap[2]; /* with windows, shared: of gradients that every wo
 
 static void expect_gradient(const struct dt_gradient *gradient, int slice)
 {
-    const struct dt_note *note = gradient->note;
+    const struct dt_gradient_info *info = gradient->info;
     int w = gradient->worker;
     uint64_t updates = 0; /* before this one */
     for (int i = 0; i < scene.workers; i++)
         updates += scene.applied[slice][i];
-    if (gradient->staleness != updates - note->version)
+    if (gradient->staleness != updates - info->version)
         fake_fail(&scene.fake, "staleness %d of %d updates", (int)gradient->staleness, (int)updates);
     uint64_t number = scene.applied[slice][w]++;
-    if (note->number != number || note->replica != w || note->rows != number + 1)
+    if (info->number != number || info->replica != w || info->rows != number + 1)
         fake_fail(&scene.fake, "slice %d: worker %d: gradient %d came as %d", slice, w, (int)number,
-                  (int)note->number);
-    if (scene.end[0].slice[slice].params && note->version != scene.read[slice][w][number % MOST_STEPS])
+                  (int)info->number);
+    if (scene.end[0].slice[slice].params &&
+        info->version != scene.read[slice][w][number % MOST_STEPS])
         fake_fail(&scene.fake, "slice %d: computed from %d, and says %d", slice,
-                  (int)scene.read[slice][w][number % MOST_STEPS], (int)note->version);
-    if (scene.end[0].spec.staleness >= 0 && note->gap > (uint64_t)scene.end[0].spec.staleness)
-        fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
+                  (int)scene.read[slice][w][number % MOST_STEPS], (int)info->version);
+    if (scene.end[0].spec.staleness >= 0 && info->gap > (uint64_t)scene.end[0].spec.staleness)
+        fake_fail(&scene.fake, "clock gap %d", (int)info->gap);
     uint64_t *most = &most_gap[scene.end[0].shared];
     const bool late = in_first_span && number > MOST_STALENESS; /* clocks start again with a span */
-    if (scene.end[0].spec.staleness > 0 && late && note->gap > *most) *most = note->gap;
+    if (scene.end[0].spec.staleness > 0 && late && info->gap > *most) *most = info->gap;
     expect_values(gradient->grad, slice, (uint64_t)(GRADIENTS + w), number, "gradient");
 }
 
@@ -330,7 +331,7 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     if (offset % FLOATS || n != FLOATS) fake_fail(&scene.fake, "floats at %zu", offset);
     if (fault == EARLY_ACK)
         fake_fetch_op(&scene.fake.port[slice][scene.fake.running].remote,
-                       dt__word(WORD_ACK, part->worker), DT__REPLACE, part->note->number + 1);
+                      dt__word(WORD_ACK, part->worker), DT__REPLACE, part->info->number + 1);
     const struct dt__slots_state *state = scene.slice[slice][slice].state;
     if (fault == EARLY_PUBLISH)
         fake_fetch_op(&scene.fake.port[slice][scene.fake.running].remote, WORD_PUBLISHED,
@@ -449,7 +450,8 @@ static void worker_body(void)
             expect_values(weights + worker->slice[i].offset, i, WEIGHTS, before[i],
                           "weights, later");
         expect_rows(weights, before[0], "row, later");
-        dt__async_send(worker, &(struct dt_note){.replica = w, .rows = worker->own.sent + 1});
+        dt__async_send(worker,
+                       &(struct dt_gradient_info){.replica = w, .rows = worker->own.sent + 1});
     }
     scene.leaves[w] = true;
     dt__async_leave(worker);
@@ -465,9 +467,9 @@ static void serve(struct dt_async *bank)
     int n = dt__async_serve(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
-        if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
+        if (applied[i].info.replica != w || applied[i].info.number != scene.told[w]++)
             fake_fail(&scene.fake, "the update log has %d of worker %d",
-                      (int)applied[i].note.number, w);
+                      (int)applied[i].info.number, w);
     }
     scene.step += (uint64_t)n;
 }

@@ -19,7 +19,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-/* Any piece of text may be the one that needs more room. */
+/* Any text may be the one that needs more memory. */
 dt_status __real_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
 dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
 dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length)
@@ -385,10 +385,10 @@ START_TEST(pack_is_whole)
                 "/nowhere: cannot make a temporary file");
     unsetenv("TMPDIR");
     for (uint64_t at = 0; at < place.bytes; at += length) {
-        unsigned char piece[16];
-        length = place.bytes - at < sizeof piece ? (size_t)(place.bytes - at) : sizeof piece;
-        EXPECT_OK(dt__source_copy_out(copy, at, piece, length));
-        EXPECT_OK(dt__source_copy_in(far, piece, length));
+        unsigned char chunk[16];
+        length = place.bytes - at < sizeof chunk ? (size_t)(place.bytes - at) : sizeof chunk;
+        EXPECT_OK(dt__source_copy_out(copy, at, chunk, length));
+        EXPECT_OK(dt__source_copy_in(far, chunk, length));
     }
     dt__source_destroy(copy);
     ck_assert(dt__source_is_here(far));

@@ -395,9 +395,9 @@ START_TEST(rows_stay_sparse)
     ck_assert_int_eq(threads() - before, _i);
     for (uint64_t step = 0; step < dt__plan_steps_per_epoch(plan); step++)
         for (int replica = 0; replica < 2; replica++) {
-            struct dt_share share = dt__plan_share(plan, step, replica);
+            struct dt_local_batch local = dt__plan_local_batch(plan, step, replica);
             struct dt_batch batch;
-            EXPECT_OK(dt__loader_read(loader, replica, 0, share.begin, (int)share.count, &batch));
+            EXPECT_OK(dt__loader_read(loader, replica, 0, local.begin, (int)local.count, &batch));
             ck_assert_int_eq(batch.ndense, 0);
             for (int r = 0; r < batch.rows; r++) {
                 int row = (int)(2 * batch.value[batch.offsets[r]]) - 4;

@@ -34,10 +34,10 @@ static void sums_send(struct view *from, const struct dt__chunk *chunk)
 {
     struct view *to = &view[dt__chunk_rank(&from->x, chunk, chunk->node)];
     const struct dt__chunk *its = view_chunk(to, chunk->at.begin);
-    for (int s = 0; s < from->topo.subtrees; s++)
-        if (from->topo.subtree[s].node == from->topo.node)
+    for (int s = 0; s < from->topo.partials; s++)
+        if (from->topo.partial[s].node == from->topo.node)
             memcpy(dt__sum_at(&to->x, its, s), dt__sum_at(&from->x, chunk, s),
-                   dt__sum_bytes(chunk, from->topo.subtree[s].whole));
+                   dt__sum_bytes(chunk, from->topo.partial[s].whole));
 }
 
 /* Copies an owner's new weights or update to a rank that acts for the chunk. */

@@ -1,5 +1,5 @@
-/* Topology: agents, subtrees, groups and the nodes' parts of the vector, for placements of all kinds.
- * Would catch a sum that misses a replica or has one twice, a subtree of two nodes, and a link that
+/* Topology: agents, partial sums, groups and the nodes' parts of the vector, for placements of all kinds.
+ * Would catch a sum that misses a replica or has one twice, a partial sum of two nodes, and a link that
  * carries more than it must. */
 #include <math.h>
 
@@ -39,10 +39,10 @@ START_TEST(the_figure)
     topology_make(node_at, 3, 1, true, &placement);
     ck_assert_int_eq(dt__replicas_split(&topo, 0, 7), 4);
     ck_assert_int_eq(dt__replicas_split(&topo, 4, 7), 6);
-    ck_assert_int_eq(topo.subtrees, 2);
-    ck_assert_int_eq(topo.subtree[0].first, 0);
-    ck_assert_int_eq(topo.subtree[0].end, 4);
-    ck_assert_int_eq(topo.subtree[1].end, 7);
+    ck_assert_int_eq(topo.partials, 2);
+    ck_assert_int_eq(topo.partial[0].first, 0);
+    ck_assert_int_eq(topo.partial[0].end, 4);
+    ck_assert_int_eq(topo.partial[1].end, 7);
     ck_assert_int_eq(topo.others, 1);
     ck_assert_int_eq(topo.agent, 0);
     ck_assert_double_eq_tol(topo.cut[1], 0.5, 1e-9);
@@ -68,18 +68,18 @@ START_TEST(banks_are_agents_where_no_worker_is)
 }
 END_TEST
 
-/* Adds up what the tree sums: each replica once, each subtree of one node and inside one group. */
+/* Adds up what the tree sums: each replica once, each partial sum of one node and inside one group. */
 static void walk(int a, int b, int *seen)
 {
-    const int s = topo.subtree_at[a];
-    if (s >= 0 && topo.subtree[s].end == b) {
-        const struct dt__subtree *subtree = &topo.subtree[s];
+    const int s = topo.partial_at[a];
+    if (s >= 0 && topo.partial[s].end == b) {
+        const struct dt__partial_sum *partial = &topo.partial[s];
         for (int r = a; r < b; r++) {
             seen[r]++;
-            ck_assert_int_eq(topo.node_of[r], subtree->node);
+            ck_assert_int_eq(topo.node_of[r], partial->node);
             ck_assert_int_eq(topo.group_of[r], topo.group_of[a]);
         }
-        ck_assert_int_eq(subtree->whole, dt__is_group(&topo, a, b));
+        ck_assert_int_eq(partial->whole, dt__is_group(&topo, a, b));
         return;
     }
     ck_assert_int_gt(b - a, 1);
@@ -94,9 +94,9 @@ static double busiest_link(void)
 {
     double most = 0;
     for (int n = 0; n < topo.nodes; n++) {
-        const double own = topo.cut[n + 1] - topo.cut[n], trees = topo.subtrees_of[n];
+        const double own = topo.cut[n + 1] - topo.cut[n], trees = topo.partials_of[n];
         most = fmax(most, trees * (1 - own) + (topo.nodes - 1) * own);
-        most = fmax(most, (topo.subtrees - trees) * own + 1 - own);
+        most = fmax(most, (topo.partials - trees) * own + 1 - own);
     }
     return most;
 }
@@ -119,10 +119,10 @@ START_TEST(placements_are_summed_once)
                         ck_assert_int_eq(seen[r], 1);
                     ck_assert_double_eq_tol(topo.cut[0], 0, 1e-12);
                     ck_assert_double_eq_tol(topo.cut[topo.nodes], 1, 1e-12);
-                    bool even = true; /* each node has one subtree */
+                    bool even = true; /* each node has one partial sum */
                     for (int n = 0; n < topo.nodes; n++) {
                         ck_assert_double_ge(topo.cut[n + 1] - topo.cut[n], -1e-9);
-                        even &= topo.subtrees_of[n] == 1;
+                        even &= topo.partials_of[n] == 1;
                     }
                     ck_assert_double_le(busiest_link(),
                                         even ? 2.0 * (topo.nodes - 1) / topo.nodes + 1e-6 : MOST);

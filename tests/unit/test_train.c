@@ -1,4 +1,4 @@
-/* The arithmetic of training: updates, counts of steps and samples, the shares of async workers, what an
+/* The arithmetic of training: updates, counts of steps and samples, the local batches of async workers, what an
  * evaluation means for an early stop. Numbers are written down: tests/data/make_update.py prints the
  * tables. Would catch: a batch at an epoch's end divided as if it were full, a norm of the sum instead of
  * the mean, a rate of another step, an outer momentum without its look ahead, statistics that move by the outer
@@ -371,9 +371,9 @@ static void apply_async(struct dt_job *job, int step, float *weights, float *con
 {
     float grad[3];
     memcpy(grad, SUMS[step], sizeof grad);
-    struct dt_note note = {.rows = (uint64_t)step + 1};
+    struct dt_gradient_info info = {.rows = (uint64_t)step + 1};
     struct dt_gradient gradient = {
-        .note = &note, .grad = grad, .norm2 = dt__norm2(grad, 3), .staleness = (uint64_t)step % 3};
+        .info = &info, .grad = grad, .norm2 = dt__norm2(grad, 3), .staleness = (uint64_t)step % 3};
     dt__update_async(job, &gradient, (uint64_t)step, 0, 2, weights, weights, states);
     gradient.grad += 2;
     dt__update_async(job, &gradient, (uint64_t)step, 2, 1, weights + 2, weights + 2, states);
@@ -414,9 +414,9 @@ START_TEST(test_async_update_of_rows)
     for (int step = 0; step < STEPS; step++) {
         const float *sum = SUMS[step];
         float grad[3] = {0, sum[1], sum[2]}, grad_rows[3] = {sum[1], NAN, sum[2]};
-        const struct dt_note note = {.rows = (uint64_t)step + 1};
-        struct dt_gradient whole = {.note = &note, .grad = grad, .norm2 = dt__norm2(grad, 3)};
-        struct dt_gradient rows = {.note = &note,
+        const struct dt_gradient_info info = {.rows = (uint64_t)step + 1};
+        struct dt_gradient whole = {.info = &info, .grad = grad, .norm2 = dt__norm2(grad, 3)};
+        struct dt_gradient rows = {.info = &info,
                                    .grad = grad_rows,
                                    .touched = &touched,
                                    .norm2 = dt__gradient_norm2(&job, &touched, grad_rows)};
@@ -437,8 +437,8 @@ START_TEST(test_failed_gradient_changes_nothing)
     struct dt_job job = make_job(DT_MODE_ASYNC, 2);
     float weights[3], out[3], grad[3] = {NAN, NAN, NAN}, momentum[3] = {0}, *states[] = {momentum};
     memcpy(weights, START, sizeof weights);
-    struct dt_note note = {.rows = 4, .ask = DT_ASK_ERROR};
-    struct dt_gradient gradient = {.note = &note, .grad = grad};
+    struct dt_gradient_info info = {.rows = 4, .ask = DT_ASK_ERROR};
+    struct dt_gradient gradient = {.info = &info, .grad = grad};
     dt__update_async(&job, &gradient, 3, 0, 3, weights, out, states);
     ck_assert_mem_eq(out, START, sizeof out);
     ck_assert(momentum[0] == 0);
@@ -557,7 +557,7 @@ static void free_worker(struct fixture *f)
 /* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, each
  * once. By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
  *   one  -1.5 -0.5 0.5 1.5 -2.5; other  -0.5 2.5 -0.5 -5.5 -7.5 */
-START_TEST(test_async_shares)
+START_TEST(test_async_local_batches)
 {
     static const float WEIGHTS[3] = {1, -1, 0.5f};
     static const float ONE_SUM[3] = {12, -12, -5}, OTHER_SUM[3] = {43, -104, -23};
@@ -566,14 +566,14 @@ START_TEST(test_async_shares)
     uint64_t rows[2] = {0};
     double loss[2] = {0};
     for (int i = 0; i < 6; i++) {
-        struct dt_note note = dt__async_gradient(
+        struct dt_gradient_info info = dt__async_gradient(
             &f.job, &f.worker, dt__next_replica(&f.job, &f.worker), WEIGHTS, grad, NULL);
-        ck_assert_int_eq(note.replica, i % 2);
-        ck_assert_uint_le(note.rows, 3);
-        rows[note.replica] += note.rows;
-        loss[note.replica] += note.loss;
+        ck_assert_int_eq(info.replica, i % 2);
+        ck_assert_uint_le(info.rows, 3);
+        rows[info.replica] += info.rows;
+        loss[info.replica] += info.loss;
         for (int j = 0; j < 3; j++)
-            sum[note.replica][j] += grad[j];
+            sum[info.replica][j] += grad[j];
     }
     int one = loss[0] < loss[1] ? 0 : 1;
     ck_assert_uint_eq(rows[0], 5);
@@ -739,13 +739,14 @@ START_TEST(test_ties)
 }
 END_TEST
 
-DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1}, {test_a_bias_at_the_baseline_does_not_decay, 1},
-           {test_outer_update, 1},
+DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1},
+           {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1},
+           {test_a_bias_at_the_baseline_does_not_decay, 1}, {test_outer_update, 1},
            {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1}, {test_own_rate, 1},
            {test_group_update, 1}, {test_group_part, 1}, {test_rounds, COUNT(ROUNDS)},
            {test_async_update, COUNT(ASYNC)}, {test_async_update_of_rows, COUNT(ASYNC)},
            {test_failed_gradient_changes_nothing, 1},
            {test_fraction_of_an_epoch_is_rounded_up, COUNT(ENDS)}, {test_samples, 1},
-           {test_time_left, 1}, {test_async_shares, 1}, {test_next_replica, 1},
+           {test_time_left, 1}, {test_async_local_batches, 1}, {test_next_replica, 1},
            {test_applied_gradients_are_counted, 1}, {test_patience, 1},
            {test_patience_waits_for_the_rate, 1})

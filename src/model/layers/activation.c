@@ -196,7 +196,7 @@ void dt__epilogue_forward(const struct dt__layer_call *call, const float *bias)
 
 /* Columns are summed in blocks that stay in registers; each column adds its rows in order. */
 
-static inline void strip_backward(size_t rows, size_t stride, int columns,
+static inline void block_backward(size_t rows, size_t stride, int columns,
                                   const float *restrict slope, float *restrict delta,
                                   float *restrict sum)
 {
@@ -213,13 +213,13 @@ DT__CLONES
 static void bias_backward(size_t rows, size_t stride, int columns, const float *slope, float *delta,
                           bool add, float *bias_grad)
 {
-    float sum[DT__BIAS_STRIP] = {0};
+    float sum[DT__BIAS_BLOCK] = {0};
     if (!slope)
-        strip_backward(rows, stride, columns, NULL, delta, sum);
-    else if (columns == DT__BIAS_STRIP)
-        strip_backward(rows, stride, DT__BIAS_STRIP, slope, delta, sum);
+        block_backward(rows, stride, columns, NULL, delta, sum);
+    else if (columns == DT__BIAS_BLOCK)
+        block_backward(rows, stride, DT__BIAS_BLOCK, slope, delta, sum);
     else
-        strip_backward(rows, stride, columns, slope, delta, sum);
+        block_backward(rows, stride, columns, slope, delta, sum);
     for (int i = 0; i < columns; i++)
         bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
 }
@@ -229,8 +229,8 @@ void dt__epilogue_backward(const struct dt__layer_call *call, float *bias_grad)
     const int n = call->layer->out.c;
     const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
     if (!bias_grad) bias_grad = call->grad + bias_begin(call->layer);
-    for (int c = 0; c < n; c += DT__BIAS_STRIP)
-        bias_backward(points_of(call), (size_t)n, n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP,
+    for (int c = 0; c < n; c += DT__BIAS_BLOCK)
+        bias_backward(points_of(call), (size_t)n, n - c < DT__BIAS_BLOCK ? n - c : DT__BIAS_BLOCK,
                       slope ? slope + c : NULL, call->dy + c, call->accumulate, bias_grad + c);
 }
 
@@ -245,13 +245,13 @@ dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer)
 
 static dt_status activation_forward(const struct dt__layer_call *call)
 {
-    static const float no_bias[DT__ACTIVATION_STRIP];
+    static const float no_bias[DT__ACTIVATION_BLOCK];
     const struct dt__activation *f = call->layer->activation;
     const size_t count = (size_t)call->rows * dt__shape_size(call->layer->out);
     memcpy(call->y, call->x, count * sizeof *call->y);
-    for (size_t at = 0; at < count; at += DT__ACTIVATION_STRIP) {
+    for (size_t at = 0; at < count; at += DT__ACTIVATION_BLOCK) {
         const int part =
-            count - at < DT__ACTIVATION_STRIP ? (int)(count - at) : DT__ACTIVATION_STRIP;
+            count - at < DT__ACTIVATION_BLOCK ? (int)(count - at) : DT__ACTIVATION_BLOCK;
         if (call->keep)
             f->train(part, no_bias, call->y + at, call->keep + at);
         else

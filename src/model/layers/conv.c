@@ -13,7 +13,7 @@
 
 /* layer->size */
 enum { FILTERS, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PAD_H, PAD_W, GROUPS };
-enum { SAME = -1, PIECE_ROWS = 8 };
+enum { SAME = -1, BLOCK_ROWS = 8 };
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
@@ -146,17 +146,17 @@ static dt_status conv_forward(const struct dt__layer_call *call)
     const struct dt__layer *layer = call->layer;
     const size_t in = dt__shape_size(layer->in), out = dt__shape_size(layer->out);
     DT_TRY(dt__convolution_pack(call->state, call->params));
-    for (int done = 0; done < call->rows; done += PIECE_ROWS) {
+    for (int done = 0; done < call->rows; done += BLOCK_ROWS) {
         struct dt_batch batch = *call->batch;
-        struct dt__layer_call piece = *call;
+        struct dt__layer_call block = *call;
         batch.first_row += (uint64_t)done;
-        piece.batch = &batch;
-        piece.rows = call->rows - done < PIECE_ROWS ? call->rows - done : PIECE_ROWS;
-        piece.y += (size_t)done * out;
-        if (layer->keep && call->keep) piece.keep += (size_t)done * out;
+        block.batch = &batch;
+        block.rows = call->rows - done < BLOCK_ROWS ? call->rows - done : BLOCK_ROWS;
+        block.y += (size_t)done * out;
+        if (layer->keep && call->keep) block.keep += (size_t)done * out;
         DT_TRY(
-            dt__convolution_forward(call->state, piece.rows, call->x + (size_t)done * in, piece.y));
-        dt__epilogue_forward(&piece, NULL);
+            dt__convolution_forward(call->state, block.rows, call->x + (size_t)done * in, block.y));
+        dt__epilogue_forward(&block, NULL);
     }
     return DT_OK;
 }

@@ -102,9 +102,9 @@ static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer
 
 /* Returns the number of channels summed at a time: their sums stay in registers and the nearest
  * cache. */
-static int strip_width(int channels, int first)
+static int block_width(int channels, int first)
 {
-    return channels - first < DT__NORM_STRIP ? channels - first : DT__NORM_STRIP;
+    return channels - first < DT__NORM_BLOCK ? channels - first : DT__NORM_BLOCK;
 }
 
 /* One pass, over differences from the first point: in double the two sums lose no accuracy. */
@@ -112,9 +112,9 @@ DT__CLONES
 static void batchnorm_statistics(size_t points, int channels, const float *restrict x,
                                  float *restrict mean, float *restrict variance)
 {
-    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
-        const int count = strip_width(channels, first);
-        double sums[DT__NORM_STRIP] = {0}, squares[DT__NORM_STRIP] = {0};
+    for (int first = 0; first < channels; first += DT__NORM_BLOCK) {
+        const int count = block_width(channels, first);
+        double sums[DT__NORM_BLOCK] = {0}, squares[DT__NORM_BLOCK] = {0};
         for (size_t p = 0; p < points; p++) {
             const float *from = x + p * (size_t)channels + first;
             for (int c = 0; c < count; c++) {
@@ -135,9 +135,9 @@ DT__CLONES
 static void batchnorm_normalize(size_t points, int channels, const float *x, const float *mean,
                                 const float *variance, const float *gain, float *y)
 {
-    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
-        float scale[DT__NORM_STRIP], offset[DT__NORM_STRIP];
-        const int count = strip_width(channels, first);
+    for (int first = 0; first < channels; first += DT__NORM_BLOCK) {
+        float scale[DT__NORM_BLOCK], offset[DT__NORM_BLOCK];
+        const int count = block_width(channels, first);
         for (int c = 0; c < count; c++) {
             scale[c] = gain[first + c] * variance_scale(variance[first + c]);
             offset[c] = mean[first + c];
@@ -159,12 +159,12 @@ static void batchnorm_gradient(size_t points, int channels, const float *restric
                                const float *restrict gain, const float *restrict dy, bool frozen,
                                float *restrict dx, bool add, float *restrict gain_grad)
 {
-    const double share = frozen ? 0.0 : 1.0 / (double)points;
-    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
-        const int count = strip_width(channels, first);
-        double with_x[DT__NORM_STRIP] = {0}, alone[DT__NORM_STRIP] = {0};
-        float centre[DT__NORM_STRIP], scale[DT__NORM_STRIP], slope[DT__NORM_STRIP],
-            offset[DT__NORM_STRIP];
+    const double per_point = frozen ? 0.0 : 1.0 / (double)points;
+    for (int first = 0; first < channels; first += DT__NORM_BLOCK) {
+        const int count = block_width(channels, first);
+        double with_x[DT__NORM_BLOCK] = {0}, alone[DT__NORM_BLOCK] = {0};
+        float centre[DT__NORM_BLOCK], scale[DT__NORM_BLOCK], slope[DT__NORM_BLOCK],
+            offset[DT__NORM_BLOCK];
         memcpy(centre, mean + first, (size_t)count * sizeof *mean);
         for (size_t p = 0; p < points; p++) {
             const size_t at = p * (size_t)channels + (size_t)first;
@@ -178,8 +178,8 @@ static void batchnorm_gradient(size_t points, int channels, const float *restric
             const float deviations = variance_scale(variance[first + c]);
             with_x[c] *= (double)deviations;
             scale[c] = gain[first + c] * deviations;
-            slope[c] = (float)(with_x[c] * share * (double)deviations);
-            offset[c] = (float)(alone[c] * share);
+            slope[c] = (float)(with_x[c] * per_point * (double)deviations);
+            offset[c] = (float)(alone[c] * per_point);
         }
         sums_store(count, with_x, add, gain_grad + first);
         for (size_t p = 0; dx && p < points; p++) {

@@ -165,18 +165,18 @@ static inline void mean_at(int channels, int number, int points, float *restrict
                            float *restrict out, int32_t *place)
 {
     (void)place;
-    const float share = 1.0f / (float)points;
+    const float per_point = 1.0f / (float)points;
     for (int c = 0; c < channels; c++)
-        out[c] = (number ? out[c] : 0.0f) + share * in[c];
+        out[c] = (number ? out[c] : 0.0f) + per_point * in[c];
 }
 
 static inline void mean_back(int channels, int number, int points, float *restrict in,
                              float *restrict out, int32_t *place)
 {
     (void)number, (void)place;
-    const float share = 1.0f / (float)points;
+    const float per_point = 1.0f / (float)points;
     for (int c = 0; c < channels; c++)
-        in[c] += share * out[c];
+        in[c] += per_point * out[c];
 }
 
 PASSES(avgpool, false, mean_at, mean_back)
