@@ -160,6 +160,7 @@ void cli_model_close(struct cli_model *model)
 {
     dt__config_free(&model->config);
     dt_predictor_close(model->predictor);
+    *model = (struct cli_model){0}; /* a second call is harmless */
 }
 
 dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, struct dt_source **out)

@@ -37,4 +37,5 @@ for encode in none ple; do
 done
 expect_error 2 'eval.metric=auc' 1 importance none importance.metric=auc
 expect_error 2 'expected a model' 1 importance
+expect_error 2 'unknown key' 1 importance none wrong=1
 expect_error 1 'cannot open' 2 importance gone
