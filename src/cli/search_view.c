@@ -9,6 +9,7 @@
 #include "base/internal.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "report/page.h"
 #include "report/history.h"
 
 enum { MOST_BYTES = 1 << 30 };
@@ -159,8 +160,8 @@ dt_status cli_search_page(const char *dir, json_t *searches, struct dt__names *o
     qsort(runs, all.count, sizeof *runs, run_compare);
     for (size_t i = 0; i < all.count && i < MOST_RUNS; i++)
         DT_GUARD(dt__names_add(out, runs[i].path, strlen(runs[i].path)));
-    search = json_pack("{so sI sO}", "dir", dt__json_string(dir), "runs", (json_int_t)all.count,
-                       "records", records);
+    search = json_pack("{so sI sO so}", "dir", dt__json_string(dir), "runs", (json_int_t)all.count,
+                       "records", records, "importance", dt__page_importance(dir));
     status = json_array_append_new(searches, search)
                  ? dt_fail(DT_EMEMORY, "out of memory for the page")
                  : DT_OK;

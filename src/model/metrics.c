@@ -20,6 +20,7 @@ struct dt_metrics {
     double *of_class; /* (1 + classes, 3) */
     bool all;         /* also compute the metrics that are recorded on request ... */
     int picked;       /* ... else only this one of them */
+    bool unsorted;    /* without the metrics that sort the rows */
 };
 
 static size_t added_of(const struct dt__task *task, int nout)
@@ -136,6 +137,12 @@ void dt__metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confu
         metrics->confusion[i] += confusion[i];
 }
 
+void dt__metrics_limit(struct dt_metrics *metrics)
+{
+    metrics->unsorted =
+        metrics->picked != DT_METRIC_AUC && metrics->picked != DT_METRIC_AVERAGE_PRECISION;
+}
+
 uint64_t *dt__metrics_confusion(struct dt_metrics *metrics)
 {
     return metrics->confusion;
@@ -223,6 +230,7 @@ void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out
                                   .sums = sums + SUMS,
                                   .scored = metrics->scored,
                                   .n = metrics->nscored,
+                                  .unsorted = metrics->unsorted,
                                   .of_class = metrics->of_class};
     *out = (struct dt_metric_values){.rows = sums[ROWS], .unknown = sums[UNKNOWN]};
     out->guess_rmse = NAN;

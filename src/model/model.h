@@ -501,6 +501,8 @@ dt_status dt__metrics_create(const struct dt_model *model, const struct dt_confi
                              struct dt_metrics **out);
 void dt__metrics_destroy(struct dt_metrics *metrics);
 void dt__metrics_reset(struct dt_metrics *metrics);
+/* Leaves out auc and average_precision, which sort all rows, unless eval.metric is one of them. */
+void dt__metrics_limit(struct dt_metrics *metrics);
 
 /* Computes the sums of one chunk from its logits (rows, nout) into `sums`; confusion: (classes,
  * classes) counts that are added to, true class major, or NULL. */

@@ -453,6 +453,7 @@ static void order_values(const struct dt__summed *of, double positive, struct dt
     struct dt__scored *scored = of->scored;
     const size_t n = of->n;
     double positives = 0.0, negatives = 0.0, ordered = 0.0, all = 0.0, precision = 0.0;
+    if (of->unsorted) return;
     for (size_t i = 0; i < n; i++) {
         if (isnan(scored[i].score)) return;
         all += (double)scored[i].weight;

@@ -20,6 +20,7 @@ struct dt__summed {
     const double *sums;
     struct dt__scored *scored; /* (n), may be sorted */
     size_t n;
+    bool unsorted;    /* auc and average_precision, which sort the rows, are not asked for */
     double *of_class; /* (1 + classes, 3) scratch memory */
 };
 

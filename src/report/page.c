@@ -67,6 +67,18 @@ static json_t *confusion_of(const struct dt_history *history)
     return json_pack("{sOsO?}", "matrix", matrix, "step", json_object_get(record, "step"));
 }
 
+json_t *dt__page_importance(const char *dir)
+{
+    struct dt_text path = {0};
+    FILE *file = dt__text_add(&path, "%s/" DT__IMPORTANCE_FILE, dir) ? NULL : fopen(path.data, "r");
+    json_t *lines = file ? json_array() : json_null(), *line;
+    while (file && (line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)))
+        json_array_append_new(lines, line);
+    if (file) fclose(file);
+    dt__text_free(&path);
+    return lines;
+}
+
 static json_t *run_of(const struct dt_page_run *run)
 {
     const struct dt_history *history = run->history;
@@ -82,14 +94,15 @@ static json_t *run_of(const struct dt_page_run *run)
         json_object_set_new(options, key, dt__json_string(json_string_value(text)));
     }
     return json_pack(
-        "{so so ss sb so so so so so so so so so so so}", "name", dt__json_string(history->name),
+        "{so so ss sb so so so so so so so so so so so so}", "name", dt__json_string(history->name),
         "dir", dt__json_string(history->dir), "status", history->status, "ended", history->ended,
         "metric", dt__json_string(history->metric), "best",
         has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
         train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "sets",
         records_of(history, DT_RECORD_SET), "starts", records_of(history, DT_RECORD_START),
         "changes", records_of(history, DT_RECORD_CHANGE), "finals",
-        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
+        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels,
+        "importance", dt__page_importance(history->dir));
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */

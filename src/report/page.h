@@ -5,6 +5,11 @@
 
 #include "report/history.h"
 
+/* In a run directory: the lines of `dtrain importance`, after one of what they were measured on. */
+#define DT__IMPORTANCE_FILE "importance.jsonl"
+/* Returns an array of these lines; null: there are none. */
+json_t *dt__page_importance(const char *dir);
+
 struct dt_page_run {
     const struct dt_history *history;
     char *const *labels; /* (nlabels) names of the classes; NULL: numbers */
@@ -12,7 +17,7 @@ struct dt_page_run {
 };
 
 /* Writes PATH whole or not at all. searches: an array of {"dir", "runs": how many there are,
- * "records": the lines of search.jsonl}. DT_EIO: it cannot be written. */
+ * "records": the lines of search.jsonl, "importance": dt__page_importance}. DT_EIO: it cannot be written. */
 dt_status dt__page_write(const char *path, const struct dt_page_run *runs, size_t count,
                          json_t *searches);
 

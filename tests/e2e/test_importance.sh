@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fails if `dtrain importance` leaves a column as it is, tears a text, moves numbers without their
-# encodings, or loses a unit of work. Columns come in the order of their worth, useless ones near 0,
-# correlated ones together, with the same digits at any number of ranks.
+# encodings, loses a column, gives a deviation without the chance of the held-out rows, or leaves no
+# picture for the page. Columns come in the order of their worth, useless ones near 0, correlated
+# ones together, with the same digits at any number of ranks.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 awk 'BEGIN {
@@ -35,6 +36,44 @@ for encode in none ple; do
     check_eq 'columns alone' "$(wc -l <alone)" 5
     check_le 'twins, one by one' "$(value '"b"' alone)" "$(value '"b","twin"' np1)"
 done
+
+# 40 columns that tell nothing, of a network that has learned them: in deviations they spread by
+# about 1.
+awk 'BEGIN {
+    srand(5)
+    printf "a"
+    for (j = 1; j <= 40; j++)
+        printf ",junk%d", j
+    print ",y"
+    for (i = 0; i < 500; i++) {
+        a = rand()
+        printf "%g", a
+        for (j = 1; j <= 40; j++)
+            printf ",%g", rand()
+        print "," a + rand()
+    }
+}' >useless.csv
+keys='data.train=useless.csv model.task=regress data.eval_fraction=0.4 model.hidden=16'
+# shellcheck disable=SC2086 # words
+{
+    job 1 $keys train.epochs=20 run.dir=useless 2>err &&
+        job 1 search $keys train.epochs=1 run.dir=search search.trials=2 \
+            search.space=train.lr=0.01 2>err || { cat err; fail 'useless columns'; }
+}
+"$dtrain" importance useless >lines 2>/dev/null || fail 'useless columns'
+grep junk lines | sed 's/.*"importance":\([^,]*\),"deviation":\([^,}]*\).*/\1 \2/' |
+    awk '{ squares += ($1 / $2) ^ 2 } END { print sqrt(squares / NR) }' >spread
+check_ge 'spread of useless columns' "$(cat spread)" 0.75
+check_le 'spread of useless columns' "$(cat spread)" 1.3
+check_eq 'lines that are kept' "$(tail -n +2 useless/importance.jsonl | cksum)" "$(cksum <lines)"
+check_eq 'what they are of' "$(sed -n '1s/"value":[^,]*,\(.*\),"step.*/\1/p' useless/importance.jsonl)" \
+    '{"metric":"rmse","rows":200,"repeats":5'
+"$dtrain" importance search importance.repeats=1 >lines 2>/dev/null || fail 'a search'
+for run in useless search; do
+    "$dtrain" report $run page.html 2>err || { cat err; fail "report $run"; }
+    check_eq "lines of the page of $run" "$(grep -o '"columns":\[' page.html | wc -l)" 41
+done
+
 expect_error 2 'eval.metric=auc' 1 importance none importance.metric=auc
 expect_error 2 'expected a model' 1 importance
 expect_error 2 'unknown key' 1 importance none wrong=1
