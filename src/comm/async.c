@@ -108,7 +108,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     }
     struct dt__window_target *target = NULL;
     dt_status status =
-        dt__arena_alloc(&async->arena, (size_t)async->slices, sizeof *target, "slices", &target);
+        DT__ARENA_ALLOC(&async->arena, "slices", DT__TABLE(target, (size_t)async->slices));
     DT_TRY(dt__ranks_agree(world->trainers, status));
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -146,8 +146,7 @@ static dt_status slice_open_owner(struct dt__slice *slice)
         slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
     }
     if (async->shared) return DT_OK;
-    return dt__arena_alloc(&async->arena, workers, sizeof *slice->answers, "answers",
-                           &slice->answers);
+    return DT__ARENA_ALLOC(&async->arena, "answers", DT__TABLE(slice->answers, workers));
 }
 
 /* Allocates blocks for updates, and finds the lists of touched rows. */
@@ -191,13 +190,12 @@ dt_status dt__async_allocate(struct dt_async *async)
     for (int i = 0; i < async->slices; i++)
         if (async->slice[i].mine) DT_TRY(slice_open_owner(&async->slice[i]));
     if (async->shared) return DT_OK;
-    DT_TRY(dt__arena_alloc(arena, params, sizeof(float), "weights", &async->weights));
+    DT_TRY(DT__ARENA_ALLOC(arena, "weights", DT__TABLE(async->weights, params)));
     for (int i = 0; i < async->spec.states && bank; i++)
-        DT_TRY(dt__arena_alloc(arena, params, sizeof(float), "the optimizer's state",
-                               &async->states[i]));
+        DT_TRY(
+            DT__ARENA_ALLOC(arena, "the optimizer's state", DT__TABLE(async->states[i], params)));
     if (bank) return DT_OK;
-    return dt__arena_alloc(arena, DT__SLOTS * params, sizeof(float), "gradients",
-                           &async->own.gradient);
+    return DT__ARENA_ALLOC(arena, "gradients", DT__TABLE(async->own.gradient, DT__SLOTS * params));
 }
 
 dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -215,8 +213,7 @@ dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *s
         async->workers = world->workers;
         async->worker = world->is_bank ? -1 : world->worker;
         async->spec = *spec;
-        status = dt__arena_alloc(&async->arena, 2 * workers, sizeof *async->active, "workers",
-                                 &async->active);
+        status = DT__ARENA_ALLOC(&async->arena, "workers", DT__TABLE(async->active, 2 * workers));
     }
     if (!status) async->spec.active = memcpy(async->active + workers, spec->active, workers);
     DT_GUARD(dt__ranks_agree(world->trainers, status));

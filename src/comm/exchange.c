@@ -65,20 +65,23 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
 
 /* ---- kinds and backends --------------------------------------------------------------------- */
 
-/* Chooses the first backend that applies, and its kinds that have ranges. */
-static void choose_backend(struct dt_exchange *x)
+/* Chooses the first backend that applies, and its kinds that have ranges. DT_EMEMORY. */
+static dt_status choose_backend(struct dt_exchange *x)
 {
     static const struct dt__backend *const ALL[] = {&dt__node_backend, &dt__reduce_backend,
                                                     &dt__owners_backend};
     struct dt__floats first;
-    int i = 0, kinds = 1;
+    size_t i = 0, kinds = 0;
     while (ALL[i]->applies && !ALL[i]->applies(x))
         i++;
     x->backend = ALL[i];
-    x->kind[0] = x->backend->kinds[0];
-    for (const struct dt__kind *const *kind = x->backend->kinds + 1; *kind; kind++)
-        if ((*kind)->range(x, 0, &first)) x->kind[kinds++] = *kind;
-    x->kind[kinds] = NULL;
+    while (x->backend->kinds[kinds])
+        kinds++;
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(x->kind, kinds + 1)));
+    kinds = 0;
+    for (const struct dt__kind *const *kind = x->backend->kinds; *kind; kind++)
+        if (!(*kind)->range || (*kind)->range(x, 0, &first)) x->kind[kinds++] = *kind;
+    return DT_OK;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -152,29 +155,31 @@ static void dissolve_nodes(struct dt_exchange *x)
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
 }
 
+/* Makes what this rank needs to know before memory is taken. DT_EMEMORY. */
+static dt_status plan_memory(struct dt_exchange *x, struct dt__shm *shm)
+{
+    const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
+    DT_TRY(choose_backend(x));
+    dt__layout_ranges(x, &whole_of(x)->layout);
+    for (int k = 0; x->kind[k]; k++)
+        if (x->kind[k]->reserve) DT_TRY(x->kind[k]->reserve(x, &whole_of(x)->layout));
+    return DT__ARENA_ALLOC(&x->arena, "memory table",
+                           DT__TABLE(shm->hole, vectors * (size_t)x->spec.row_ranges));
+}
+
 /* Creates nodes, and what depends on them: the backend, tables and memory. Fails on all ranks or on
  * none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
-    const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
     struct dt__shared *shared = &whole_of(x)->memory.shared;
     struct dt__shm shm = {0};
     int node_rank;
     split_nodes(x, grouped);
-    choose_backend(x);
-    dt__layout_ranges(x, &whole_of(x)->layout);
-    dt_status status = DT_OK;
-    for (int k = 0; x->kind[k] && !status; k++)
-        if (x->kind[k]->reserve) status = x->kind[k]->reserve(x, &whole_of(x)->layout);
-    if (!status)
-        status = dt__alloc(vectors * (size_t)x->spec.row_ranges, sizeof *shm.hole, "memory table",
-                           &shm.hole);
-    status = dt__ranks_agree(&x->all, status);
+    dt_status status = dt__ranks_agree(&x->all, plan_memory(x, &shm));
     if (!status) {
         take_memory(x, &shm);
         status = dt__shared_create(x->node_comm, &shm, "node exchange", &x->all, shared);
     }
-    dt_free(shm.hole);
     if (status) {
         dissolve_nodes(x);
         return status;
@@ -282,8 +287,7 @@ static dt_status choose_nodes(struct dt_exchange *x)
 static dt_status prepare(struct dt_exchange *x)
 {
     if (x->errors || x->topo->agents > 1)
-        DT_TRY(dt__arena_alloc(&x->arena, DT__TREE_BLOCK, sizeof(float), "exchange",
-                               &x->scratch.fresh));
+        DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(x->scratch.fresh, DT__TREE_BLOCK)));
     return x->backend->prepare(x, &whole_of(x)->layout);
 }
 

@@ -181,12 +181,11 @@ struct dt__kind {
 };
 extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
     dt__summed_tiles_kind;
-enum { DT__KINDS = 5 }; /* at most, per backend, with a NULL */
 
 /* How a step is done: on one host (node.c), by owners on several (owners.c), or by MPI_Reduce and
  * MPI_Bcast (reduce.c). */
 struct dt__backend {
-    const struct dt__kind *kinds[DT__KINDS];      /* whole floats first */
+    const struct dt__kind *const *kinds;          /* whole floats first; then NULL */
     bool (*applies)(const struct dt_exchange *x); /* NULL: always */
     /* Completes the layout, and allocates memory. */
     dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
@@ -218,11 +217,6 @@ struct dt__norm_progress {
     int phases; /* remaining; 0: the norm is known */
     int left;   /* 1: the sum over the nodes is in flight */
 };
-
-struct dt__rows;
-struct dt__rows_exchange;
-struct dt__reduce;
-struct dt__whole;
 
 /* How the vector is cut. Const after creation. */
 struct dt__layout {
@@ -287,7 +281,7 @@ struct dt_exchange {
     struct dt_ranks all; /* the trainers; or spec.workers workers, whose first acts as bank */
     struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
     const struct dt__backend *backend;
-    const struct dt__kind *kind[DT__KINDS]; /* the backend's kinds that have ranges, then NULL */
+    const struct dt__kind **kind; /* the backend's kinds that have ranges, then NULL */
     struct dt__arena *arena;
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */

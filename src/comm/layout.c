@@ -5,18 +5,17 @@
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-/* Returns the first range that is not whole floats, of those from next[k] on of each kind k; *kind:
- * its k. Without one, an empty range at the end. */
-static struct dt__range special_range(const struct dt_exchange *x, const int next[DT__KINDS],
-                                      int *kind)
+/* Returns the first range that is not whole floats, and not among those before `end` of the table.
+ * Without one, an empty range at the end of the vector. */
+static struct dt__range special_range(const struct dt_exchange *x, const struct dt__range *end)
 {
     struct dt__range first = {.at = {x->spec.params, x->spec.params}};
     for (int k = 1; x->kind[k]; k++) {
-        struct dt__range range = {.kind = x->kind[k], .index = next[k]};
-        if (!x->kind[k]->range(x, next[k], &range.at)) continue;
-        if (range.at.begin >= first.at.begin) continue;
-        first = range;
-        *kind = k;
+        struct dt__range next = {.kind = x->kind[k]};
+        for (const struct dt__range *range = x->layout->range; range < end; range++)
+            next.index += range->kind == next.kind;
+        if (next.kind->range(x, next.index, &next.at) && next.at.begin < first.at.begin)
+            first = next;
     }
     return first;
 }
@@ -31,15 +30,12 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
 void dt__layout_ranges(const struct dt_exchange *x, struct dt__layout *layout)
 {
     struct dt__range *range = layout->range;
-    int next[DT__KINDS] = {0}, kind = 0;
     for (int b = 0; b < x->spec.buckets; b++) {
         struct dt__bucket *bucket = &layout->bucket[b];
         for (size_t at = bucket->at.begin; at < bucket->at.end; at = range++->at.end) {
-            *range = special_range(x, next, &kind);
+            *range = special_range(x, range);
             const struct dt__floats before = {at, range->at.begin};
-            if (before.begin == before.end)
-                next[kind]++;
-            else
+            if (before.begin < before.end)
                 *range = (struct dt__range){x->kind[0], .at = dt__clip(before, bucket->at)};
             range->bucket = b;
         }
@@ -186,7 +182,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
     const size_t ranges = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
     const size_t most = x->spec.params / DT__CHUNK + ranges * (size_t)owners + 1;
     struct turn turn = {0};
-    DT_TRY(dt__arena_alloc(&x->arena, most, sizeof *layout->chunk, "chunk table", &layout->chunk));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(layout->chunk, most)));
     for (int b = 0; b < x->spec.buckets; b++) {
         turn.bucket = dt__bucket_at(x, b);
         struct dt__bucket *bucket = &layout->bucket[turn.bucket];

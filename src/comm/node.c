@@ -54,8 +54,10 @@ static int node_end(struct dt_exchange *x)
     return dt__step_close(x);
 }
 
+static const struct dt__kind *const KINDS[] = {&dt__whole_kind, &dt__touched_kind, &dt__tiles_kind,
+                                               &dt__summed_tiles_kind, NULL};
 const struct dt__backend dt__node_backend = {
-    .kinds = {&dt__whole_kind, &dt__touched_kind, &dt__tiles_kind, &dt__summed_tiles_kind},
+    .kinds = KINDS,
     .applies = node_applies,
     .prepare = dt__layout_chunks,
     .end = node_end,

@@ -14,13 +14,12 @@ static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout
     if (x->topo->agent < 0) return DT_OK;
     DT_TRY(dt__arena_alloc(&x->arena, layout->byte_count, 1, "sums and updates", &x->bytes));
     for (int v = 1; v < x->spec.vectors && x->topo->node > 0; v++)
-        DT_TRY(dt__arena_alloc(&x->arena, layout->own, sizeof(float), "optimizer state",
-                               &x->state[v]));
+        DT_TRY(DT__ARENA_ALLOC(&x->arena, "optimizer state", DT__TABLE(x->state[v], layout->own)));
     for (int g = 0; g < x->errors && x->topo->node > 0; g++) {
         const int node = x->topo->group[g].node;
         if (node >= 0 && node != x->topo->node) continue;
         const size_t floats = node < 0 ? layout->own : layout->acted;
-        DT_TRY(dt__arena_alloc(&x->arena, floats, sizeof(float), "rounding errors", &x->error[g]));
+        DT_TRY(DT__ARENA_ALLOC(&x->arena, "rounding errors", DT__TABLE(x->error[g], floats)));
     }
     for (int k = 0; x->kind[k]; k++)
         DT_TRY(x->kind[k]->create(x));
@@ -50,8 +49,9 @@ static bool owners_done(const struct dt_exchange *x)
     return done;
 }
 
+static const struct dt__kind *const KINDS[] = {&dt__whole_kind, &dt__distributed_kind, NULL};
 const struct dt__backend dt__owners_backend = {
-    .kinds = {&dt__whole_kind, &dt__distributed_kind},
+    .kinds = KINDS,
     .prepare = owners_prepare,
     .begin = owners_begin,
     .advance = owners_advance,

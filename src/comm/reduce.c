@@ -44,9 +44,9 @@ static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout
             s->mine = x->memory->slot[x->topo->partial[p].first];
     if (x->topo->node == 0 && !s->mine) s->sum = x->memory->sums;
     if (x->topo->node == 0 && !s->sum)
-        DT_TRY(dt__arena_alloc(&x->arena, x->spec.params, sizeof(float), "gradient sums", &s->sum));
+        DT_TRY(DT__ARENA_ALLOC(&x->arena, "gradient sums", DT__TABLE(s->sum, x->spec.params)));
     if (s->mine) return DT_OK;
-    return dt__arena_alloc(&x->arena, x->spec.params, sizeof(float), "zeros", &s->mine);
+    return DT__ARENA_ALLOC(&x->arena, "zeros", DT__TABLE(s->mine, x->spec.params));
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -132,8 +132,9 @@ static bool reduce_applies(const struct dt_exchange *x)
     return x->spec.kind == DT_EXCHANGE_REDUCE && x->topo->nodes > 1;
 }
 
+static const struct dt__kind *const KINDS[] = {&dt__whole_kind, NULL};
 const struct dt__backend dt__reduce_backend = {
-    .kinds = {&dt__whole_kind},
+    .kinds = KINDS,
     .applies = reduce_applies,
     .prepare = reduce_prepare,
     .begin = reduce_begin,

@@ -416,12 +416,13 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
         if (x->topo->node_of[r] == x->topo->node || x->topo->partial_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, 0, x->spec.replicas};
-    DT_TRY(dt__arena_alloc(&x->arena, tables, sizeof *rows->table, "rows", &rows->table));
+    DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(rows->table, tables)));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i);
         for (int v = 0; v < dt__rows_vectors(x); v++)
-            DT_TRY(dt__arena_alloc(&x->arena, own.end - own.begin, sizeof(float), "rows of a table",
-                                   &rows->table[i * x->spec.vectors + v]));
+            DT_TRY(DT__ARENA_ALLOC(
+                &x->arena, "rows of a table",
+                DT__TABLE(rows->table[i * x->spec.vectors + v], own.end - own.begin)));
     }
     return DT_OK;
 }

@@ -91,7 +91,7 @@ static dt_status add_link(struct dt_exchange *x, struct link *link)
         }
     }
     if (link->node != x->topo->node)
-        DT_TRY(dt__arena_alloc(&x->arena, answer, sizeof(float), "rows", &link->answer));
+        DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(link->answer, answer)));
     return dt__arena_alloc(&x->arena, link->capacity, 1, "rows of other hosts", &link->message);
 }
 

@@ -174,8 +174,8 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     deal_memory(s, &shm);
     for (int g = 0; g < s->gives && x->topo->nodes > 1; g++)
         own += s->give[g].node == x->topo->node;
-    status = dt__arena_alloc(&s->arena, own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
-                             "sums of split layers", &s->send);
+    status = DT__ARENA_ALLOC(&s->arena, "sums of split layers",
+                             DT__TABLE(s->send, own * (size_t)spec->max_rows * widest_sum(s)));
     DT_GUARD(dt__ranks_agree(&x->all, status));
     *out = s;
 done:

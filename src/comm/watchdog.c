@@ -184,8 +184,7 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     watchdog->patience_secs = stall_secs;
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);
     struct dt__arena **arena = &world->inside->arena;
-    DT_TRY(dt__arena_alloc(arena, (size_t)world->size, sizeof *watchdog->peer, "heartbeats",
-                           &watchdog->peer));
+    DT_TRY(DT__ARENA_ALLOC(arena, "heartbeats", DT__TABLE(watchdog->peer, (size_t)world->size)));
     DT_TRY(dt__arena_alloc(arena, 1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0],
                            "heartbeat table", &watchdog->alone));
     watchdog->alone->rows = 1;

@@ -121,8 +121,8 @@ static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
     struct dt_bank *bank = job->bank;
     steps->saved = (struct dt_saved_vectors){.optimizer = &job->rules->optimizer};
     bool *active = NULL; /* a worker whose replicas have no rows takes no part */
-    dt_status status = dt__arena_alloc(&job->arena, (size_t)job->world->workers, sizeof *active,
-                                       "workers", &active);
+    dt_status status =
+        DT__ARENA_ALLOC(&job->arena, "workers", DT__TABLE(active, (size_t)job->world->workers));
     if (!status) status = dt__list_row_ranges(job, steps);
     for (int r = 0; r < job->replicas && !status; r++)
         active[job->worker_of[r]] |= dt__plan_replica_rows(job->plan, r) > 0;

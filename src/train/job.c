@@ -125,8 +125,7 @@ dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps)
     const size_t count = job->model->row_sparse, inputs = job->model->inputs;
     const uint64_t most = dt__most_inputs(job, job->train, dt__plan_max_local_batch(job->plan));
     if (schema->dense == schema->features || !count || job->rules->whole) return DT_OK;
-    DT_TRY(dt__arena_alloc(&job->arena, count, sizeof *steps->row_range, "row-sparse tensors",
-                           &steps->row_range));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "row-sparse tensors", DT__TABLE(steps->row_range, count)));
     for (size_t i = 0; i < count; i++) {
         const struct dt_tensor *tensor = dt__model_row_sparse_tensor(job->model, i);
         const bool wide = tensor->offset == job->rules->wide_begin;

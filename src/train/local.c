@@ -44,20 +44,18 @@ static dt_status group_create(struct dt_job *job, int index, struct dt_group *gr
     spec.workers = job->worker_of[end - 1] + 1 - spec.first_worker;
     DT_TRY(dt__exchange_create(job->world, &spec, &group->exchange));
     if (!dt__overlaps(job) || !dt__exchange_is_first(group->exchange)) return DT_OK;
-    DT_TRY(dt__arena_alloc(&job->arena, spec.params, sizeof(float),
-                           "weights at the start of a round", &group->began));
-    return dt__arena_alloc(&job->arena, spec.params, sizeof(float), "a group's difference",
-                           &group->difference);
+    return DT__ARENA_ALLOC(&job->arena, "a group's difference",
+                           DT__TABLE(group->began, spec.params),
+                           DT__TABLE(group->difference, spec.params));
 }
 
 static dt_status groups_open(struct dt_job *job, struct dt_steps *steps)
 {
     const int worker = job->world->worker;
-    dt_status status =
-        dt__arena_alloc(&job->arena, 1, sizeof *steps->local, "groups", &steps->local);
+    dt_status status = DT__ARENA_ALLOC(&job->arena, "groups", DT__TABLE(steps->local, 1));
     if (!status)
-        status = dt__arena_alloc(&job->arena, (size_t)job->groups, sizeof *steps->local->group,
-                                 "groups", &steps->local->group);
+        status = DT__ARENA_ALLOC(&job->arena, "groups",
+                                 DT__TABLE(steps->local->group, (size_t)job->groups));
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
     for (int g = 0; g < job->groups && !status; g++) {
         const int first = dt__group_begin(job, g), last = dt__group_begin(job, g + 1) - 1;
@@ -72,7 +70,7 @@ static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
     int *leaders = NULL; /* (groups) */
     *out = dt__step_spec(job->steps->all);
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->groups, sizeof(int), "groups", &leaders));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "groups", DT__TABLE(leaders, (size_t)job->groups)));
     for (int g = 0; g < job->groups; g++)
         leaders[g] = job->worker_of[dt__group_begin(job, g)];
     out->worker_of = leaders;

@@ -35,8 +35,7 @@ dt_status dt__log_open(struct dt_bank *bank)
     if (job->config->report.tensorboard) DT_TRY(dt__report_tensorboard(log->report, dir));
     if (*prometheus) DT_TRY(dt__report_prometheus(log->report, prometheus, dir));
     dt__report_listen(log->report, bank->options->record, bank->options->arg);
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->world->size, sizeof *log->ranks, "status",
-                           &log->ranks));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "status", DT__TABLE(log->ranks, (size_t)job->world->size)));
     return dt__arena_alloc(&job->arena, (size_t)job->world->workers + 1,
                            DT__BUDGET_PARTS * sizeof(double), "times of the workers",
                            &log->budgets);

@@ -33,8 +33,8 @@ dt_status dt__deal_replicas(struct dt_job *job)
 {
     const int workers = job->world->workers, replicas = job->replicas;
     const int groups = dt__is_grouped(job) ? job->groups : 1;
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)replicas, sizeof(int), "replica table",
-                           &job->worker_of));
+    DT_TRY(
+        DT__ARENA_ALLOC(&job->arena, "replica table", DT__TABLE(job->worker_of, (size_t)replicas)));
     for (int g = 0, worker = 0; g < groups; g++) {
         const int begin = dt__part_begin(replicas, groups, g);
         const int count = dt__part_begin(replicas, groups, g + 1) - begin;

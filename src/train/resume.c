@@ -177,8 +177,8 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .train_secs = loaded->train_secs,
                                     .loss_rows = loaded->loss_rows};
     DT_TRY(dt__source_content(job->train, &state->content_crc));
-    DT_TRY(dt__arena_alloc(&job->arena, replicas, sizeof(uint64_t), "draw counts", &state->draws));
-    DT_TRY(dt__arena_alloc(&job->arena, replicas, sizeof(double), "loss sums", &state->loss_sums));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "loss sums", DT__TABLE(state->draws, replicas),
+                           DT__TABLE(state->loss_sums, replicas)));
     DT_TRY(dt_config_print(job->config, &state->config));
     if (!bank->start.resumed) return DT_OK;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
@@ -248,16 +248,15 @@ static dt_status make_groups(struct dt_bank *bank)
     const size_t groups = (size_t)of->groups, params = job->model->params;
     float *vectors = NULL;
     if (!groups) return DT_OK;
-    DT_TRY(dt__arena_alloc(&job->arena, groups * (size_t)states, sizeof(float *), "groups",
-                           &state->group_state));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "groups",
+                           DT__TABLE(state->group_state, groups * (size_t)states)));
     state->groups = of->groups;
     state->group_nstate = states;
     for (int i = 0; i < of->states; i++)
         state->group_state_name[i] = job->rules->optimizer.state_name[i];
     if (of->error) state->group_state_name[of->states] = of->error;
     if (of->differences)
-        DT_TRY(dt__arena_alloc(&job->arena, groups, sizeof(float *), "groups",
-                               &state->group_difference));
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "groups", DT__TABLE(state->group_difference, groups)));
     if (job->world->size > 1)
         DT_TRY(dt__arena_alloc(&job->arena, groups * (size_t)copied, params * sizeof(float),
                                "the groups' state", &vectors));

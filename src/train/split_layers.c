@@ -111,13 +111,13 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     DT_TRY(dt__split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
                                  &part->products));
     if (softmax)
-        DT_TRY(dt__arena_alloc(&job->arena, rows * part->columns, sizeof(float),
-                               "a split layer's outputs", &part->logits));
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "a split layer's outputs",
+                               DT__TABLE(part->logits, rows * part->columns)));
     for (int v = 0; v <= job->rules->optimizer.nstate; v++)
-        DT_TRY(dt__arena_alloc(&job->arena, floats, sizeof(float), "a split layer's weights",
-                               &part->vector[v]));
-    return norm ? dt__arena_alloc(&job->arena, floats, sizeof(float), "a split layer's gradient",
-                                  &part->grad)
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "a split layer's weights",
+                               DT__TABLE(part->vector[v], floats)));
+    return norm ? DT__ARENA_ALLOC(&job->arena, "a split layer's gradient",
+                                  DT__TABLE(part->grad, floats))
                 : DT_OK;
 }
 
@@ -142,27 +142,25 @@ static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker
 static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 {
     struct dt_split_run *run = job->steps->split;
-    const size_t rows = (size_t)dt__plan_batch(job->plan), count = (size_t)worker->count;
+    const size_t rows = (size_t)dt__plan_batch(job->plan);
     size_t widest = 0;
     dt__replicas_assign(job->world->workers, job->world->worker, run->parts, &run->first,
                         &run->end);
     run->end += run->first;
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)(run->layers * (run->end - run->first)),
-                           sizeof *run->part, "split layers", &run->part));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "split layers",
+                           DT__TABLE(run->part, (size_t)(run->layers * (run->end - run->first)))));
     for (int l = 0; l < run->layers; l++)
         for (int p = run->first; p < run->end; p++) {
             DT_TRY(open_part(job, l, p, dt__exchange_measured(job->steps->exchange) != NULL));
             if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
         }
-    DT_TRY(dt__arena_alloc(&job->arena, DT_SPLIT_DEPTH * widest, sizeof(float), "split layers",
-                           &run->tile));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "split layers",
+                           DT__TABLE(run->tile, DT_SPLIT_DEPTH * widest),
+                           DT__TABLE(run->rows, (size_t)job->replicas),
+                           DT__TABLE(run->replica, (size_t)worker->count)));
     for (int i = 0, parts = 1; parts <= run->end - run->first; i++, parts *= 2)
-        DT_TRY(dt__arena_alloc(&job->arena, rows * DT_SPLIT_DEPTH, sizeof(float), "split layers",
-                               &run->sums[i]));
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->replicas, sizeof(int), "split layers",
-                           &run->rows));
-    DT_TRY(
-        dt__arena_alloc(&job->arena, count, sizeof *run->replica, "split layers", &run->replica));
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "split layers",
+                               DT__TABLE(run->sums[i], rows * DT_SPLIT_DEPTH)));
     run->replicas = worker->count;
     for (int i = 0; i < run->replicas; i++)
         DT_TRY(open_replica(job, worker, i));
@@ -509,46 +507,49 @@ void dt__split_update(struct dt_job *job)
 
 /* ---- the stage ------------------------------------------------------------------------------ */
 
+/* Creates what this rank has of the split layers. */
+static dt_status open_run(struct dt_job *job, struct dt_steps *steps)
+{
+    const int layers = job->model->splits, parts = (int)job->config->run.parts;
+    struct dt_split_run *run;
+    struct dt_split_layer *layer;
+    size_t most = 0;
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "split layers", DT__TABLE(run, 1),
+                           DT__TABLE(layer, (size_t)layers)));
+    *run = (struct dt_split_run){.parts = parts,
+                                 .layers = layers,
+                                 .layer = layer,
+                                 .weights_at = job->step,
+                                 .states_at = job->step};
+    steps->split = run;
+    for (int l = 0; l < layers; l++) {
+        dt__model_split(job->model, l, &layer[l]);
+        const size_t rows = rows_at_once(&layer[l]), columns = layer[l].nout / (size_t)parts + 1;
+        if (rows * columns > most) most = rows * columns;
+    }
+    if (job->bank)
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "split layers", DT__TABLE(run->staging, most)));
+    return job->worker ? open_worker(job, job->worker) : DT_OK;
+}
+
 dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
 {
-    const int layers = job->model->splits;
-    size_t most = 0;
-    if (!layers) return DT_OK;
-    const int parts = (int)job->config->run.parts;
-    struct dt_split_run *run = NULL;
+    if (!job->model->splits) return DT_OK;
     /* the workers of the bank's host evaluate with its vectors */
     if (job->world->size > 1 && dt__evaluates_in_place(job) &&
         !dt__exchange_is_shared(job->steps->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
-    dt_status status = dt__arena_alloc(&job->arena, 1, sizeof *run, "split layers", &run);
-    steps->split = run;
     steps->gradients = split_gradients;
     steps->pulls = NULL; /* the bank's vectors have all weights */
-    if (!status) {
-        *run = (struct dt_split_run){
-            .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
-        status = dt__arena_alloc(&job->arena, (size_t)layers, sizeof *run->layer, "split layers",
-                                 &run->layer);
-    }
-    for (int l = 0; l < layers && !status; l++) {
-        dt__model_split(job->model, l, &run->layer[l]);
-        const size_t columns = run->layer[l].nout / (size_t)parts + 1;
-        if (rows_at_once(&run->layer[l]) * columns > most)
-            most = rows_at_once(&run->layer[l]) * columns;
-    }
-    if (!status && job->bank)
-        status = dt__arena_alloc(&job->arena, most, sizeof(float), "split layers", &run->staging);
-    if (!status && job->worker) status = open_worker(job, job->worker);
-    DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    const struct dt_split_spec spec = {.parts = parts,
+    DT_TRY(dt__ranks_agree(job->world->trainers, open_run(job, steps)));
+    const struct dt_split_spec spec = {.parts = steps->split->parts,
                                        .replicas = job->replicas,
-                                       .layer = run->layer,
-                                       .layers = layers,
+                                       .layer = steps->split->layer,
+                                       .layers = steps->split->layers,
                                        .max_rows = (int)dt__plan_batch(job->plan)};
-    DT_TRY(dt__split_create(job->steps->exchange, &spec, &run->split));
-    return DT_OK;
+    return dt__split_create(job->steps->exchange, &spec, &steps->split->split);
 }
 
 void dt__split_close(struct dt_job *job)

@@ -34,8 +34,7 @@ dt_status dt__rules_init(struct dt_job *job)
 {
     const struct dt_config *config = job->config;
     const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
-    DT_TRY(
-        dt__arena_alloc(&job->arena, 1, sizeof *job->updates, "rules of updates", &job->updates));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "rules of updates", DT__TABLE(job->updates, 1)));
     struct dt_rules *rules = &job->updates->rules;
     job->rules = rules;
     dt__schedule_init(&rules->schedule, config, job->last_step);
@@ -60,8 +59,8 @@ dt_status dt__rules_init(struct dt_job *job)
     rules->whole =
         dt__optimizer_is_whole(&rules->optimizer) || (own && dt__optimizer_is_whole(&rules->wide));
     if (rules->whole)
-        DT_TRY(dt__arena_alloc(&job->arena, job->model->tensors, sizeof(float), "trust ratios",
-                               &job->updates->trust));
+        DT_TRY(DT__ARENA_ALLOC(&job->arena, "trust ratios",
+                               DT__TABLE(job->updates->trust, job->model->tensors)));
     if (!own || rules->wide_end < SIZE_MAX) return DT_OK;
     return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
 }

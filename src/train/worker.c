@@ -28,8 +28,8 @@ void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64
 
 static dt_status measured_open(struct dt_job *job, struct dt_worker *worker)
 {
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)job->sets.count, sizeof *worker->measured,
-                           "sets of rows", &worker->measured));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "sets of rows",
+                           DT__TABLE(worker->measured, (size_t)job->sets.count)));
     worker->sets = job->sets.count;
     for (int i = 0; i < job->sets.count; i++) {
         struct dt_measured *of = &worker->measured[i];
@@ -49,12 +49,9 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     const int index = job->world->worker;
     size_t replicas = (size_t)job->replicas;
     dt__worker_replicas(job, index, &worker->first, &worker->count);
-    DT_TRY(
-        dt__arena_alloc(&job->arena, replicas, sizeof *worker->loss, "loss sums", &worker->loss));
-    DT_TRY(dt__arena_alloc(&job->arena, replicas, sizeof *worker->draws, "draw counts",
-                           &worker->draws));
-    uint64_t local = dt__plan_max_local_batch(job->plan);
-    const int rows = slice_rows(job, local);
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "loss sums", DT__TABLE(worker->loss, replicas),
+                           DT__TABLE(worker->draws, replicas)));
+    const int rows = slice_rows(job, dt__plan_max_local_batch(job->plan));
     DT_TRY(dt__network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
                               &worker->network));
     DT_TRY(dt__network_reserve(worker->network,
@@ -62,8 +59,8 @@ dt_status dt__worker_open(struct dt_job *job, struct dt_worker *worker)
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
     const int each = job->model->splits ? 1 : worker->count;
     worker->readers = each ? worker->count / each : 0;
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)worker->readers, sizeof *worker->reader, "readers",
-                           &worker->reader));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "readers",
+                           DT__TABLE(worker->reader, (size_t)worker->readers)));
     for (int i = 0; i < worker->readers; i++)
         DT_TRY(dt__loader_create(job->config, job->train, job->plan, worker->first + i, each,
                                  worker->readers, rows, draw, &worker->reader[i].loader));
@@ -89,8 +86,8 @@ dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps)
     if (dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt__model_factored(job->model, precision, (int)rows, NULL);
-    DT_TRY(dt__arena_alloc(&job->arena, (size_t)count, sizeof *steps->factored,
-                           "factored gradients", &steps->factored));
+    DT_TRY(DT__ARENA_ALLOC(&job->arena, "factored gradients",
+                           DT__TABLE(steps->factored, (size_t)count)));
     steps->matrices = dt__model_factored(job->model, precision, (int)rows, steps->factored);
     return DT_OK;
 }

@@ -55,6 +55,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
 {
     const int ranks = setup->nodes * setup->agents, rank = (int)(v - view);
     const struct dt__placement placement = {setup->replicas, setup->groups, ranks, 0, NULL};
+    static const struct dt__kind *kinds[] = {&dt__whole_kind, NULL};
     struct dt_exchange *x = &v->x;
     *v = (struct view){.x = {.topo = &v->topo,
                              .layout = &v->layout,
@@ -62,7 +63,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
                              .step = &v->step,
                              .errors = setup->wire ? setup->groups : 0,
                              .backend = setup->nodes > 1 ? &dt__owners_backend : &dt__node_backend,
-                             .kind = {&dt__whole_kind}}};
+                             .kind = kinds}};
     x->spec = (struct dt_exchange_spec){.params = setup->params,
                                         .times = &v->times,
                                         .bucket_end = setup->bucket_end,
