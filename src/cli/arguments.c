@@ -173,8 +173,8 @@ dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, str
     if (status == DT_EIO && !named)
         return dt_fail_prefix(status, "the data of the run, whose paths are looked up from here: ");
     if (status || *out) return status;
-    return dt_fail(DT_EUSAGE, "%s was trained without held-out data: expected data.eval=FILES",
-                   model->predictor->path);
+    return dt_fail(DT_EUSAGE, "%s was trained %s: expected data.eval=FILES", model->predictor->path,
+                   model->config.search.folds ? "on all rows, in folds" : "without held-out data");
 }
 
 dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length)

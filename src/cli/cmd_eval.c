@@ -2,6 +2,7 @@
  * chunk. On a terminal it prints a table, with the scores of each class or target; elsewhere one
  * JSON line. */
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -20,7 +21,8 @@ struct result {
     struct dt_metrics *metrics;
     struct dt_metric_values values;
     const char *fitted; /* the parts of the model that these rows also fitted; NULL: none */
-    bool has_interval; /* eval.full: each value has an interval from low to high */
+    int folds;          /* a search's: each was measured by the members that did not train on it */
+    bool has_interval;  /* eval.full: each value has an interval from low to high */
     struct dt_metric_values low, high;
     const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
                                 * class */
@@ -76,6 +78,7 @@ static void result_add(struct dt_json *json, const struct result *result)
         dt__json_text(json, "positive",
                       class_name(result, (size_t)result->predictor->model->outputs.positive, name));
     if (result->fitted) dt__json_text(json, "fitted", result->fitted);
+    if (result->folds) dt__json_int(json, "folds", result->folds);
     if (result->confusion) {
         dt__json_confusion(json, result->confusion, (int)classes);
         if (file->schema.label_names)
@@ -212,6 +215,8 @@ static void report_print_table(const struct report *report)
     const struct result *main = &report->main;
     printf("step %llu, %.0f rows\n", (unsigned long long)main->predictor->file.step,
            main->values.rows);
+    if (main->folds)
+        printf("(rows of %d folds, each by the members that did not train on it)\n", main->folds);
     if (main->fitted) printf("(these rows also fitted the model's %s)\n", main->fitted);
     metrics_print(main);
     if (main->confusion) classes_print(main);
@@ -248,27 +253,18 @@ static const char *rows_fitted(const struct cli_model *model, const struct dt_so
     return parts[cuts][certainty->temperature != 1];
 }
 
-static dt_status result_measure(const struct cli_model *model, const struct dt_source *source,
-                                struct result *result)
+/* Adds the rows of a source to the result. */
+static dt_status rows_measure(const struct cli_model *model, const struct dt_model *network,
+                              const struct dt_source *source, struct result *result)
 {
-    const struct dt_model *network = model->predictor->model;
     const float *params = model->predictor->file.params;
     const uint64_t chunks = dt__measure_chunks(&model->config, source);
     struct dt_measure *measure = NULL;
     dt_status status;
-    result->predictor = model->predictor;
-    result->fitted = rows_fitted(model, source);
-    DT_GUARD(dt__metrics_create(network, &model->config, &result->metrics));
     DT_GUARD(dt__measure_create(&model->config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)
         DT_GUARD(dt__measure_add(measure, params, c, result->metrics));
-    result->confusion = dt__metrics_confusion(result->metrics);
-    dt__metrics_values(result->metrics, &result->values);
-    if (result->confusion)
-        DT_GUARD(dt__class_scores_make(result->confusion, (size_t)model->predictor->classes,
-                                       &result->scores));
-    DT_GUARD(targets_score(result));
-    result->has_interval = model->config.eval.full;
+    result->has_interval = model->config.eval.full && !network->folds;
     if (result->has_interval)
         status = dt__measure_intervals(&model->config, measure, params, chunks, &result->low,
                                        &result->high);
@@ -277,9 +273,57 @@ done:
     return status;
 }
 
+static dt_status result_begin(const struct cli_model *model, const struct dt_source *source,
+                              struct result *result)
+{
+    result->predictor = model->predictor;
+    result->fitted = rows_fitted(model, source);
+    return dt__metrics_create(model->predictor->model, &model->config, &result->metrics);
+}
+
+static dt_status result_end(struct result *result)
+{
+    result->confusion = dt__metrics_confusion(result->metrics);
+    dt__metrics_values(result->metrics, &result->values);
+    if (result->confusion)
+        DT_TRY(dt__class_scores_make(result->confusion, (size_t)result->predictor->classes,
+                                     &result->scores));
+    return targets_score(result);
+}
+
+static dt_status result_measure(const struct cli_model *model, const struct dt_source *source,
+                                struct result *result)
+{
+    DT_TRY(result_begin(model, source, result));
+    DT_TRY(rows_measure(model, model->predictor->model, source, result));
+    return result_end(result);
+}
+
+/* Measures the rows of all folds, each by the members that did not train on it. */
+static dt_status folds_measure(const struct cli_model *model, struct result *result)
+{
+    const struct dt_predictor *predictor = model->predictor;
+    struct dt_model members = *predictor->model; /* borrowed */
+    struct dt_source *train = NULL, *source = NULL;
+    dt_status status;
+    result->folds = members.folds = (int)model->config.search.folds;
+    DT_GUARD(dt__source_survey(&model->config, DT_PART_TRAIN, &predictor->file.schema, &train));
+    for (; members.fold < members.folds; members.fold++) {
+        DT_GUARD(dt__source_fold(train, members.fold, DT__HELD_OUT, &source));
+        if (members.fold == 0) DT_GUARD(result_begin(model, source, result));
+        DT_GUARD(rows_measure(model, &members, source, result));
+        dt__source_destroy(source);
+        source = NULL;
+    }
+    status = result_end(result);
+done:
+    dt__source_destroy(source);
+    dt__source_destroy(train);
+    return status;
+}
+
 /* Surveys a sample of the rows that the run trained on, whatever rows are measured besides it. */
-static dt_status sample_survey(const struct cli_model *model, uint64_t rows,
-                               struct dt_source **out)
+static dt_status sample_survey(const struct cli_model *model, uint64_t rows, struct dt_source **out)
 {
     struct dt_config config = model->config;
     struct dt_source *train;
@@ -321,15 +365,57 @@ static dt_status sets_measure(const struct cli_model *model, struct report *repo
     return DT_OK;
 }
 
+static bool is_one_of(const struct dt__names *paths, const char *path)
+{
+    struct stat file, other;
+    for (size_t i = 0; i < paths->count; i++)
+        if (!stat(path, &file) && !stat(paths->items[i], &other) && file.st_ino == other.st_ino &&
+            file.st_dev == other.st_dev)
+            return true;
+    return false;
+}
+
+/* Warns of a file of data.eval that trained the model. */
+static void rows_warn(const struct cli_model *model)
+{
+    const struct dt_config *config = &model->config;
+    const bool others = model->held_out > 0 || model->folds || config->search.folds;
+    struct dt__names train = {0}, eval = {0};
+    size_t at = 0;
+    dt_status status = dt__paths_expand("data.train", config->data.train, &train);
+    if (!status) status = dt__paths_expand("data.eval", config->data.eval, &eval);
+    while (at < eval.count && !is_one_of(&train, eval.items[at]))
+        at++;
+    if (at < eval.count)
+        dt__warn("data.eval=%s: the model was trained on rows of this file, so its score is too "
+                 "good%s",
+                 eval.items[at],
+                 others ? "; without data.eval, rows that were held out are measured" : "");
+    dt__names_free(train.items, train.count);
+    dt__names_free(eval.items, eval.count);
+}
+
+/* Measures the rows of data.eval, the rows that the run held out, or all rows by folds. */
+static dt_status main_measure(const struct cli_model *model, struct result *result)
+{
+    const bool given = dt__config_is_given(&model->config, "data.eval");
+    struct dt_source *source = NULL;
+    if (!given && model->config.search.folds && model->predictor->model->members)
+        return folds_measure(model, result);
+    if (given) rows_warn(model);
+    DT_TRY(cli_model_survey(model, DT_PART_EVAL, &source));
+    const dt_status status = result_measure(model, source, result);
+    dt__source_destroy(source);
+    return status;
+}
+
 dt_status cmd_eval(int argc, char **argv)
 {
     struct cli_model model;
-    struct dt_source *source = NULL;
     struct report report = {0};
     dt_status status;
     DT_TRY(cli_model_open(&model, argc, argv));
-    DT_GUARD(cli_model_survey(&model, DT_PART_EVAL, &source));
-    DT_GUARD(result_measure(&model, source, &report.main));
+    DT_GUARD(main_measure(&model, &report.main));
     DT_GUARD(sets_measure(&model, &report));
     if (isatty(STDOUT_FILENO) && !model.config.eval.json)
         report_print_table(&report);
@@ -341,7 +427,6 @@ done:
     dt_free(report.set);
     dt__sets_free(&report.named);
     result_free(&report.main);
-    dt__source_destroy(source);
     cli_model_close(&model);
     return status;
 }

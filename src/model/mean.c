@@ -131,6 +131,7 @@ struct dt__mean {
     struct dt_network **network; /* (members) */
     float *member;               /* (max_rows, nout) of one member */
     float *mean, *squares;       /* (max_rows, nout) the mean, and squared differences from it */
+    int members;                 /* of the mean */
     float *plain;                /* (max_rows, dense) rows without ranks; NULL: all members read
                                   * ranks */
 };
@@ -196,9 +197,11 @@ dt_status dt__mean_forward(struct dt__mean *mean, const float *params, const str
     if (mean->plain) plain = batch_without_ranks(mean, batch);
     memset(mean->mean, 0, count * sizeof *mean->mean);
     memset(mean->squares, 0, count * sizeof *mean->squares);
-    for (int m = 0; m < model->members; m++) {
+    mean->members = 0;
+    for (int m = 0; m < model->members; params += model->member[m++]->params) {
+        if (model->folds && m % model->folds != model->fold) continue;
         const struct dt_model *member = model->member[m];
-        const float weight = 1.0f / (float)(m + 1);
+        const float weight = 1.0f / (float)++mean->members;
         DT_TRY(dt__network_forward(mean->network[m], params, member->desc.encode ? batch : &plain,
                                    mean->member));
         dt__model_to_mean(model, mean->member, batch->rows, mean->member);
@@ -207,7 +210,6 @@ dt_status dt__mean_forward(struct dt__mean *mean, const float *params, const str
             mean->mean[i] += apart * weight;
             mean->squares[i] += apart * (mean->member[i] - mean->mean[i]);
         }
-        params += member->params;
     }
     dt__model_from_mean(model, mean->mean, batch->rows, out);
     return DT_OK;
@@ -217,7 +219,7 @@ void dt__mean_spread(const struct dt__mean *mean, int rows, float *out)
 {
     const struct dt_outputs *outputs = &mean->model->outputs;
     const size_t nout = (size_t)outputs->count, count = (size_t)rows * nout;
-    const int members = mean->model->members;
+    const int members = mean->members;
     const size_t each = mean->model->classes == 2 && nout == 1 ? 2 : 1; /* both classes have the
                                                                          * same deviation */
     for (size_t i = 0; i < count; i++) {

@@ -155,6 +155,7 @@ struct dt_model {
     struct dt_model_desc desc;
     struct dt_model **member; /* (members) of model.layers=mean(...), which itself has no layers */
     int members;
+    int fold, folds; /* the mean is that of the members fold, fold + folds ...; folds 0: of all */
     size_t features; /* of a row */
     size_t inputs;   /* of the first layer: features and their encodings */
     int classes;     /* 2 for one logit; 0: values are predicted */
