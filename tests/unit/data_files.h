@@ -1,4 +1,4 @@
-/* Shared by the tests of data: small files, a config, a survey. */
+/* Shared by the tests of data: writes small files, sets options, surveys and reads the files. */
 #ifndef UNIT_DATA_FILES_H
 #define UNIT_DATA_FILES_H
 
@@ -42,7 +42,7 @@ static inline void set(const char *assignment)
     EXPECT_OK(dt_config_set(&config, assignment));
 }
 
-/* Returns the threads of this process. A loader that streams has one. */
+/* Returns the number of threads of this process; a loader that streams adds one. */
 static inline int threads(void)
 {
     int count = 0;
@@ -69,7 +69,7 @@ static inline dt_status try_survey(void)
     return status;
 }
 
-/* Row `row` of the source as a batch of one; the table is the caller's to destroy. */
+/* Opens a table of all rows of the source; the caller destroys it. */
 static inline struct dt_table *open_table(const struct dt_source *source)
 {
     struct dt_table *table;
@@ -84,7 +84,7 @@ static inline struct dt_batch read_row(struct dt_table *table, uint64_t row)
     return batch;
 }
 
-/* Surveys, and compares all x with `expected` (rows, features) and, unless NULL, the labels. */
+/* Surveys, and compares x with `expected` (rows, features) and, unless NULL, the labels. */
 static inline void expect_rows(const float *expected, const int32_t *labels, size_t rows,
                                size_t features)
 {
@@ -102,7 +102,7 @@ static inline void expect_rows(const float *expected, const int32_t *labels, siz
     dt__source_destroy(source);
 }
 
-/* A test that runs once for each of `count` rows of a table. */
+/* A test that runs `count` times, once for each row of its table of cases. */
 struct loop {
     const TTest *test;
     size_t count;

@@ -1,18 +1,18 @@
-/* Shared by the tests of models: a description from its parts, and numbers. */
+/* Shared by the tests of models: a description from a text of layers, and random numbers. */
 #ifndef UNIT_MODEL_TEXT_H
 #define UNIT_MODEL_TEXT_H
 
 #include "model/model.h"
 #include "suite.h"
 
-/* Rows of nin plain features; lends `layers`: not to be freed. */
+/* Describes a model on nin plain features. It borrows `layers`: do not free the description. */
 static inline struct dt_model_desc desc_of(const char *layers, int nin, int nout, int task)
 {
     return (struct dt_model_desc){
         .layers = (char *)(uintptr_t)layers, .shape = {1, 1, nin}, .nout = nout, .task = task};
 }
 
-/* Standard normal numbers, the same for the same stream; the caller frees them. */
+/* Returns standard normal numbers that depend only on `stream`; the caller frees them. */
 static inline float *randoms(size_t count, uint64_t stream)
 {
     float *values;

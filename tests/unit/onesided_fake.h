@@ -1,11 +1,12 @@
-/* A fake of MPI's one-sided memory, in one process under a seeded adversarial scheduler.
+/* Fake of MPI's one-sided memory: one process, with a seeded adversarial scheduler.
  *
  * Actors are coroutines; every operation yields before and after its effect. Puts and answers
- * arrive word by word, in random order; nonblocking operations on control words happen at any time,
- * those of one actor at one memory in order. Some actors own memory: an owner's loads and stores go
- * to a private copy, which is merged with the public copy word by word at random times, and
- * completely only in `sync` (the separate memory model of MPI-3, section 11.4). From time to time
- * one actor sleeps in the middle of an operation while the others run for long. */
+ * arrive word by word, in random order. Nonblocking operations on control words take effect at any
+ * time, but those of one actor at one memory keep their order. Some actors own memory. An owner's
+ * loads and stores go to a private copy, which is merged with the public copy word by word at
+ * random times, and completely only in `sync` (the separate memory model of MPI-3, section 11.4).
+ * From time to time one actor sleeps in the middle of an operation while the others run for many
+ * steps. */
 #ifndef DT_TESTS_ONESIDED_FAKE_H
 #define DT_TESTS_ONESIDED_FAKE_H
 
@@ -21,40 +22,42 @@ enum { FAKE_ACTORS = 5, FAKE_WORDS = 64, FAKE_BYTES = 1 << 14, FAKE_PENDING = 10
 enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 1000000 };
 
 struct fake;
-struct fake_memory { /* an owner's */
+struct fake_memory { /* the memory of one owner */
     uint64_t word[FAKE_WORDS];
     _Alignas(64) unsigned char private[FAKE_BYTES];
     _Alignas(64) unsigned char public[FAKE_BYTES];
-    size_t written_begin, written_end, bytes; /* the part that the owner writes; the others put into
-                                               * the rest */
-    struct fake_answer { /* to each worker */
+    size_t bytes;                      /* size of the memory */
+    size_t written_begin, written_end; /* range that the owner writes; others put outside of it */
+    struct fake_answer {               /* to each worker */
         bool expected;
-        int left; /* words in flight */
-        struct dt__answer *sent, *come; /* the owner's, the worker's */
+        int left;                           /* number of words in flight */
+        struct dt__answer *sent, *received; /* as its owner has it, as its worker has it */
         void *body;
     } answer[FAKE_ACTORS];
 };
-struct fake_port { /* an actor's end of a memory */
+struct fake_port { /* an actor's access to one memory */
     struct dt__onesided remote;
     struct fake *fake;
     struct fake_memory *memory;
     int actor;
 };
-struct fake_place { /* saved context of the scheduler or an actor */
+struct fake_context { /* saved context of the scheduler or an actor */
     ucontext_t context;
     jmp_buf jump;
-    bool fresh; /* nowhere yet */
+    bool fresh; /* has not run yet */
 };
 struct fake_copy { /* a word in flight */
     unsigned char *to;
-    const unsigned char *from; /* NULL: `sent`, for the sender may have changed it since */
+    const unsigned char *from; /* NULL: the word is in `sent`, because the sender may have changed
+                                * its own since */
     unsigned char sent[8];
-    int actor; /* -1: of an answer */
-    int *left; /* number of words that have not arrived, or not left */
-    struct fake_answer *answer; /* NULL: of a put */
+    int actor; /* sender; -1: the owner, with an answer */
+    int *left; /* number of words of the operation in flight; for a put, of those that still need
+                * their source */
+    struct fake_answer *answer; /* NULL: the word belongs to a put */
     size_t bytes;
 };
-struct fake_op { /* on a control word, begun */
+struct fake_op { /* operation on a control word, not yet done */
     struct fake_memory *memory;
     uint64_t *word;
     enum dt__op op;
@@ -62,17 +65,20 @@ struct fake_op { /* on a control word, begun */
     int *left, actor;
 };
 struct fake {
-    uint64_t random; /* state */
-    struct fake_port port[FAKE_ACTORS][FAKE_ACTORS]; /* of each memory, of each actor */
+    uint64_t random;                                 /* state of the generator */
+    struct fake_port port[FAKE_ACTORS][FAKE_ACTORS]; /* [memory][actor] */
     int memories;
-    struct fake_place scheduler, place[FAKE_ACTORS];
+    struct fake_context scheduler, actor_context[FAKE_ACTORS];
     bool alive[FAKE_ACTORS];
-    int actors, running; /* -1: none */
-    uint64_t steps, asleep[FAKE_ACTORS]; /* steps so far; the step that the actor sleeps until */
-    int sleeper;                         /* the actor that falls asleep now and then */
-    uint64_t nap;                        /* most steps that this takes */
-    uint64_t news[2], looked[FAKE_ACTORS]; /* notifications of each end; those an actor has seen */
-    bool mapped; /* all load and store in the private memory: a shared-memory host */
+    int actors, running;                   /* -1: none */
+    uint64_t steps, asleep[FAKE_ACTORS];   /* steps so far; the step until which the actor sleeps */
+    int sleeper;                           /* the actor that falls asleep now and then */
+    uint64_t nap;                          /* longest sleep in steps; fake_linger makes a few
+                                          * longer */
+    uint64_t news[2], looked[FAKE_ACTORS]; /* notifications of each end; how many of these each
+                                            * actor has seen */
+    bool mapped; /* all actors load and store in the private memory, as on a host with shared
+                  * memory */
     struct fake_copy pending[FAKE_PENDING];
     struct fake_op op[FAKE_PENDING];
     int pendings, ops;
@@ -90,7 +96,7 @@ static uint64_t fake_random(struct fake *fake, uint64_t below)
     return (mix ^ mix >> 31) % below;
 }
 
-/* The first failure of a run; the scheduler stops at it. */
+/* Records the first failure of a run; the scheduler stops at it. */
 static void fake_fail(struct fake *fake, const char *format, ...)
 {
     va_list args;
@@ -99,8 +105,9 @@ static void fake_fail(struct fake *fake, const char *format, ...)
     va_end(args);
 }
 
-/* Jumps cost no system call; AddressSanitizer follows only contexts from stack to stack. */
-static void fake_switch(struct fake_place *from, struct fake_place *to)
+/* Switches by jumps, which cost no system call, except under AddressSanitizer: that follows only
+ * contexts from stack to stack. */
+static void fake_switch(struct fake_context *from, struct fake_context *to)
 {
 #ifdef __SANITIZE_ADDRESS__
     swapcontext(&from->context, &to->context);
@@ -115,10 +122,11 @@ static void fake_switch(struct fake_place *from, struct fake_place *to)
 
 static void fake_yield(struct fake *fake)
 {
-    fake_switch(&fake->place[fake->running], &fake->scheduler);
+    fake_switch(&fake->actor_context[fake->running], &fake->scheduler);
 }
 
-/* Gives way, at times for long, and seldom for as long as the others have something to do. */
+/* Yields 0 to 2 times. The sleeper falls asleep first in one of 8 calls, for up to `nap` steps, and
+ * one of 64 sleeps may be 32 times as long. */
 static void fake_linger(struct fake *fake)
 {
     if (fake->running == fake->sleeper && fake_random(fake, 8) == 0) {
@@ -135,7 +143,8 @@ static void fake_land(struct fake *fake, int i)
 {
     const struct fake_copy *copy = &fake->pending[i];
     memcpy(copy->to, copy->from ? copy->from : copy->sent, copy->bytes);
-    if (copy->left && --*copy->left == 0 && copy->answer) copy->answer->sent->left = copy->answer->come->left = 0;
+    if (copy->left && --*copy->left == 0 && copy->answer)
+        copy->answer->sent->left = copy->answer->received->left = 0;
     fake->pending[i] = fake->pending[--fake->pendings];
 }
 
@@ -155,7 +164,7 @@ static void fake_launch(struct fake *fake, int actor, void *to, const void *from
     }
 }
 
-/* A copy of the data is in flight, and arrives at any time. */
+/* Sends a copy of the data, which arrives at any time. */
 static void fake_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                      size_t length)
 {
@@ -166,14 +175,15 @@ static void fake_put(struct dt__onesided *remote, int *left, size_t offset, cons
     fake_yield(fake);
 }
 
-/* All of a count of this actor's has left, now and then: its bytes may change. */
+/* Completes one random count of this actor, now and then: its source may change from now on. */
 static void fake_progress(struct dt__onesided *remote)
 {
     struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
     if (!fake->pendings) return;
-    const struct fake_copy *some = &fake->pending[fake_random(fake, (uint64_t)fake->pendings)];
-    int *left = some->actor == port->actor ? some->left : NULL;
+    const struct fake_copy *random_copy =
+        &fake->pending[fake_random(fake, (uint64_t)fake->pendings)];
+    int *left = random_copy->actor == port->actor ? random_copy->left : NULL;
     for (int i = 0; i < fake->pendings && left; i++) {
         struct fake_copy *copy = &fake->pending[i];
         if (copy->left != left) continue;
@@ -184,11 +194,13 @@ static void fake_progress(struct dt__onesided *remote)
     if (left) *left = 0;
 }
 
-/* Operations of one actor at one memory keep their order. */
+/* Does operation i, or the first pending one of the same actor at the same memory, so that these
+ * keep their order. */
 static void fake_land_op(struct fake *fake, int i)
 {
     for (int k = 0; k < i; k++)
-        if (fake->op[k].memory == fake->op[i].memory && fake->op[k].actor == fake->op[i].actor) i = k;
+        if (fake->op[k].memory == fake->op[i].memory && fake->op[k].actor == fake->op[i].actor)
+            i = k;
     const struct fake_op op = fake->op[i];
     if (op.before) *op.before = *op.word;
     if (op.left) --*op.left;
@@ -196,8 +208,9 @@ static void fake_land_op(struct fake *fake, int i)
     memmove(&fake->op[i], &fake->op[i + 1], (size_t)(--fake->ops - i) * sizeof op);
 }
 
-/* One word of an owner's private and public memory meets its copy. */
-static void fake_meet(struct fake_memory *memory, size_t at)
+/* Merges one word of an owner's private and public memory: copies it from the side that is
+ * written. */
+static void fake_merge_word(struct fake_memory *memory, size_t at)
 {
     bool written = at >= memory->written_begin && at < memory->written_end;
     if (written)
@@ -212,33 +225,35 @@ static void fake_sync(struct dt__onesided *remote)
     fake_linger(port->fake);
     if (port->fake->mapped) return;
     for (size_t at = 0; at < port->memory->bytes; at += 8)
-        fake_meet(port->memory, at);
+        fake_merge_word(port->memory, at);
     fake_yield(port->fake);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void fake_send(struct dt__onesided *remote, int worker, struct dt__answer *answer, const void *body,
-                      size_t length)
+static void fake_send(struct dt__onesided *remote, int worker, struct dt__answer *answer,
+                      const void *body, size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
-    struct fake_answer *way = &port->memory->answer[worker];
-    if (!way->expected || way->left) fake_fail(port->fake, "an answer to nobody");
-    way->sent = answer;
+    struct fake_answer *slot = &port->memory->answer[worker];
+    if (!slot->expected || slot->left) fake_fail(port->fake, "an answer that no worker expects");
+    slot->sent = answer;
     answer->left = 1;
-    fake_launch(port->fake, -1, way->body, body, length, &way->left, way);
-    fake_launch(port->fake, -1, &way->come->head, &answer->head, sizeof answer->head, &way->left, way);
-    way->expected = false;
+    fake_launch(port->fake, -1, slot->body, body, length, &slot->left, slot);
+    fake_launch(port->fake, -1, &slot->received->head, &answer->head, sizeof answer->head,
+                &slot->left, slot);
+    slot->expected = false;
     fake_yield(port->fake);
 }
 
-static void fake_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
+static void fake_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body,
+                        size_t length)
 {
     struct fake_port *port = (struct fake_port *)remote;
-    memset(body, 0xEE, length); /* what is read before it has come is garbage */
+    memset(body, 0xEE, length); /* poison: a read before the answer arrives gets garbage */
     answer->left = 1;
     port->memory->answer[port->actor - 1] =
-        (struct fake_answer){.expected = true, .come = answer, .body = body};
+        (struct fake_answer){.expected = true, .received = answer, .body = body};
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
@@ -251,8 +266,7 @@ static uint64_t *fake_word(struct dt__onesided *remote, int word)
     return &port->memory->word[word % FAKE_WORDS];
 }
 
-static uint64_t fake_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
-                               uint64_t value)
+static uint64_t fake_fetch_op(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value)
 {
     uint64_t *at = fake_word(remote, word), before = *at;
     if (op != DT__NO_OP) *at = value + (op == DT__SUM ? before : 0);
@@ -272,7 +286,7 @@ static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, ui
     fake_linger(fake);
 }
 
-/* In shared memory a wait without a wake-up would never end. */
+/* Yields; in shared memory until a notification arrives, so a missing wake-up hangs the actor. */
 static void fake_pause(struct dt__onesided *remote, const char *what)
 {
     struct fake_port *port = (struct fake_port *)remote;
@@ -291,7 +305,8 @@ static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 
 /* ---- scheduler ------------------------------------------------------------------------------ */
 
-/* The owner of each memory, the actor with its number, must still set its size in bytes. */
+/* Initialises `memories` memories; actor m owns memory m, and the caller must set its size in
+ * bytes. */
 static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped, int memories)
 {
     static const struct dt__onesided_ops ops = {
@@ -321,19 +336,19 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         }
 }
 
-/* Readies an actor: body runs in the next fake_run. */
+/* Makes an actor ready: fake_run will start `body`. */
 static void fake_start(struct fake *fake, int actor, void (*body)(void))
 {
-    ucontext_t *context = &fake->place[actor].context;
+    ucontext_t *context = &fake->actor_context[actor].context;
     getcontext(context);
     context->uc_stack.ss_sp = fake->stack[actor];
     context->uc_stack.ss_size = FAKE_STACK;
     makecontext(context, body, 0);
-    fake->place[actor].fresh = true;
+    fake->actor_context[actor].fresh = true;
     fake->alive[actor] = true;
 }
 
-/* Any actor that is awake, or at least alive. */
+/* Picks a random actor that is awake or, if all sleep, any that is alive. */
 static int fake_pick(struct fake *fake)
 {
     int actor = (int)fake_random(fake, (uint64_t)fake->actors);
@@ -344,7 +359,7 @@ static int fake_pick(struct fake *fake)
     return actor;
 }
 
-static bool fake_anyone(const struct fake *fake)
+static bool fake_any_alive(const struct fake *fake)
 {
     for (int i = 0; i < fake->actors; i++)
         if (fake->alive[i]) return true;
@@ -355,24 +370,25 @@ static bool fake_anyone(const struct fake *fake)
 static void fake_run(struct fake *fake)
 {
     uint64_t last = fake->steps + FAKE_STEPS;
-    while (fake_anyone(fake) && !fake->failure[0]) {
+    while (fake_any_alive(fake) && !fake->failure[0]) {
         if (fake->steps++ == last) fake_fail(fake, "stuck");
         uint64_t dice = fake_random(fake, 16);
         if (dice < 4 && fake->pendings) {
             const int i = (int)fake_random(fake, (uint64_t)fake->pendings);
-            /* Answers take their time: their owner may be two versions further. */
+            /* Let answers take long: their owner may be two versions further when they arrive. */
             if (fake->pending[i].actor >= 0 || fake_random(fake, 8) == 0) fake_land(fake, i);
         }
         if (dice > 13 && fake->ops) fake_land_op(fake, (int)fake_random(fake, (uint64_t)fake->ops));
         struct fake_memory *memory = &fake->memory[fake_random(fake, (uint64_t)fake->memories)];
-        if (dice == 15 && !fake->mapped) fake_meet(memory, 8 * fake_random(fake, memory->bytes / 8));
+        if (dice == 15 && !fake->mapped)
+            fake_merge_word(memory, 8 * fake_random(fake, memory->bytes / 8));
         fake->running = fake_pick(fake);
-        fake_switch(&fake->scheduler, &fake->place[fake->running]);
+        fake_switch(&fake->scheduler, &fake->actor_context[fake->running]);
     }
     fake->running = -1;
 }
 
-/* An actor's last words. */
+/* Ends the running actor; does not return. */
 static void fake_end(struct fake *fake)
 {
     fake->alive[fake->running] = false;

@@ -1,4 +1,5 @@
-/* A small checkpoint with a value in every member, and a separate directory for each test. */
+/* A small checkpoint with values in nearly all members, assertions that compare two checkpoints,
+ * and a directory for each test. */
 #ifndef STATE_SAMPLE_H
 #define STATE_SAMPLE_H
 
@@ -15,7 +16,7 @@
 
 #define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
 
-/* Saves as the writer's thread does. *out_file: base name; the caller frees it. */
+/* Saves as the writer's thread does. Sets *out_file to the base name; the caller frees it. */
 static inline dt_status save_checkpoint(const char *dir, const struct dt_checkpoint *checkpoint,
                                         int64_t keep, const char *protected, char **out_file)
 {
@@ -39,7 +40,7 @@ static inline void remove_test_dir(void)
     scratch_clear(test_dir);
 }
 
-/* DIR/name for the directory of the test; up to four at once. */
+/* Returns the path of `name` in the test's directory; at most the last four paths are valid. */
 static inline const char *in_dir(const char *name)
 {
     static char paths[4][512];
@@ -49,7 +50,7 @@ static inline const char *in_dir(const char *name)
     return path;
 }
 
-/* Names in `dir` that contain `part`. */
+/* Counts the names in `dir` that contain `part`. */
 static inline int count_names(const char *dir, const char *part)
 {
     int count = 0;
@@ -72,7 +73,7 @@ static inline float *sample_fill(float *floats, size_t n, float first)
     return floats;
 }
 
-/* An array for a schema; free with dt_free. */
+/* Returns an array for a schema; free with dt_free. */
 static inline float *sample_array(size_t n, float first)
 {
     float *array;
@@ -80,7 +81,7 @@ static inline float *sample_array(size_t n, float first)
     return sample_fill(array, n, first);
 }
 
-/* A vector for a checkpoint; free with dt__free_backed. */
+/* Returns a vector for a checkpoint; free with dt__free_backed. */
 static inline float *sample_vector(size_t n, float first)
 {
     float *vector;
@@ -130,7 +131,7 @@ static inline void sample_replicas(struct dt_checkpoint *checkpoint)
     }
 }
 
-/* An MLP features-hidden-3 under adam; free with dt__checkpoint_free. */
+/* Returns a checkpoint of an MLP features-hidden-3 under adam; free with dt__checkpoint_free. */
 static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features, int hidden)
 {
     struct dt_checkpoint c = {.step = step,
@@ -141,7 +142,8 @@ static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features
                               .train_secs = 11.5,
                               .loss_rows = 384,
                               .data_crc = 0xfeedbeef};
-    c.best = (struct dt_best){true, 0.875, 0.4, "accuracy", step / 2, 2, step + 1, true, 1, 3, 1700000000};
+    c.best = (struct dt_best){true,     0.875, 0.4, "accuracy", step / 2,  2,
+                              step + 1, true,  1,   3,          1700000000};
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
     c.desc = (struct dt_model_desc){.shape = {1, 1, features}, .nout = 3, .task = DT_TASK_CLASSIFY};

@@ -1,4 +1,4 @@
-/* Shared by the test programs: the body of main, a separate directory. */
+/* Shared by the test programs: main, assertions, and a directory for each test. */
 #ifndef UNIT_SUITE_H
 #define UNIT_SUITE_H
 
@@ -40,7 +40,7 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
         return suite_run(name, tests, sizeof tests / sizeof *tests);                               \
     }
 
-/* For loops over many values: Check notes each assertion that holds by a system call. */
+/* Assertion for loops over many values: Check makes a system call for each ck_assert that holds. */
 #define EXPECT(condition)                                                                          \
     do                                                                                             \
         if (!(condition)) ck_abort_msg("expected %s", #condition);                                 \
@@ -49,7 +49,7 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
     do                                                                                             \
         if ((call) != DT_OK) ck_abort_msg("%s: %s", #call, dt_error_text());                       \
     while (0)
-/* The call fails with `status`, and the message has `text` in it. */
+/* Asserts that the call fails with status `expected` and a message that contains `text`. */
 #define EXPECT_FAIL(call, expected, text)                                                          \
     do {                                                                                           \
         ck_assert_int_eq((int)(call), (int)(expected));                                            \
@@ -57,7 +57,7 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
                       #call, dt_error_text(), text);                                               \
     } while (0)
 
-/* Makes a directory in SCRATCH, or in /tmp. */
+/* Makes a directory in $SCRATCH, or in /tmp if that is unset. */
 static inline void scratch_make(char path[64])
 {
     const char *top = getenv("SCRATCH");
@@ -65,7 +65,7 @@ static inline void scratch_make(char path[64])
     ck_assert_ptr_nonnull(mkdtemp(path));
 }
 
-/* Makes a directory and goes there; scratch_leave removes it and all that is in it. */
+/* Makes a directory and changes to it; scratch_leave removes the directory and its contents. */
 static inline void scratch_enter(char path[64])
 {
     scratch_make(path);

@@ -1,4 +1,4 @@
-/* Changes to pictures: each does what its name says, and is a function of its key alone. */
+/* Changes to pictures: each does what its name says, and depends only on its key. */
 #include "data/augment.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static const int SHAPE[3] = {H, W, C};
 
 static float pictures[ROWS * SIZE], scratch[SIZE];
 
-/* Every value of a row encodes its position: 1 + its number. */
+/* Sets value i of each row to 1 + i, so that a value shows where it comes from. */
 static void fill(void)
 {
     for (int i = 0; i < ROWS * SIZE; i++)
@@ -32,7 +32,7 @@ static float at(const float *x, int y, int column, int c)
     return x[(y * W + column) * C + c];
 }
 
-/* The picture is the original moved by (dy, dx), mirrored or not. */
+/* Returns whether the picture is the original moved by (dy, dx), and mirrored if `flip`. */
 static bool is_moved(const float *x, int dy, int dx, bool flip)
 {
     for (int y = 0; y < H; y++)
@@ -47,7 +47,7 @@ static bool is_moved(const float *x, int dy, int dx, bool flip)
     return true;
 }
 
-START_TEST(shift_moves_by_up_to_its_number)
+START_TEST(shift_moves_by_at_most_its_number)
 {
     int seen[3][3] = {{0}};
     fill();
@@ -64,7 +64,7 @@ START_TEST(shift_moves_by_up_to_its_number)
 }
 END_TEST
 
-START_TEST(flip_mirrors_every_other_one)
+START_TEST(flip_mirrors_half_of_the_pictures)
 {
     int mirrored = 0;
     fill();
@@ -96,8 +96,8 @@ START_TEST(cutout_cuts_a_square)
 }
 END_TEST
 
-/* Squares anywhere in a picture that is not square: the least and the last row and column of what is 0 are less than
- * 3 apart, all between them is 0, and each corner is cut now and then. */
+/* In a picture that is not square, cutout 3 zeroes a rectangle of at most 3 x 3, clipped at the
+ * edges, and each corner is cut in at least one picture. */
 START_TEST(cutout_reaches_every_edge)
 {
     int corners[4] = {0};
@@ -124,7 +124,7 @@ START_TEST(cutout_reaches_every_edge)
 }
 END_TEST
 
-START_TEST(noise_has_its_deviation)
+START_TEST(noise_has_the_given_deviation)
 {
     double sum = 0, squares = 0;
     fill();
@@ -136,7 +136,7 @@ START_TEST(noise_has_its_deviation)
     }
     ck_assert_double_lt(fabs(sum / (ROWS * SIZE)), 0.02);
     ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
-    /* The numbers belong to replica and epoch; eight for moves come first. */
+    /* Replica and epoch (in the key) choose the numbers; the first 8 are reserved for moves. */
     struct dt__augment augment;
     const struct dt_rng rng = dt__rng_make(7, DT_STREAM_AUGMENT, 3, 5);
     float x = 1;
@@ -147,8 +147,8 @@ START_TEST(noise_has_its_deviation)
 }
 END_TEST
 
-/* One by one, in another order, or all at once: the same. */
-START_TEST(a_sample_is_changed_alike_in_any_batch)
+/* A row gets the same changes whether rows are changed one by one, in another order, or at once. */
+START_TEST(changes_do_not_depend_on_the_batch)
 {
     static float again[ROWS * SIZE];
     const char *all = "shift 2, flip, cutout 3, noise 0.1";
@@ -174,6 +174,6 @@ START_TEST(wrong_texts_are_refused)
 }
 END_TEST
 
-SUITE("augment", shift_moves_by_up_to_its_number, flip_mirrors_every_other_one,
-      cutout_cuts_a_square, cutout_reaches_every_edge, noise_has_its_deviation, a_sample_is_changed_alike_in_any_batch,
-      wrong_texts_are_refused)
+SUITE("augment", shift_moves_by_at_most_its_number, flip_mirrors_half_of_the_pictures,
+      cutout_cuts_a_square, cutout_reaches_every_edge, noise_has_the_given_deviation,
+      changes_do_not_depend_on_the_batch, wrong_texts_are_refused)

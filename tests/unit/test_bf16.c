@@ -1,6 +1,7 @@
-/* bf16: rounding and layout of weights, products against f64 of the rounded operands, the same bits
- * at every alignment and from a copy of the weights, gradients near those of f32; by rounding in
- * f32 on any CPU, and by the library if the CPU supports it. */
+/* bf16: rounding and layout of weights; products against f64 products of the rounded operands, with
+ * the same bits at every alignment and with or without a packed copy of the weights; gradients near
+ * those of f32. Tested are the reference, which rounds in f32 on any CPU, and the library, if the
+ * CPU supports it. */
 #include "model/bf16_products.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static float from_bits(uint32_t bits)
     return out;
 }
 
-/* Rounds to nearest even; infinity, NaN and zeros stay. */
+/* Infinity, NaN and signed zeros keep their kind. */
 START_TEST(values_are_rounded_to_nearest_even)
 {
     static const uint32_t rows[][2] = {
@@ -42,7 +43,8 @@ static double rounded(float value)
     return (double)dt__bf16_value(dt__bf16_of(value));
 }
 
-/* got (m, n) against sums over k of a[i * ai + l * al] * b[l * bl + j * bj], of rounded values. */
+/* Compares got (m, n) with before + the sums over l < k of a[i * ai + l * al] * b[l * bl + j * bj],
+ * whose values are rounded to bf16. before NULL: 0. */
 static void expect_product(const char *what, const float *got, int m, int n, int k, const float *a,
                            int ai, int al, const float *b, int bl, int bj, const float *before)
 {
@@ -53,12 +55,14 @@ static void expect_product(const char *what, const float *got, int m, int n, int
                 sum += rounded(a[i * ai + l * al]) * rounded(b[l * bl + j * bj]);
             double error = fabs((double)got[i * n + j] - sum);
             if (!(error < 1e-5 * sqrt(k) + 1e-6))
-                ck_abort_msg("%s %dx%dx%d: element %d, %d is off by %g", what, m, n, k, i, j, error);
+                ck_abort_msg("%s %dx%dx%d: element %d, %d is off by %g", what, m, n, k, i, j,
+                             error);
         }
     }
 }
 
-/* The copies of matrices' weights, made tile by tile from the last to the first; NULL: none are read. */
+/* Packs the weights of all matrices tile by tile, from the last tile to the first. Returns NULL if
+ * the kernel uses no copies. */
 static void *copies_of(const struct dt_factored *matrix, int matrices, const float *weights)
 {
     const struct dt_factored *last = &matrix[matrices - 1];
@@ -106,14 +110,15 @@ static void settle(const char *kernel)
 
 static void check_products(void)
 {
-    static const int shapes[][3] = {{1, 1, 1},   {7, 5, 3},    {64, 33, 17}, {31, 130, 65},
-                                    {2, 300, 2}, {16, 64, 48}, {3, 1, 70},
-                                    {9, 95, 97}, {5, 40, 1100}, {4, 33, 2050}};
+    static const int shapes[][3] = {{1, 1, 1},     {7, 5, 3},    {64, 33, 17}, {31, 130, 65},
+                                    {2, 300, 2},   {16, 64, 48}, {3, 1, 70},   {9, 95, 97},
+                                    {5, 40, 1100}, {4, 33, 2050}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Two parts of a split layer, whose inputs are in three blocks, the last one longer: y, gradient and dx of each. */
+/* Checks y, gradients and dx of two parts of a split layer, whose inputs are in three blocks, the
+ * last one the longest. */
 static void check_parts(uint64_t seed, struct dt_split_part **part, const int *columns)
 {
     enum { N = 6, IN = 1030, PARTS = 2 };
@@ -132,7 +137,8 @@ static void check_parts(uint64_t seed, struct dt_split_part **part, const int *c
         for (size_t r = 0; r < N; r++)
             memcpy(before + r * n, bias, n * sizeof *bias);
         EXPECT_OK(dt__split_part_forward(part[p], N, x, w[p], bias, y));
-        expect_product("y of a part", y, N, columns[p], IN, rows, IN, 1, w[p], columns[p], 1, before);
+        expect_product("y of a part", y, N, columns[p], IN, rows, IN, 1, w[p], columns[p], 1,
+                       before);
         dt_free(y), dt_free(bias), dt_free(before);
     }
     for (size_t b = 0; b < blocks; b++)
@@ -143,7 +149,8 @@ static void check_parts(uint64_t seed, struct dt_split_part **part, const int *c
             const float *block = x + N * at, *tile = w[p] + at * (size_t)n;
             float *grad = randoms(depth * (size_t)n, 0), *dx = randoms(N * depth, 0);
             EXPECT_OK(dt__split_part_backward(part[p], b, N, block, tile, delta[p], grad, dx));
-            expect_product("gradient of a part", grad, (int)depth, n, N, block, 1, (int)depth, delta[p], n, 1, NULL);
+            expect_product("gradient of a part", grad, (int)depth, n, N, block, 1, (int)depth,
+                           delta[p], n, 1, NULL);
             expect_product("dx of a part", dx, N, (int)depth, n, delta[p], n, 1, tile, 1, n, NULL);
             dt_free(grad), dt_free(dx);
         }
@@ -152,7 +159,8 @@ static void check_parts(uint64_t seed, struct dt_split_part **part, const int *c
     dt_free(x), dt_free(rows);
 }
 
-/* Would catch inputs or gradients of an earlier step, of another block, or of another part. */
+/* Would catch inputs or gradients that are read from an earlier step, another block or another
+ * part. */
 static void check_split(void)
 {
     static const int columns[] = {40, 41};
@@ -228,7 +236,7 @@ static float *gradient_of(bool bf16, float *out)
     return grad;
 }
 
-/* The gradient is another, but near; evaluation has the digits of f32. */
+/* The gradient differs from that of f32, but little; evaluation has the digits of f32. */
 START_TEST(gradients_are_near_and_evaluation_is_f32)
 {
     float out32[3 * ROWS], out16[3 * ROWS];
@@ -249,8 +257,8 @@ START_TEST(gradients_are_near_and_evaluation_is_f32)
 }
 END_TEST
 
-/* The inputs and the gradient may have any alignment. */
-START_TEST(bits_do_not_depend_on_places)
+/* Inputs and gradients are placed at each alignment. */
+START_TEST(bits_do_not_depend_on_alignment)
 {
     double loss, again;
     settle("auto");
@@ -275,7 +283,7 @@ START_TEST(bits_do_not_depend_on_places)
 }
 END_TEST
 
-/* Wide enough for factors; two tiles across in the first layer, two down in the second. */
+/* Makes layers wide enough for factors: the first two tiles wide, the second two tiles high. */
 static void set_up_wide(void)
 {
     const struct dt_model_desc desc =
@@ -288,8 +296,8 @@ static void set_up_wide(void)
         label[r] = r % 3;
 }
 
-/* Every tile made from factors is the whole gradient's there, and outside of those matrices nothing changes; of no
- * rows it is 0. */
+/* Every tile made from factors has the bits of the whole gradient at its place; the gradient
+ * outside of these matrices is unchanged. `rows` 0 gives zeros. */
 static void check_tiles(const struct dt_factored *matrix, int matrices, const void *factors,
                         float *whole, int rows)
 {
@@ -347,7 +355,7 @@ START_TEST(tiles_from_factors_have_the_bits_of_whole_gradients)
 }
 END_TEST
 
-START_TEST(so_have_those_of_the_reference)
+START_TEST(reference_tiles_have_the_bits_of_whole_gradients)
 {
     check_factors("auto-bf16-reference");
 }
@@ -364,5 +372,5 @@ END_TEST
 
 SUITE("bf16", values_are_rounded_to_nearest_even, reference_products_are_right,
       library_products_are_right, gradients_are_near_and_evaluation_is_f32,
-      bits_do_not_depend_on_places, tiles_from_factors_have_the_bits_of_whole_gradients,
-      so_have_those_of_the_reference, unknown_kernels_are_refused)
+      bits_do_not_depend_on_alignment, tiles_from_factors_have_the_bits_of_whole_gradients,
+      reference_tiles_have_the_bits_of_whole_gradients, unknown_kernels_are_refused)

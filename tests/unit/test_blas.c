@@ -1,4 +1,4 @@
-/* BLAS: products against a plain loop, the same bits at every alignment, the kernel table. */
+/* BLAS: products against a plain loop, the same bits at every alignment, the table of kernels. */
 #include "model/blas.h"
 #include "model/model.h"
 #include "suite.h"
@@ -37,7 +37,7 @@ static const struct {
 } SHAPES[] = {{1, 1, 1},    {3, 10, 5},    {64, 10, 128}, {128, 10, 64}, {7, 1, 300},
               {17, 33, 65}, {64, 128, 70}, {1, 300, 2},   {300, 2, 1},   {128, 96, 100}};
 
-static void plain(bool ta, bool tb, int m, int n, int k, bool add)
+static void multiply_plainly(bool ta, bool tb, int m, int n, int k, bool add)
 {
     for (int i = 0; i < m; i++) {
         for (int j = 0; j < n; j++) {
@@ -50,13 +50,13 @@ static void plain(bool ta, bool tb, int m, int n, int k, bool add)
     }
 }
 
-/* A wrong transpose, leading dimension or beta. */
+/* Would catch a wrong transpose, leading dimension or beta. */
 static void check_products(int variant)
 {
     const bool ta = variant & 1, tb = variant & 2, add = variant & 4;
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
-        plain(ta, tb, m, n, k, add);
+        multiply_plainly(ta, tb, m, n, k, add);
         EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
         for (int i = 0; i < m * n; i++)
             ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k) + 1e-6f,
@@ -68,8 +68,8 @@ static void check_products(int variant)
 enum { LEVELS = 2 };
 static const char *const LEVEL[LEVELS] = {"portable", "portable-avx2"};
 
-/* The check under both libraries, oneDNN where the CPU has what it takes, and under our own products
- * where the CPU has AVX2. */
+/* Runs the check under OpenBLAS, under oneDNN if the CPU supports it, and under the project's own
+ * products: portable and, if the CPU has it, AVX2. */
 static void check_kernels(void check(int variant), int variants)
 {
     set_up();
@@ -95,7 +95,7 @@ START_TEST(products_are_right)
 }
 END_TEST
 
-/* Promise of the same bits: a product must not depend on where its matrices lie. */
+/* The same bits are promised: a product must not depend on where its matrices are in memory. */
 static void check_alignment(int variant)
 {
     const bool ta = variant & 1, tb = variant & 2;
@@ -118,13 +118,13 @@ static void check_alignment(int variant)
     free(moved), free(moved_c);
 }
 
-/* Transposing changes the order of sums at most. */
+/* Transposing may change only the order of a sum. */
 static void check_transposed(int variant)
 {
     static const int sizes[] = {10, 256, 300};
     const int m = 17, n = sizes[variant / 3], k = sizes[variant % 3];
     float *scratch = malloc((size_t)(m * (n + k)) * sizeof *scratch);
-    plain(false, true, m, n, k, false);
+    multiply_plainly(false, true, m, n, k, false);
     EXPECT_OK(dt__gemm_transposed(m, n, k, a, b, scratch, c));
     for (int i = 0; i < m * n; i++)
         ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k),
@@ -139,7 +139,8 @@ START_TEST(transposed_products_are_right)
 }
 END_TEST
 
-/* An element is one chain of fused multiply-adds in each 256 of k, whose sums are added. */
+/* Returns an element as the portable products define it: for each 256 of k one chain of fused
+ * multiply-adds; the chains' results are added. */
 static float chain(const float *x, const float *y, int k, float start, bool add)
 {
     float sum = start;
@@ -152,7 +153,8 @@ static float chain(const float *x, const float *y, int k, float start, bool add)
     return sum;
 }
 
-/* Shapes that cross blocks of k, and tiles' rows and columns in both sets of instructions. */
+/* Shapes that are no multiples of the 256 of k or of a tile's rows and columns, in both instruction
+ * sets. */
 static const int CHAINS[][3] = {
     {1, 1, 300}, {9, 49, 255}, {33, 50, 257}, {300, 7, 3}, {5, 96, 256}};
 
@@ -179,8 +181,9 @@ static void check_chain(int variant, const char *level)
     }
 }
 
-/* An order of sums that depends on the width of vectors, on tiles, threads or an element's place. */
-START_TEST(portable_bits_are_those_of_the_chain)
+/* Would catch an order of sums that depends on the vectors' width, tiles, threads or an element's
+ * place. */
+START_TEST(portable_products_have_the_bits_of_the_chain)
 {
     set_up();
     for (int l = 0; l < LEVELS && !dt__blas_settle(LEVEL[l]); l++)
@@ -192,15 +195,15 @@ START_TEST(portable_bits_are_those_of_the_chain)
 }
 END_TEST
 
-/* The way to keep rows apart without AVX2: kernels that are chosen there, and those with the most
- * rows in a tile. */
+/* Without AVX2, padding keeps a row's bits independent of the other rows: tests the kernels that
+ * are chosen there, and those with the most rows in a tile. */
 START_TEST(padded_rows_do_not_depend_on_others)
 {
     static const char *const kernels[] = {"Haswell", "Nehalem", "Sandybridge", "Prescott", "Core2"};
     const int n = 13, k = 40, rows = 100;
     set_up();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (dt__blas_settle(kernels[i])) continue; /* not on this machine */
+        if (dt__blas_settle(kernels[i])) continue; /* the CPU cannot run it */
         EXPECT_OK(dt__gemm_padded((struct dt__sizes){rows, n, k}, a, b, false, expected));
         for (int m = 1; m <= rows; m++) {
             memset(c, 0, (size_t)(m * n) * sizeof *c);
@@ -219,8 +222,8 @@ START_TEST(bits_do_not_depend_on_alignment)
 }
 END_TEST
 
-/* A table that names a kernel which neither library knows would be ignored in silence. */
-START_TEST(kernel_is_named)
+/* Would catch a table that names a kernel unknown to both libraries: they ignore it silently. */
+START_TEST(kernel_name_is_known)
 {
     static const char *const known[] = {"Haswell", "Zen", "SkylakeX", "oneDNN"};
     const char *name = dt__blas_kernel_for_cpu();
@@ -233,14 +236,14 @@ START_TEST(kernel_is_named)
 }
 END_TEST
 
-/* Runs of one CPU keep their bits: an entry changes with a measurement alone, and where vectors are hidden
- * there is one that does without them, or none. */
-START_TEST(the_table_has_these_kernels)
+/* A run on one CPU keeps its bits: an entry may change only after a measurement. CPUs whose AVX-512
+ * is hidden get an entry without AVX-512, or none. */
+START_TEST(each_cpu_keeps_its_kernel)
 {
     static const struct {
         const char *vendor;
         unsigned family, model;
-        const char *with, *without; /* AVX-512 */
+        const char *with, *without; /* name with AVX-512, without it */
     } rows[] = {{"AuthenticAMD", 0x17, 0x31, "oneDNN", "Zen"},
                 {"AuthenticAMD", 0x19, 0x01, "oneDNN", "Zen"},
                 {"AuthenticAMD", 0x19, 0x11, "oneDNN", "Haswell"},
@@ -268,7 +271,7 @@ START_TEST(the_table_has_these_kernels)
 }
 END_TEST
 
-/* An OpenBLAS that does not know this CPU. */
+/* The core name of an OpenBLAS that does not know this CPU. */
 static const char *unknown_core(void)
 {
     return "Prescott";
@@ -285,8 +288,8 @@ void *__wrap_dlsym(void *library, const char *name)
     return function;
 }
 
-/* Would catch the slowest of all kernels where the CPU is newer than the library. */
-START_TEST(an_unknown_cpu_gets_what_it_can_do)
+/* Would catch the slowest of all kernels being used where the CPU is newer than the library. */
+START_TEST(an_unknown_cpu_gets_a_kernel_by_its_features)
 {
     unsetenv("OPENBLAS_CORETYPE");
     EXPECT_OK(dt__blas_settle("env"));
@@ -298,7 +301,7 @@ START_TEST(an_unknown_cpu_gets_what_it_can_do)
 }
 END_TEST
 
-/* A kernel from the environment is used unchanged. */
+/* A kernel that the environment names is used unchanged. */
 START_TEST(the_environment_may_ask_for_any_kernel)
 {
     setenv("OPENBLAS_CORETYPE", "Prescott", 1);
@@ -308,6 +311,6 @@ START_TEST(the_environment_may_ask_for_any_kernel)
 END_TEST
 
 SUITE("blas", products_are_right, transposed_products_are_right, bits_do_not_depend_on_alignment,
-      portable_bits_are_those_of_the_chain, padded_rows_do_not_depend_on_others, kernel_is_named,
-      the_table_has_these_kernels, an_unknown_cpu_gets_what_it_can_do,
+      portable_products_have_the_bits_of_the_chain, padded_rows_do_not_depend_on_others,
+      kernel_name_is_known, each_cpu_keeps_its_kernel, an_unknown_cpu_gets_a_kernel_by_its_features,
       the_environment_may_ask_for_any_kernel)

@@ -1,5 +1,5 @@
 /* Fits on held-out rows: the temperature against the one that made the labels, cuts against brute
- * force, positions of residuals, invalid rules. */
+ * force, margins against sorted residuals, invalid rules. */
 #include "model/certainty.h"
 #include "model_text.h"
 #include "suite.h"
@@ -12,7 +12,7 @@ static struct dt_model *model;
 static struct dt_judged rows;
 static struct dt_config config;
 
-static void begin(int task, int nout)
+static void set_up(int task, int nout)
 {
     const struct dt_model_desc desc = desc_of("linear", 1, nout, task);
     EXPECT_OK(dt__config_init(&config));
@@ -20,7 +20,7 @@ static void begin(int task, int nout)
     EXPECT_OK(dt__judged_alloc(model, ROWS, false, &rows));
 }
 
-static void end(void)
+static void tear_down(void)
 {
     dt__judged_free(&rows);
     dt__model_destroy(model);
@@ -28,11 +28,11 @@ static void end(void)
     model = NULL;
 }
 
-/* Logits are `factor` times those that draw the label. */
+/* Fills rows of two classes; the logits are `factor` times those from which labels are drawn. */
 static void fill_two(double factor)
 {
     const struct dt_rng rng = dt__rng_make(3, DT_STREAM_TEST, 1, 0);
-    begin(DT_TASK_CLASSIFY, 1);
+    set_up(DT_TASK_CLASSIFY, 1);
     for (int r = 0; r < ROWS; r++) {
         const double z = 2 * dt__rng_normal(&rng, (uint64_t)r) - 1;
         const int32_t label = dt__rng_uniform(&rng, 5000 + (uint64_t)r) < 1 / (1 + exp(-z));
@@ -50,19 +50,19 @@ START_TEST(temperatures_undo_a_factor)
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &once));
     ck_assert_double_eq_tol(once.temperature, 1, 0.2);
     ck_assert_double_eq(once.cut, 0);
-    end();
+    tear_down();
     fill_two(3);
     EXPECT_OK(dt_config_set(&config, "eval.calibrate=auto"));
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
     ck_assert_double_eq_tol(twice.temperature, 3 * once.temperature, 1e-5);
-    end();
-    fill_two(once.temperature); /* nothing to gain */
+    tear_down();
+    fill_two(once.temperature); /* no temperature is better than 1 */
     EXPECT_OK(dt_config_set(&config, "eval.calibrate=auto"));
     twice.temperature = 1;
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
     ck_assert_double_eq(twice.temperature, 1);
-    end();
-    fill_two(1); /* all right: the loss has no least value */
+    tear_down();
+    fill_two(1); /* every row is right: the loss has no minimum */
     for (int r = 0; r < ROWS; r++) {
         const int32_t label = r % 2;
         const float logit = label ? 1.5F : -1.5F;
@@ -72,17 +72,17 @@ START_TEST(temperatures_undo_a_factor)
     EXPECT_OK(dt_config_set(&config, "eval.calibrate=yes"));
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
     ck_assert_double_eq(twice.temperature, 1);
-    end();
+    tear_down();
 }
 END_TEST
 
-/* The weights of {is not, is} x {is called not, is called positive} at a cut. */
+/* Counts rows of {not positive, positive} x {called not positive, called positive} at a cut. */
 static void count(double cut, int positive, double out[2][2])
 {
     out[0][0] = out[0][1] = out[1][0] = out[1][1] = 0;
     for (int r = 0; r < ROWS; r++) {
-        const bool one = (double)rows.logits[r] > cut;
-        out[rows.truth.label[r] == positive][one == (positive == 1)]++;
+        const bool is_one = (double)rows.logits[r] > cut;
+        out[rows.truth.label[r] == positive][is_one == (positive == 1)]++;
     }
 }
 
@@ -109,17 +109,17 @@ static void check_cut(const char *rule, int positive)
         count((double)rows.logits[r], positive, n);
         EXPECT(goodness(rule, n) <= best + 1e-12);
     }
-    /* and metrics and choices are those of the cut */
+    /* the metrics and choices of the model use the same cut */
     count(found.cut, positive, n);
     dt__model_set_certainty(model, &found);
     double right = 0;
     for (int r = 0; r < ROWS; r++)
         right += dt__model_choose(model, rows.logits + r) == rows.truth.label[r];
     ck_assert_double_eq(right, n[0][0] + n[1][1]);
-    end();
+    tear_down();
 }
 
-START_TEST(cuts_are_the_best)
+START_TEST(no_cut_is_better)
 {
     static const char *const rules[] = {"f1", "balanced_accuracy", "cost:2,7", "recall:0.75"};
     for (int i = 0; i < 8; i++)
@@ -127,12 +127,12 @@ START_TEST(cuts_are_the_best)
 }
 END_TEST
 
-/* Residuals 1 to 600, and of the second target twice that. */
-START_TEST(margins_are_at_their_places)
+/* The residuals of target 0 are 1 to 600, those of target 1 twice as large. */
+START_TEST(margins_are_quantiles_of_residuals)
 {
     struct dt_certainty kept = {.known = 1, .temperature = 1, .coverage = 0.9};
     float margin[2];
-    begin(DT_TASK_REGRESS, 2);
+    set_up(DT_TASK_REGRESS, 2);
     for (int r = 0; r < ROWS; r++) {
         const float value[2] = {0, 0}, target[2] = {(float)(ROWS - r), (float)(-2 * (r + 1))};
         const struct dt_batch batch = {.rows = 1, .target = target};
@@ -149,7 +149,7 @@ START_TEST(margins_are_at_their_places)
     kept = (struct dt_certainty){.coverage = 0.999};
     EXPECT_FAIL(dt__certainty_keep(model, &rows, &kept), DT_EMISMATCH, "at least 999");
     EXPECT_FAIL(dt__certainty_margin(&kept, 2, 0.9, margin), DT_EUSAGE, "no residuals");
-    end();
+    tear_down();
 }
 END_TEST
 
@@ -169,5 +169,5 @@ START_TEST(rules_are_checked)
 }
 END_TEST
 
-SUITE("certainty", temperatures_undo_a_factor, cuts_are_the_best, margins_are_at_their_places,
+SUITE("certainty", temperatures_undo_a_factor, no_cut_is_better, margins_are_quantiles_of_residuals,
       rules_are_checked)

@@ -1,5 +1,5 @@
-/* Would catch: a member lost or changed by a save and a load; a damaged, truncated, foreign, newer or
- * hostile file taken for a good one; a crash on any of them. */
+/* Would catch: a member that a save and a load lose or change; a damaged, truncated, foreign, newer
+ * or hostile file that loads as a good one; a crash on any such file. */
 #include "state_sample.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static struct dt_rng rng_of_test(uint64_t which)
 
 /* ---- round trip ----------------------------------------------------------------------------- */
 
-/* Saves, loads, compares and frees. */
+/* Saves, loads and compares the checkpoint, and frees it. */
 static void assert_round_trip(struct dt_checkpoint *checkpoint)
 {
     char *file;
@@ -28,7 +28,7 @@ static void assert_round_trip(struct dt_checkpoint *checkpoint)
     dt_free(file);
 }
 
-/* The bytes of a checkpoint's file. */
+/* Returns the bytes of a checkpoint's file. */
 static void pack(const struct dt_checkpoint *checkpoint, unsigned char **out_bytes,
                  size_t *out_length)
 {
@@ -46,11 +46,12 @@ START_TEST(every_member_survives)
 }
 END_TEST
 
-START_TEST(odd_floats_keep_their_bits)
+START_TEST(special_floats_keep_their_bits)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(0, 5, 4);
-    const uint32_t odd[] = {0x7fc00001, 0xffc12345, 0x7f800000, 0x80000000, 0x00000001, 0x807fffff};
-    memcpy(checkpoint.params, odd, sizeof odd);
+    const uint32_t special[] = {0x7fc00001, 0xffc12345, 0x7f800000,
+                                0x80000000, 0x00000001, 0x807fffff};
+    memcpy(checkpoint.params, special, sizeof special);
     checkpoint.best.value = -0.0;
     checkpoint.samples = UINT64_MAX;
     checkpoint.seed = UINT64_MAX - 1;
@@ -103,8 +104,8 @@ START_TEST(a_deep_network_with_names_survives)
 }
 END_TEST
 
-/* State tensors are last in the flat vector, away from their layers; the optimizer has no state for
- * them. */
+/* State tensors are last in the flat vector, away from their layers, and the optimizer has no state
+ * for them. */
 START_TEST(state_tensors_survive)
 {
     struct dt_model *model;
@@ -128,7 +129,7 @@ START_TEST(state_tensors_survive)
 }
 END_TEST
 
-/* Four features, of which two have quantiles and fractions. */
+/* Returns a checkpoint of four features, two of them with quantiles and an encoding. */
 static struct dt_checkpoint with_encoding(void)
 {
     struct dt_checkpoint c = sample_checkpoint(7, 4, 3);
@@ -159,7 +160,8 @@ START_TEST(an_encoding_survives)
 }
 END_TEST
 
-/* Would catch a bin of no width, quantiles that a search goes wrong in, and a feature that no row has. */
+/* Would catch quantiles that are not sorted or not finite, a feature that no row has, a bin of
+ * width 0, and numbers whose counts disagree. */
 START_TEST(a_wrong_encoding_is_refused)
 {
     for (int wrong = 0; wrong < 8; wrong++) {
@@ -193,7 +195,7 @@ static struct dt_checkpoint with_config(size_t length)
     return checkpoint;
 }
 
-/* An attribute has less than 64 KiB: longer texts are cut into several. */
+/* An attribute holds less than 64 KiB: a longer text is stored in several. */
 START_TEST(a_long_config_survives)
 {
     const size_t lengths[] = {0, 1, 59999, 60000, 60001, 120000, 300000, 1 << 20};
@@ -225,9 +227,9 @@ START_TEST(the_same_state_gives_the_same_bytes)
 }
 END_TEST
 
-/* ---- what others read ----------------------------------------------------------------------- */
+/* ---- other programs ------------------------------------------------------------------------- */
 
-START_TEST(the_first_line_says_what_it_is)
+START_TEST(the_first_line_names_format_and_checksum)
 {
     unsigned char *bytes;
     size_t length;
@@ -242,7 +244,8 @@ START_TEST(the_first_line_says_what_it_is)
 }
 END_TEST
 
-/* HDF5's own file driver, as h5dump and h5py use it, finds everything by its documented name. */
+/* HDF5's standard file driver, which h5dump and h5py use, finds everything under its documented
+ * name. */
 START_TEST(hdf5_reads_the_file)
 {
     char *file;
@@ -295,26 +298,27 @@ static void pack_sample(unsigned char **out_bytes, size_t *out_length)
     dt__checkpoint_free(&checkpoint);
 }
 
-/* tests/data/checkpoint-0.1.h5: penguins.ini after 7 steps of version 0.1. */
+/* tests/data/checkpoint-0.1.h5 is what version 0.1 wrote after 7 steps of penguins.ini. */
 START_TEST(a_file_of_version_0_1_is_refused)
 {
-    assert_refused("tests/data/checkpoint-0.1.h5", DT_EFORMAT,
-                   "checkpoint-0.1.h5: written by dtrain 0.1, whose files this version does not load");
+    assert_refused(
+        "tests/data/checkpoint-0.1.h5", DT_EFORMAT,
+        "checkpoint-0.1.h5: written by dtrain 0.1, whose files this version does not load");
 }
 END_TEST
 
 START_TEST(a_truncated_file_is_refused)
 {
     unsigned char *bytes;
-    size_t length, tried = 0;
+    size_t length, cuts = 0;
     pack_sample(&bytes, &length);
-    for (size_t cut = 0; cut < length; cut += 512, tried++) {
+    for (size_t cut = 0; cut < length; cut += 512, cuts++) {
         write_bytes(in_dir("cut.h5"), bytes, cut);
         assert_refused(in_dir("cut.h5"), DT_EFORMAT, "cut.h5: ");
     }
     write_bytes(in_dir("cut.h5"), bytes, length - 1);
     assert_refused(in_dir("cut.h5"), DT_EFORMAT, "damaged");
-    ck_assert_uint_ge(tried, 50);
+    ck_assert_uint_ge(cuts, 50);
     dt_free(bytes);
 }
 END_TEST
@@ -337,7 +341,7 @@ static void flip_in_file(int fd, const unsigned char *bytes, size_t bit)
     ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)(bit / 8)), 1);
 }
 
-/* Flips bits first..last-1 of the file one by one, `chosen` at random or all of them. */
+/* Flips `count` bits one at a time, at random positions or from the start, and restores each. */
 static void assert_flips_refused(const unsigned char *bytes, size_t length, size_t count,
                                  bool random)
 {
@@ -352,7 +356,7 @@ static void assert_flips_refused(const unsigned char *bytes, size_t length, size
     }
     close(fd);
     struct dt_checkpoint whole;
-    assert_ok(dt__checkpoint_load(in_dir("flip.h5"), &whole)); /* every flip was undone */
+    assert_ok(dt__checkpoint_load(in_dir("flip.h5"), &whole)); /* every flipped bit was restored */
     dt__checkpoint_free(&whole);
 }
 
@@ -367,7 +371,7 @@ START_TEST(a_flipped_bit_is_refused)
 }
 END_TEST
 
-START_TEST(other_things_are_refused)
+START_TEST(other_files_are_refused)
 {
     write_bytes(in_dir("empty"), "", 0);
     assert_refused(in_dir("empty"), DT_EFORMAT, "0 bytes");
@@ -394,7 +398,7 @@ END_TEST
 
 /* ---- hostile files, whose checksum is right --------------------------------------------------- */
 
-/* Writes the user block for the bytes after it. */
+/* Writes the user block (512 bytes, with length and checksum) for the bytes after it. */
 static void seal(unsigned char *bytes, size_t length)
 {
     memset(bytes, 0, DT__USER_BLOCK);
@@ -413,8 +417,9 @@ static void seal_file(const char *path)
     dt_free(bytes);
 }
 
-/* Most flips hit data and go through, those in the structure are refused. Whatever happens, no crash. */
-START_TEST(flips_under_a_right_checksum_do_no_harm)
+/* Most flips change values, and the file loads; flips in the structure are refused. None may
+ * crash. */
+START_TEST(flips_under_a_right_checksum_do_not_crash)
 {
     unsigned char *bytes;
     size_t length, refused = 0;
@@ -437,9 +442,10 @@ START_TEST(flips_under_a_right_checksum_do_no_harm)
 }
 END_TEST
 
-typedef void vandal_fn(hid_t file);
+typedef void tamper_fn(hid_t file);
 
-/* Another data set for the first weight, with values if it is of the right size. */
+/* Replaces the first weight by another data set; writes values if 60 x 40 are expected and `plist`
+ * is the default. */
 static void put_weight(hid_t file, hid_t type, hsize_t rows, hsize_t columns, hid_t plist)
 {
     static const float values[60 * 40];
@@ -500,20 +506,20 @@ static void change_shape(hid_t file)
     put_weight(file, H5T_IEEE_F32LE, 40, 60, H5P_DEFAULT);
 }
 
-/* Much more than there is. */
-static void claim_much(hid_t file)
+/* Claims far more values than the file has. */
+static void claim_many_values(hid_t file)
 {
     put_weight(file, H5T_IEEE_F32LE, 60, 1u << 20, H5P_DEFAULT);
 }
 
-static void never_write(hid_t file)
+static void leave_unwritten(hid_t file)
 {
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
     put_weight(file, H5T_IEEE_F32LE, 60, 40, plist);
     H5Pclose(plist);
 }
 
-static void chunk(hid_t file)
+static void store_chunked(hid_t file)
 {
     hsize_t dims[2] = {60, 40};
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
@@ -522,12 +528,12 @@ static void chunk(hid_t file)
     H5Pclose(plist);
 }
 
-static void lie_nin(hid_t file)
+static void claim_other_channels(hid_t file)
 {
     put_int(file, "/model", "channels", 61);
 }
 
-static void negate_nin(hid_t file)
+static void negate_channels(hid_t file)
 {
     put_int(file, "/model", "channels", -60);
 }
@@ -537,7 +543,7 @@ static void claim_replicas(hid_t file)
     put_int(file, "/", "replicas", 2000000000);
 }
 
-static void lie_classes(hid_t file)
+static void claim_classes(hid_t file)
 {
     put_int(file, "/schema", "classes", 2000000000);
 }
@@ -572,7 +578,7 @@ static void claim_layers(hid_t file)
     put_layers(file, "dense 1048576, dense 1048576, dense 1048576");
 }
 
-static void unknown_word(hid_t file)
+static void name_unknown_layer(hid_t file)
 {
     put_layers(file, "tree 3");
 }
@@ -586,12 +592,12 @@ static void name_state(hid_t file, const char *name)
     H5Tclose(type);
 }
 
-static void climb(hid_t file)
+static void name_state_outside(hid_t file)
 {
     name_state(file, "../model");
 }
 
-static void name_nothing(hid_t file)
+static void name_state_empty(hid_t file)
 {
     name_state(file, "");
 }
@@ -616,7 +622,7 @@ static void array_for_seed(hid_t file)
     H5Sclose(space);
 }
 
-static void strange_bool(hid_t file)
+static void invalid_bool(hid_t file)
 {
     const uint8_t byte = 7;
     hid_t attribute = H5Aopen(file, "best_known", H5P_DEFAULT);
@@ -624,7 +630,7 @@ static void strange_bool(hid_t file)
     H5Aclose(attribute);
 }
 
-static void no_mean(hid_t file)
+static void nan_in_mean(hid_t file)
 {
     float mean[60];
     hid_t set = H5Dopen2(file, "/schema/mean", H5P_DEFAULT);
@@ -635,32 +641,32 @@ static void no_mean(hid_t file)
 }
 
 static const struct {
-    vandal_fn *change;
-    const char *word; /* in the message */
-} VANDALS[] = {
+    tamper_fn *change;
+    const char *word; /* is in the message */
+} TAMPERINGS[] = {
     {link_outside, "/model/layers/0/weight is missing"},
     {link_soft, "/model/layers/0/weight is missing"},
     {store_outside, "/model/layers/0/weight is not stored plainly in the file itself"},
     {remove_weight, "/model/layers/0/weight is missing"},
     {change_type, "weight has not the type"},
     {change_shape, "weight has not the shape"},
-    {claim_much, "weight is not all in the file"},
-    {never_write, "weight is not all in the file"},
-    {chunk, "weight is not all in the file"},
-    {lie_nin, "does not fit"},
-    {negate_nin, "-60"},
+    {claim_many_values, "weight is not all in the file"},
+    {leave_unwritten, "weight is not all in the file"},
+    {store_chunked, "weight is not all in the file"},
+    {claim_other_channels, "does not fit"},
+    {negate_channels, "-60"},
     {claim_layers, "has not the shape"},
     {claim_replicas, "2000000000 replicas"},
-    {lie_classes, "does not fit"},
+    {claim_classes, "does not fit"},
     {negate_targets, "does not fit"},
-    {unknown_word, "'tree' is no layer"},
-    {climb, "'../model' is no name"},
-    {name_nothing, "'' is no name"},
+    {name_unknown_layer, "'tree' is no layer"},
+    {name_state_outside, "'../model' is no name"},
+    {name_state_empty, "'' is no name"},
     {number_for_text, "config"},
     {remove_seed, "seed"},
     {array_for_seed, "seed"},
-    {strange_bool, "best_known"},
-    {no_mean, "mean and inv_std are not as expected"},
+    {invalid_bool, "best_known"},
+    {nan_in_mean, "mean and inv_std are not as expected"},
 };
 
 START_TEST(a_hostile_file_is_refused)
@@ -668,29 +674,30 @@ START_TEST(a_hostile_file_is_refused)
     unsigned char *bytes;
     size_t length;
     pack_sample(&bytes, &length);
-    for (size_t i = 0; i < sizeof VANDALS / sizeof *VANDALS; i++) {
+    for (size_t i = 0; i < sizeof TAMPERINGS / sizeof *TAMPERINGS; i++) {
         const char *path = in_dir("hostile.h5");
         write_bytes(path, bytes, length);
         hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
         ck_assert(file >= 0);
-        VANDALS[i].change(file);
+        TAMPERINGS[i].change(file);
         ck_assert(H5Fclose(file) >= 0);
         seal_file(path);
-        assert_refused(path, DT_EFORMAT, VANDALS[i].word);
+        assert_refused(path, DT_EFORMAT, TAMPERINGS[i].word);
     }
     dt_free(bytes);
 }
 END_TEST
 
-/* A layout that the HDF5 library never writes: its size is not that of its values. */
-START_TEST(a_lying_layout_is_refused)
+/* A layout that the HDF5 library never writes: its number of bytes is not that of its values. */
+START_TEST(a_layout_of_a_wrong_size_is_refused)
 {
     unsigned char *bytes, *at;
     size_t length;
     const unsigned char size[8] = {60 * 40 * 4 & 255, 60 * 40 * 4 >> 8};
     pack_sample(&bytes, &length);
     ck_assert_ptr_nonnull(at = memmem(bytes, length, size, sizeof size));
-    ck_assert(at[-10] == 4 && at[-9] == 1); /* version 4, contiguous, address, size */
+    ck_assert(at[-10] == 4 && at[-9] == 1); /* before the size: version 4, contiguous layout, 8
+                                             * bytes of address */
     at[0]++;
     seal(bytes, length);
     write_bytes(in_dir("layout.h5"), bytes, length);
@@ -699,7 +706,8 @@ START_TEST(a_lying_layout_is_refused)
 }
 END_TEST
 
-/* The changes above are what is refused, not that another program has written to the file. */
+/* Would catch a test above whose file is refused because another program wrote to it, not because
+ * of the change. */
 START_TEST(a_resealed_file_loads)
 {
     unsigned char *bytes;
@@ -724,7 +732,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         every_member_survives,
-        odd_floats_keep_their_bits,
+        special_floats_keep_their_bits,
         a_linear_regression_without_state_survives,
         a_deep_network_with_names_survives,
         state_tensors_survive,
@@ -732,17 +740,17 @@ int main(void)
         a_wrong_encoding_is_refused,
         a_long_config_survives,
         the_same_state_gives_the_same_bytes,
-        the_first_line_says_what_it_is,
+        the_first_line_names_format_and_checksum,
         hdf5_reads_the_file,
         a_file_of_version_0_1_is_refused,
         a_truncated_file_is_refused,
         a_longer_file_is_refused,
         a_flipped_bit_is_refused,
-        other_things_are_refused,
+        other_files_are_refused,
         a_newer_version_is_refused_by_name,
-        flips_under_a_right_checksum_do_no_harm,
+        flips_under_a_right_checksum_do_not_crash,
         a_hostile_file_is_refused,
-        a_lying_layout_is_refused,
+        a_layout_of_a_wrong_size_is_refused,
         a_resealed_file_loads,
     };
     return run_tests("checkpoint", (int)(sizeof tests / sizeof *tests), tests);

@@ -6,7 +6,7 @@
 typedef uint32_t crc_fn(uint32_t crc, const void *bytes, size_t length);
 static crc_fn *const IMPLEMENTATIONS[] = {dt__crc32c, dt__crc32c_portable};
 
-/* RFC 3720, appendix B.4, and the check value of the catalogue of CRCs. */
+/* Sources: RFC 3720, appendix B.4, and the check value in the catalogue of CRCs. */
 START_TEST(published_values)
 {
     unsigned char zeros[32] = {0}, ones[32], up[32], down[32];
@@ -27,8 +27,8 @@ START_TEST(published_values)
 }
 END_TEST
 
-/* Any length, alignment and cut gives the same sum, in hardware and in the table. */
-START_TEST(cuts_and_places_do_not_matter)
+/* Any length, alignment and cut gives the same sum, in hardware and with the table. */
+START_TEST(cuts_and_alignment_do_not_matter)
 {
     unsigned char bytes[200];
     struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, 0, 0);
@@ -45,8 +45,8 @@ START_TEST(cuts_and_places_do_not_matter)
 }
 END_TEST
 
-/* Long runs are summed in three lanes. */
-START_TEST(lanes_do_not_matter)
+/* Long inputs are summed in three interleaved parts. */
+START_TEST(long_inputs_have_the_same_sum)
 {
     enum { LENGTH = 3 * 12288 + 7 };
     static unsigned char bytes[LENGTH];
@@ -61,7 +61,7 @@ START_TEST(lanes_do_not_matter)
 }
 END_TEST
 
-START_TEST(every_flipped_bit_shows)
+START_TEST(every_flipped_bit_changes_the_sum)
 {
     unsigned char bytes[64] = {1, 2, 3};
     uint32_t sum = dt__crc32c(0, bytes, sizeof bytes);
@@ -73,5 +73,5 @@ START_TEST(every_flipped_bit_shows)
 }
 END_TEST
 
-SUITE("crc", published_values, cuts_and_places_do_not_matter, lanes_do_not_matter,
-      every_flipped_bit_shows)
+SUITE("crc", published_values, cuts_and_alignment_do_not_matter, long_inputs_have_the_same_sum,
+      every_flipped_bit_changes_the_sum)

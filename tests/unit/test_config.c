@@ -1,4 +1,4 @@
-/* Config: defaults, parsing, messages, round trip, checks. */
+/* Configurations: defaults, parsing, messages, round trips, checks, presets. */
 #include "unit/suite.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ START_TEST(defaults_are_as_promised)
 }
 END_TEST
 
-/* A key that was set, even to its default, differs from one that was not. */
-START_TEST(what_was_given_is_known)
+/* A key set to its default value counts as given. */
+START_TEST(a_given_key_is_known)
 {
     set_up();
     ck_assert(!dt__config_is_given(&config, "model.task"));
@@ -61,8 +61,8 @@ START_TEST(what_was_given_is_known)
 }
 END_TEST
 
-/* The words of the table have the order of the enumerators. */
-START_TEST(words_are_the_enumerators)
+/* The values' names in the table are in the order of the enumerators. */
+START_TEST(names_are_in_the_order_of_enumerators)
 {
     set_up();
     const struct {
@@ -214,7 +214,8 @@ END_TEST
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* A key that a command would ignore is refused; the message says what it does take. */
+/* A key that a command would ignore is refused, and the message lists the keys that the command
+ * takes. */
 START_TEST(a_command_takes_its_own_keys)
 {
     static const char *const refused[] = {
@@ -239,7 +240,7 @@ START_TEST(a_command_takes_its_own_keys)
 }
 END_TEST
 
-START_TEST(a_file_is_read_over_what_is_set)
+START_TEST(a_file_keeps_other_keys)
 {
     set_up();
     set("train.batch=5");
@@ -251,15 +252,15 @@ START_TEST(a_file_is_read_over_what_is_set)
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.train.batch, 5);
     ck_assert_str_eq(config.data.train, "a.csv , b;c.csv");
-    /* A comma that is a value, not a list that goes on. */
+    /* A comma may be the whole value: the next line is then a new key. */
     EXPECT_OK(dt_config_read_text(&config, "r.ini", "[data]\n  decimal = ,\n  label = y\n"));
     ck_assert_str_eq(config.data.label, "y");
     dt__config_free(&config);
 }
 END_TEST
 
-/* A message names file, line and key. */
-START_TEST(a_line_goes_on_behind_a_comma)
+/* A value that ends with a comma continues in the next line; messages still name the right line. */
+START_TEST(a_value_continues_after_a_comma)
 {
     EXPECT_OK(dt_config_read_text(&config, "test.ini",
                                   "[model]\nlayers = dense 3 relu, \n    dense 4,\n\tdense 5\n"
@@ -274,7 +275,7 @@ START_TEST(a_line_goes_on_behind_a_comma)
 }
 END_TEST
 
-START_TEST(messages_of_a_file_name_the_line)
+START_TEST(messages_about_a_file_name_the_line)
 {
     set_up();
     EXPECT_TEXT_REFUSED("[train]\n\nlrr = 1\n",
@@ -315,9 +316,8 @@ START_TEST(files_that_are_no_config_are_refused)
 }
 END_TEST
 
-/* By default inih cuts lines at 200 bytes: the remainder would be a separate line. */
-/* A list that goes on over 250,000 lines: would catch a stack that grows with them. */
-START_TEST(a_list_goes_on_in_the_next_line)
+/* Would catch a stack that grows with the lines of a list: one has 250,000. */
+START_TEST(a_list_continues_in_the_next_line)
 {
     enum { LINES = 250000 };
     static char text[64 + 4 * LINES];
@@ -338,8 +338,8 @@ START_TEST(a_list_goes_on_in_the_next_line)
 }
 END_TEST
 
-/* A comma at the end of a comment: would catch one that swallows the key below it. */
-START_TEST(a_comment_does_not_go_on)
+/* Would catch a comma at the end of a comment that makes the next key a part of the value. */
+START_TEST(a_comment_ends_with_its_line)
 {
     set_up();
     EXPECT_OK(dt_config_read_text(&config, "f.ini",
@@ -378,8 +378,9 @@ END_TEST
 
 /* ---- round trip ----------------------------------------------------------------------------- */
 
-/* Prints, reads into a fresh config, and compares both the text and all members; with model.layers
- * its short forms are not printed. */
+/* Prints the configuration, reads the text into a fresh one, and compares both texts and all
+ * members. The short forms of model.layers are not compared if it is set, for they are not printed
+ * then. */
 static void round_trip(void)
 {
     struct dt_config back;
@@ -400,7 +401,7 @@ static void round_trip(void)
     dt__config_free(&back);
 }
 
-/* Whatever the command line may say survives the file. */
+/* Any text that the command line can give survives being written to a file. */
 START_TEST(any_text_survives)
 {
     set_up();
@@ -439,7 +440,7 @@ START_TEST(random_text_survives)
 }
 END_TEST
 
-/* Shortest numbers still have all digits that they need. */
+/* Numbers are printed with as few digits as possible, but with all they need. */
 START_TEST(any_number_survives)
 {
     struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, 0, 0);
@@ -454,8 +455,8 @@ START_TEST(any_number_survives)
 }
 END_TEST
 
-/* A value that is not the default. */
-static const char *another_value(const struct dt__option *option, char buffer[DT_REAL_TEXT])
+/* Returns a value that is not the default. */
+static const char *other_value(const struct dt__option *option, char buffer[DT_REAL_TEXT])
 {
     switch (option->type) {
     case DT__INT:
@@ -477,16 +478,16 @@ START_TEST(every_option_survives)
     set_up();
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         char buffer[DT_REAL_TEXT];
-        EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
-        ck_assert_str_ne(dt__option_text(&config, &dt__options[i], buffer),
-                         dt__options[i].initial);
+        EXPECT_OK(dt__option_set(&config, &dt__options[i], other_value(&dt__options[i], buffer)));
+        ck_assert_str_ne(dt__option_text(&config, &dt__options[i], buffer), dt__options[i].initial);
     }
     round_trip();
     dt__config_free(&config);
 }
 END_TEST
 
-/* Another process has every value and what was given; bytes that end too soon change nothing. */
+/* The receiving process gets each value and whether it was given; truncated bytes change
+ * nothing. */
 START_TEST(values_go_to_another_process)
 {
     struct dt_config other;
@@ -496,7 +497,7 @@ START_TEST(values_go_to_another_process)
     EXPECT_OK(dt__config_init(&other));
     for (int i = 0; i < DT__OPTION_COUNT; i += 2) {
         char buffer[DT_REAL_TEXT];
-        EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
+        EXPECT_OK(dt__option_set(&config, &dt__options[i], other_value(&dt__options[i], buffer)));
     }
     EXPECT_OK(dt__config_pack(&config, &bytes, &length));
     EXPECT_FAIL(dt__config_unpack(&other, bytes, length - 1), DT_EMISMATCH, "different programs");
@@ -529,7 +530,8 @@ START_TEST(test_hooks_are_printed_only_when_set)
 }
 END_TEST
 
-/* Old configurations list retired keys: their defaults are read in silence, and lists leave them out. */
+/* Old configurations list retired keys: their defaults are accepted silently, and printing omits
+ * them. */
 START_TEST(retired_keys_keep_their_default)
 {
     set_up();
@@ -549,7 +551,7 @@ END_TEST
 
 /* ---- two configs ---------------------------------------------------------------------------- */
 
-START_TEST(the_checksum_leaves_out_where_the_run_is)
+START_TEST(the_checksum_omits_the_place_of_the_run)
 {
     uint32_t before, after;
     set_up();
@@ -565,7 +567,7 @@ START_TEST(the_checksum_leaves_out_where_the_run_is)
 }
 END_TEST
 
-START_TEST(a_resume_may_change_only_what_is_free)
+START_TEST(a_resume_may_change_only_some_keys)
 {
     struct dt_config now;
     set_up();
@@ -580,7 +582,8 @@ START_TEST(a_resume_may_change_only_what_is_free)
     EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
     EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH,
                 "model.layers=dense 3: the run to resume has linear");
-    /* The error names the short forms that gave the layers, and the widths if none is given. */
+    /* The error names the short form that made the layers, or model.hidden if no short form was
+     * given. */
     static const char *const forms[][2] = {
         {"model.hidden=5", "model.hidden=5, which makes dense 3: the run to resume has linear"},
         {"model.dropout=0.5", "model.dropout=0.5, which makes dense 3"},
@@ -591,7 +594,7 @@ START_TEST(a_resume_may_change_only_what_is_free)
         EXPECT_OK(dt__config_init(&made));
         EXPECT_OK(dt_config_set(&made, forms[i][0]));
         dt_free(made.model.layers);
-        EXPECT_OK(dt__strdup("dense 3", &made.model.layers)); /* as settling does it */
+        EXPECT_OK(dt__strdup("dense 3", &made.model.layers)); /* as dt__config_settle does */
         EXPECT_FAIL(dt__config_match(&config, &made), DT_EMISMATCH, forms[i][1]);
         dt__config_free(&made);
     }
@@ -605,9 +608,9 @@ START_TEST(a_resume_may_change_only_what_is_free)
 }
 END_TEST
 
-/* Would catch weights that a resume of ftrl computes with another rate, and state that is lost if
- * two rules share its vectors. */
-START_TEST(a_resume_keeps_what_state_depends_on)
+/* Would catch a resume in which ftrl computes the weights with another rate, and one in which state
+ * is lost because two rules share its vectors. */
+START_TEST(a_resume_keeps_keys_that_state_depends_on)
 {
     static const struct {
         const char *rule, *change;
@@ -643,7 +646,7 @@ START_TEST(a_resume_keeps_what_state_depends_on)
 }
 END_TEST
 
-/* dt_change_fn; arg: how many. */
+/* dt_change_fn that counts; arg: the count. */
 static dt_status count_change(void *arg, const char *key, const char *before, const char *after)
 {
     (void)key, (void)before, (void)after;
@@ -651,23 +654,23 @@ static dt_status count_change(void *arg, const char *key, const char *before, co
     return DT_OK;
 }
 
-/* Evaluations decide the rate of a plateau. */
-START_TEST(a_resume_tells_of_evaluations_under_plateau)
+/* With the schedule `plateau`, evaluations decide the rate, so their settings count as changes. */
+START_TEST(a_resume_reports_changed_evaluations_under_plateau)
 {
     static const char *const changes[] = {"data.eval=x", "data.eval_labels=x", "eval.steps=3",
                                           "eval.batches=3", "eval.metric=loss"};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         struct dt_config now;
-        int told = 0;
+        int changes_seen = 0;
         set_up();
         EXPECT_OK(dt__config_init(&now));
         EXPECT_OK(dt_config_set(&now, changes[i]));
-        EXPECT_OK(dt__config_changes(&config, &now, count_change, &told));
-        ck_assert_int_eq(told, 0);
+        EXPECT_OK(dt__config_changes(&config, &now, count_change, &changes_seen));
+        ck_assert_int_eq(changes_seen, 0);
         set("train.schedule=plateau");
         EXPECT_OK(dt_config_set(&now, "train.schedule=plateau"));
-        EXPECT_OK(dt__config_changes(&config, &now, count_change, &told));
-        ck_assert_int_eq(told, 1);
+        EXPECT_OK(dt__config_changes(&config, &now, count_change, &changes_seen));
+        ck_assert_int_eq(changes_seen, 1);
         dt__config_free(&config);
         dt__config_free(&now);
     }
@@ -676,8 +679,8 @@ END_TEST
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-/* Each row breaks one rule; the config is fine without it. */
-START_TEST(rules_between_keys)
+/* The config is valid until a row's assignments break a rule. */
+START_TEST(invalid_combinations_are_refused)
 {
     const struct {
         int size;
@@ -706,11 +709,15 @@ START_TEST(rules_between_keys)
         {3, {"run.reproducible=yes", "run.replicas=2", "train.local_steps=4"}, "train.groups=0"},
         {3, {"run.reproducible=yes", "run.replicas=2", "train.wire=q8"}, "train.groups=0"},
         {3, {"train.optimizer=ftrl", "train.warmup_steps=5"}, "train.warmup_steps=0"},
-        {3, {"train.optimizer=ftrl", "train.mode=async", "train.staleness_lr=yes"}, "train.staleness_lr=no"},
+        {3,
+         {"train.optimizer=ftrl", "train.mode=async", "train.staleness_lr=yes"},
+         "train.staleness_lr=no"},
         {3, {"eval.metric=rmse"}, "eval.metric"},
         {3, {"eval.metric=auc", "model.task=regress"}, "eval.metric"},
         {3, {"eval.patience=1"}, "eval.patience"},
-        {0, {"run.reproducible=yes", "eval.dedicated=yes", "eval.patience=1", "data.eval=x"}, "timing"},
+        {0,
+         {"run.reproducible=yes", "eval.dedicated=yes", "eval.patience=1", "data.eval=x"},
+         "timing"},
         {3, {"eval.dedicated=yes"}, "eval.dedicated"},
         {2, {"eval.dedicated=yes", "data.eval=x"}, "at least 3 processes"},
         {1, {"train.mode=async"}, "at least 2 processes"},
@@ -727,7 +734,7 @@ START_TEST(rules_between_keys)
 }
 END_TEST
 
-START_TEST(rules_that_are_kept)
+START_TEST(valid_combinations_are_accepted)
 {
     const struct {
         int size;
@@ -774,12 +781,15 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 
 static dt_status settle_by(uint64_t rows, int features, bool sparse, bool evaluates)
 {
-    const struct dt_table_size size = {
-        .rows = rows, .features = features, .numbers = sparse ? 0 : features, .sparse = sparse, .evaluates = evaluates};
+    const struct dt_table_size size = {.rows = rows,
+                                       .features = features,
+                                       .numbers = sparse ? 0 : features,
+                                       .sparse = sparse,
+                                       .evaluates = evaluates};
     return dt__config_settle_by_data(&config, &size);
 }
 
-static dt_status use_all(void)
+static dt_status allocate_all(void)
 {
     char *text = NULL;
     dt_status status = dt__config_init(&config);
@@ -788,7 +798,7 @@ static dt_status use_all(void)
     if (!status) status = dt_config_print(&config, &text);
     dt_free(text);
     text = NULL;
-    /* The values that the preset and the data set. */
+    /* Values that the preset and the data decide. */
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_settle(&config, true);
@@ -799,17 +809,23 @@ static dt_status use_all(void)
     return status;
 }
 
-/* Names, commas within a path, a colon behind ./, labels by name. Would catch a path that is taken for a set, and a
- * word that is lost. */
+/* Sets have names; a path may have commas, and a colon after ./; labels are given by the set's
+ * name. Would catch a path that is read as a set, and a part of the text that is lost. */
 START_TEST(sets_have_names_and_files)
 {
     static const struct {
-        const char *also, *message; /* NULL: it is right */
-    } texts[] = {{"a.csv,b:c.csv", "'a.csv': expected NAME:FILES"}, {"2b:c.csv", "'2b:c.csv': expected NAME:FILES"},
-                 {"a:", "expected files behind the colon"}, {"a:x,a:y", "the name 'a' is taken"},
-                 {"init:x", "the name 'init' is taken"}, {"train:x.csv", "expected a number of training rows"},
-                 {"train:0", "expected a number of training rows"}, {"train:1.5", "expected a number of training rows"},
-                 {"a234567890123456789012345678901234:x", "at most 31 characters"}, {"", NULL}, {"  ", NULL}};
+        const char *also, *message; /* NULL: the text is right */
+    } texts[] = {{"a.csv,b:c.csv", "'a.csv': expected NAME:FILES"},
+                 {"2b:c.csv", "'2b:c.csv': expected NAME:FILES"},
+                 {"a:", "expected files behind the colon"},
+                 {"a:x,a:y", "the name 'a' is taken"},
+                 {"init:x", "the name 'init' is taken"},
+                 {"train:x.csv", "expected a number of training rows"},
+                 {"train:0", "expected a number of training rows"},
+                 {"train:1.5", "expected a number of training rows"},
+                 {"a234567890123456789012345678901234:x", "at most 31 characters"},
+                 {"", NULL},
+                 {"  ", NULL}};
     struct dt__named_sets sets;
     set_up();
     set("eval.also= shift:later.csv, m\\,b:re.csv ,./a:b.csv,t_2:*.svm,train:5000");
@@ -845,17 +861,18 @@ START_TEST(every_allocation_may_fail)
     int limit = 0;
     for (;; limit++) {
         allocations_left = limit;
-        const dt_status status = use_all();
-        if (!status && allocations_left >= 0) break; /* there are fewer */
+        const dt_status status = allocate_all();
+        if (!status && allocations_left >= 0) break; /* the calls need no further allocation */
         ck_assert_int_eq((int)status, DT_EMEMORY);
     }
     ck_assert_int_gt(limit, 20);
 }
 END_TEST
 
-/* model.output_bias=auto: the baseline with a preset or the loss poisson, else 0; what is given stays. A configuration that
- * a run wrote before there was the key starts where that run did. */
-START_TEST(the_start_of_outputs_is_decided)
+/* model.output_bias=auto is the baseline with a preset or the loss poisson, else zero; a given
+ * value stays. A configuration that a run wrote before the key existed keeps that run's start,
+ * zero. */
+START_TEST(output_bias_auto_is_decided)
 {
     static const struct {
         const char *first, *second;
@@ -898,8 +915,8 @@ START_TEST(the_start_of_outputs_is_decided)
 }
 END_TEST
 
-/* Runs without the key held out rows at random: their configurations, and runs that go on from their
- * checkpoints, keep these rows. */
+/* Runs from before the key existed held out rows at random. Their configurations, and resumes of
+ * their checkpoints, keep these rows. */
 START_TEST(older_runs_keep_their_held_out_rows)
 {
     char *text, *line;
@@ -936,9 +953,10 @@ START_TEST(older_runs_keep_their_held_out_rows)
 }
 END_TEST
 
-/* A preset sets what nothing else has set, adamw's rate, decay and schedule for adamw alone. auto is a table's preset where
- * neither optimizer nor rate is given. Length and width follow from the data. */
-START_TEST(a_preset_gives_way)
+/* A preset sets only what is not given; rate, decay and schedule only if the optimizer is adamw.
+ * auto means the preset `table` if the data is a table and neither optimizer nor rate is given.
+ * Epochs and widths follow from the data. */
+START_TEST(a_preset_sets_what_is_not_given)
 {
     char *text;
     set_up();
@@ -960,14 +978,17 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
     ck_assert_double_eq(config.train.lr, 0.002);
     EXPECT_OK(settle_by(1000, 5, false, true));
-    ck_assert_double_eq(config.train.epochs, 47); /* of 32 steps: 1,500 at least */
+    ck_assert_double_eq(config.train.epochs, 47); /* 47 epochs of 32 steps: at least 1,500 steps */
     ck_assert_int_eq(config.eval.steps, 51);
     ck_assert_int_eq(config.eval.patience, 7);
     ck_assert_str_eq(config.model.hidden, "64,64");
     EXPECT_OK(dt__config_preset_text(&config, &text));
-    ck_assert_str_eq(text, "data.normalize=robust, data.encode=ple, data.encode_bins=8, model.hidden=64,64, model.dropout=0.4, "
-                           "model.output_bias=baseline, train.batch=32, train.epochs=47, train.optimizer=adamw, train.lr=0.002, "
-                           "train.weight_decay=3, train.schedule=cosine, eval.steps=51, eval.metric=loss");
+    ck_assert_str_eq(
+        text, "data.normalize=robust, data.encode=ple, data.encode_bins=8, model.hidden=64,64, "
+              "model.dropout=0.4, "
+              "model.output_bias=baseline, train.batch=32, train.epochs=47, train.optimizer=adamw, "
+              "train.lr=0.002, "
+              "train.weight_decay=3, train.schedule=cosine, eval.steps=51, eval.metric=loss");
     dt_free(text);
     dt__config_free(&config);
     set_up();
@@ -987,13 +1008,14 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.model.embedding, 32);
     ck_assert_int_eq(config.train.batch, 256);
     ck_assert(config.model.wide && config.train.decay_matrices);
-    ck_assert_int_eq(config.eval.steps, 196); /* four an epoch */
+    ck_assert_int_eq(config.eval.steps, 196); /* four times per epoch */
     dt__config_free(&config);
 }
 END_TEST
 
-/* An async update is that of one replica; a dedicated evaluator measures checkpoints. */
-START_TEST(a_preset_evaluates_now_and_then)
+/* The steps between evaluations: in async, an update comes from one replica; with a dedicated
+ * evaluator the checkpoints' steps count. */
+START_TEST(a_preset_sets_the_steps_between_evaluations)
 {
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
@@ -1013,7 +1035,7 @@ START_TEST(a_preset_evaluates_now_and_then)
     ck_assert_int_eq(config.eval.patience, 10);
     ck_assert_str_eq(config.model.hidden, "64,64");
     dt__config_free(&config);
-    set_up(); /* a stop that depends on timing */
+    set_up(); /* early stopping would depend on timing */
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
     EXPECT_OK(dt__config_settle(&config, true));
@@ -1023,8 +1045,9 @@ START_TEST(a_preset_evaluates_now_and_then)
 }
 END_TEST
 
-/* The preset's settings by kind and rows; encodings by columns, and none for a linear model or layers that are given. */
-START_TEST(a_preset_knows_kind_and_rows)
+/* The preset depends on the task and the number of rows; the encoding on the columns. Linear models
+ * and given layers get none. */
+START_TEST(a_preset_depends_on_task_and_rows)
 {
     static const struct {
         const char *set;
@@ -1039,11 +1062,39 @@ START_TEST(a_preset_knows_kind_and_rows)
         {"", {2000, 300, 300, 3, false, true}, "128,128", "0.2", 0.3, DT_ENCODE_PLE, 4, 32},
         {"", {20000, 784, 784, 10, false, true}, "256,256", "0.2", 0.3, DT_ENCODE_NORMAL, 16, 128},
         {"run.replicas=20", {900, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 160},
-        {"model.task=regress", {1000, 9, 9, 0, false, true}, "128,128", "0.1", 0.3, DT_ENCODE_PLE, 16, 32},
-        {"model.task=regress", {20000, 9, 9, 0, false, true}, "256,256,256", "0", 0.3, DT_ENCODE_PLE, 48, 64},
+        {"model.task=regress",
+         {1000, 9, 9, 0, false, true},
+         "128,128",
+         "0.1",
+         0.3,
+         DT_ENCODE_PLE,
+         16,
+         32},
+        {"model.task=regress",
+         {20000, 9, 9, 0, false, true},
+         "256,256,256",
+         "0",
+         0.3,
+         DT_ENCODE_PLE,
+         48,
+         64},
         {"model.hidden=7", {20000, 9, 9, 2, false, true}, "7", "0", 0.3, DT_ENCODE_PLE, 16, 128},
-        {"model.layers=dense 7 relu", {20000, 9, 9, 2, false, true}, NULL, "0", 0.3, DT_ENCODE_NONE, 16, 128},
-        {"model.kind=linear", {20000, 9, 9, 2, false, true}, NULL, "0", 0.01, DT_ENCODE_NONE, 16, 128},
+        {"model.layers=dense 7 relu",
+         {20000, 9, 9, 2, false, true},
+         NULL,
+         "0",
+         0.3,
+         DT_ENCODE_NONE,
+         16,
+         128},
+        {"model.kind=linear",
+         {20000, 9, 9, 2, false, true},
+         NULL,
+         "0",
+         0.01,
+         DT_ENCODE_NONE,
+         16,
+         128},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text;
@@ -1054,8 +1105,10 @@ START_TEST(a_preset_knows_kind_and_rows)
         EXPECT_OK(dt__config_preset_text(&config, &text));
         ck_assert_msg((!cases[i].hidden || !strcmp(config.model.hidden, cases[i].hidden)) &&
                           fabs(config.model.dropout - strtod(cases[i].dropout, NULL)) < 1e-9 &&
-                          fabs(config.train.weight_decay - cases[i].decay) < 1e-9 && config.data.encode == cases[i].encode &&
-                          config.data.encode_bins == cases[i].bins && config.train.batch == cases[i].batch,
+                          fabs(config.train.weight_decay - cases[i].decay) < 1e-9 &&
+                          config.data.encode == cases[i].encode &&
+                          config.data.encode_bins == cases[i].bins &&
+                          config.train.batch == cases[i].batch,
                       "case %zu: %s", i, text);
         dt_free(text);
         dt__config_free(&config);
@@ -1063,7 +1116,7 @@ START_TEST(a_preset_knows_kind_and_rows)
 }
 END_TEST
 
-START_TEST(a_preset_leaves_a_rule_that_is_given)
+START_TEST(a_preset_does_not_change_a_given_optimizer)
 {
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
@@ -1083,12 +1136,14 @@ START_TEST(a_preset_leaves_a_rule_that_is_given)
 }
 END_TEST
 
-/* A resume keeps what its run began with: of a preset, whatever it is now; and of none, from before there was one. */
+/* A resume keeps the settings its run began with, whatever the preset sets now; a run from before
+ * there were presets keeps none. */
 START_TEST(a_resume_keeps_its_preset)
 {
     struct dt_config before;
     EXPECT_OK(dt__config_init(&before));
-    EXPECT_OK(dt_config_set(&before, "data.encode=none")); /* a run has decided auto */
+    EXPECT_OK(dt_config_set(&before, "data.encode=none")); /* the earlier run has decided what auto
+                                                            * means */
     set_up();
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
@@ -1101,7 +1156,8 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&before, "train.epochs=55"));
     EXPECT_OK(dt_config_set(&before, "model.layers=dense 9 relu"));
     set_up();
-    EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* it is none by itself, then */
+    EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* given, so that auto would mean no
+                                                        * preset */
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
     EXPECT_OK(settle_by(1000, 5, false, true));
@@ -1141,16 +1197,19 @@ START_TEST(descriptions_have_every_key)
 }
 END_TEST
 
-SUITE("config", sets_have_names_and_files, defaults_are_as_promised, what_was_given_is_known, words_are_the_enumerators,
-      numbers_are_read_whole, wrong_numbers_are_refused, yes_and_no_have_other_names,
-      wrong_words_are_refused, edit_distance_counts_letters, unknown_keys_name_the_nearest,
-      a_command_takes_its_own_keys, a_file_is_read_over_what_is_set, a_line_goes_on_behind_a_comma,
-      messages_of_a_file_name_the_line, files_that_are_no_config_are_refused, long_lines_stay_whole,
-      a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
-      random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
-      test_hooks_are_printed_only_when_set, retired_keys_keep_their_default, the_checksum_leaves_out_where_the_run_is,
-      a_resume_may_change_only_what_is_free, a_resume_keeps_what_state_depends_on,
-      a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, the_start_of_outputs_is_decided, older_runs_keep_their_held_out_rows, a_preset_gives_way, a_preset_evaluates_now_and_then,
-      a_preset_leaves_a_rule_that_is_given, a_preset_knows_kind_and_rows,
-      a_resume_keeps_its_preset, descriptions_have_every_key)
+SUITE("config", sets_have_names_and_files, defaults_are_as_promised, a_given_key_is_known,
+      names_are_in_the_order_of_enumerators, numbers_are_read_whole, wrong_numbers_are_refused,
+      yes_and_no_have_other_names, wrong_words_are_refused, edit_distance_counts_letters,
+      unknown_keys_name_the_nearest, a_command_takes_its_own_keys, a_file_keeps_other_keys,
+      a_value_continues_after_a_comma, messages_about_a_file_name_the_line,
+      files_that_are_no_config_are_refused, long_lines_stay_whole,
+      a_list_continues_in_the_next_line, a_comment_ends_with_its_line, any_text_survives,
+      random_text_survives, any_number_survives, every_option_survives,
+      values_go_to_another_process, test_hooks_are_printed_only_when_set,
+      retired_keys_keep_their_default, the_checksum_omits_the_place_of_the_run,
+      a_resume_may_change_only_some_keys, a_resume_keeps_keys_that_state_depends_on,
+      a_resume_reports_changed_evaluations_under_plateau, invalid_combinations_are_refused,
+      valid_combinations_are_accepted, every_allocation_may_fail, output_bias_auto_is_decided,
+      older_runs_keep_their_held_out_rows, a_preset_sets_what_is_not_given,
+      a_preset_sets_the_steps_between_evaluations, a_preset_does_not_change_a_given_optimizer,
+      a_preset_depends_on_task_and_rows, a_resume_keeps_its_preset, descriptions_have_every_key)

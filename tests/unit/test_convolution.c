@@ -1,4 +1,4 @@
-/* A convolution's products against loops that are the definition. */
+/* Products of a convolution against plain loops that implement the definition. */
 #include "model/convolution.h"
 #include "model/model.h"
 
@@ -10,7 +10,7 @@
 struct problem {
     struct dt__convolution_shape s;
     int rows;
-    float *x, *weight, *y, *dy, *dx, *dweight; /* what should come out, but for dy */
+    float *x, *weight, *y, *dy, *dx, *dweight; /* all but dy: the expected results */
 };
 
 static float *random_floats(size_t n, uint64_t key)
@@ -42,12 +42,11 @@ static size_t y_size(const struct problem *p)
 
 static size_t weight_size(const struct problem *p)
 {
-    return (size_t)(p->s.kernel[0] * p->s.kernel[1] * p->s.in.c / p->s.groups *
-                    p->s.out.c);
+    return (size_t)(p->s.kernel[0] * p->s.kernel[1] * p->s.in.c / p->s.groups * p->s.out.c);
 }
 
-/* One row, one place of the result, one place of the kernel. */
-static void tap(struct problem *p, int row, int oy, int ox, int ky, int kx)
+/* Adds the terms of one row, one position of the output and one position of the kernel. */
+static void add_terms(struct problem *p, int row, int oy, int ox, int ky, int kx)
 {
     const struct dt__convolution_shape *s = &p->s;
     int iy = oy * s->stride[0] + ky - s->before[0], ix = ox * s->stride[1] + kx - s->before[1];
@@ -78,7 +77,7 @@ static void problem_make(struct problem *p, const struct dt__convolution_shape *
         for (int oy = 0; oy < shape->out.h; oy++)
             for (int ox = 0; ox < shape->out.w; ox++)
                 for (int k = 0; k < shape->kernel[0] * shape->kernel[1]; k++)
-                    tap(p, row, oy, ox, k / shape->kernel[1], k % shape->kernel[1]);
+                    add_terms(p, row, oy, ox, k / shape->kernel[1], k % shape->kernel[1]);
 }
 
 static void problem_free(struct problem *p)
@@ -88,7 +87,7 @@ static void problem_free(struct problem *p)
         dt_free(all[i]);
 }
 
-/* Relative to the size of the sums. */
+/* Compares with an error bound relative to the largest expected value. */
 static void compare(const char *what, const float *got, const float *expected, size_t n,
                     double bound)
 {
@@ -127,22 +126,25 @@ static void products_agree(const struct dt__convolution_shape *shape, int rows, 
     problem_free(&p);
 }
 
-/* in; out; kernel; stride; padding before; after; groups */
+/* in, out, kernel, stride, padding before, padding after, groups */
 static const struct dt__convolution_shape SHAPES[] = {
     {{7, 5, 1}, {7, 5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},     /* same */
     {{8, 8, 4}, {6, 6, 16}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, 1},    /* valid */
     {{9, 11, 3}, {4, 5, 5}, {3, 2}, {2, 2}, {0, 0}, {0, 0}, 1},    /* odd strides and kernel */
-    {{6, 6, 8}, {6, 6, 12}, {4, 4}, {1, 1}, {1, 1}, {2, 2}, 1},    /* an even kernel, uneven padding */
-    {{6, 6, 32}, {6, 6, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},   /* a usual one */
+    {{6, 6, 8}, {6, 6, 12}, {4, 4}, {1, 1}, {1, 1}, {2, 2}, 1},    /* even kernel, uneven padding */
+    {{6, 6, 32}, {6, 6, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},   /* a common shape */
     {{5, 5, 6}, {5, 5, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},     /* two groups */
-    {{5, 5, 8}, {5, 5, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},     /* a group a channel */
+    {{5, 5, 8}, {5, 5, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},     /* as many groups as channels */
     {{1, 50, 3}, {1, 25, 7}, {1, 5}, {1, 2}, {0, 2}, {0, 2}, 1},   /* one-dimensional */
-    {{4, 4, 5}, {1, 1, 2}, {4, 4}, {4, 4}, {0, 0}, {0, 0}, 1},     /* a kernel as large as the picture */
-    {{9, 7, 2}, {3, 4, 5}, {1, 1}, {3, 2}, {0, 0}, {0, 0}, 1},     /* points of each stride */
-    {{64, 64, 3}, {32, 32, 8}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, 1}, /* a size at which oneDNN 2.6.3
-                                                                    * fails itself */
-    {{4, 1, 16}, {4, 1, 16}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, 1},   /* rows shorter than a stride */
-    {{31, 28, 29}, {16, 7, 8}, {1, 5}, {2, 4}, {0, 2}, {0, 2}, 1}, /* a stride beyond the kernel */
+    {{4, 4, 5}, {1, 1, 2}, {4, 4}, {4, 4}, {0, 0}, {0, 0}, 1},     /* kernel as large as the
+                                                                    * picture */
+    {{9, 7, 2}, {3, 4, 5}, {1, 1}, {3, 2}, {0, 0}, {0, 0}, 1},     /* 1 x 1 kernel with strides */
+    {{64, 64, 3}, {32, 32, 8}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, 1}, /* oneDNN 2.6.3 computes this one
+                                                                    * wrong */
+    {{4, 1, 16}, {4, 1, 16}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, 1},   /* a size at which oneDNN 2.6.3
+                                                                    * itself fails */
+    {{31, 28, 29}, {16, 7, 8}, {1, 5}, {2, 4}, {0, 2}, {0, 2}, 1}, /* stride larger than the
+                                                                    * kernel */
 };
 enum { SHAPE_COUNT = sizeof SHAPES / sizeof *SHAPES };
 
@@ -172,8 +174,8 @@ START_TEST(test_products_in_bf16)
 }
 END_TEST
 
-/* A row's result does not depend on its neighbours, nor on where a batch is cut. */
-START_TEST(test_rows_are_apart)
+/* A row's result does not depend on the other rows or on the size of the batch. */
+START_TEST(test_rows_are_independent)
 {
     const struct dt__convolution_shape *shape = &SHAPES[4];
     struct problem p;
@@ -200,6 +202,6 @@ int main(void)
     tcase_add_loop_test(test_case, test_products_of_one_row, 0, SHAPE_COUNT);
     tcase_add_loop_test(test_case, test_portable_products, 0, SHAPE_COUNT);
     tcase_add_loop_test(test_case, test_products_in_bf16, 0, SHAPE_COUNT);
-    tcase_add_test(test_case, test_rows_are_apart);
+    tcase_add_test(test_case, test_rows_are_independent);
     return suite_run_case("convolution", test_case);
 }

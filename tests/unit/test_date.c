@@ -1,4 +1,5 @@
-/* Dates of a table: what is read as one, what it becomes, and orders of day and month that are not known. */
+/* Dates in a table: which texts are dates, which numbers they become, and columns whose order of
+ * day and month is unknown. */
 #include "text/date.h"
 #include "data_files.h"
 
@@ -8,9 +9,9 @@ static dt_status learn(struct dt__dates *dates, const char *text)
     return dt__dates_read(dates, true, text, strlen(text), &word);
 }
 
-/* Forms of 2021-03-04 13:25, a Thursday, 18690 days since 1970; and of its midnight. */
+/* Forms of 2021-03-04 13:25 (a Thursday, 18690 days after 1970-01-01) and of 2021-03-04 00:00. */
 static const struct {
-    const char *before, *text, *form; /* before: shows the order */
+    const char *before, *text, *form; /* a date that shows the order of day and month, or NULL */
     float hour;
 } FORMS[] = {
     {NULL, "2021-03-04", "Y-m-d", 0},
@@ -47,7 +48,8 @@ START_TEST(dates_become_numbers)
     const float expected[] = {18690 + hour / 24, 2021, 3, 4, hour};
     for (int i = 0; i < dt__dates_numbers(&again); i++)
         ck_assert_float_eq(x[i], expected[i]);
-    /* Whoever predicts may write the year in front; the mean of days is a date, too. */
+    /* Rows to predict may have the year first, whatever the training data has; the mean of the days
+     * is a date too. */
     const char *plain = "2021-03-04 13:25";
     EXPECT_OK(dt__dates_read(&again, false, plain, hour > 0 ? 16 : 10, &other));
     dt__dates_put(&again, other, known);
@@ -58,7 +60,7 @@ START_TEST(dates_become_numbers)
 }
 END_TEST
 
-/* Times alone are the hour, in a column that has no dates. */
+/* A column that has only times becomes the hour. */
 START_TEST(times_become_hours)
 {
     static const char *const texts[] = {"13:25", " 13:25:00 ", "1:25 PM", "13:25:00+01:00"};
@@ -80,28 +82,44 @@ START_TEST(times_become_hours)
     EXPECT_OK(dt__dates_read(&known, false, "00:00", 5, &word));
     dt__dates_put(&known, word, &x);
     ck_assert_float_eq(x, 0);
-    EXPECT_OK(dt__dates_read(&known, false, "00:03:36", 8, &word)); /* to the second */
+    EXPECT_OK(dt__dates_read(&known, false, "00:03:36", 8, &word)); /* seconds count */
     dt__dates_put(&known, word, &x);
     ck_assert_float_eq(x, 0.06f);
     dt__dates_put_mean(&known, 12.5, &x);
     ck_assert_float_eq(x, 12.5f);
-    EXPECT_FAIL(dt__dates_read(&known, false, "2021-03-04 13:25", 16, &word), DT_EFORMAT, "unlike the others of its column: expected H:M");
+    EXPECT_FAIL(dt__dates_read(&known, false, "2021-03-04 13:25", 16, &word), DT_EFORMAT,
+                "unlike the others of its column: expected H:M");
     EXPECT_FAIL(learn(&dates, "2021-03-04"), DT_EFORMAT, "unlike the others");
     EXPECT_FAIL(learn(&dates, "25:00"), DT_EFORMAT, "or a time alone");
     EXPECT_FAIL(learn(&dates, "16:9"), DT_EFORMAT, "or a time alone");
 }
 END_TEST
 
-static const char *const ODD[] = {"2021-02-30", "31/04/2021",  "4/3/21",        "13.13.2021",
-                                  "0000-00-00", "2021-03/04",  "2021-03-04x",   "2021-03-04 24:00",
-                                  "2021-03-04 1:99", "3/4/2021 13:00 PM", "1.2.3", "2021-3", "",
-                                  "-1/2/2021",  "2021-03-04 12:30 noon", "2021-03-04 12:3045", "2021-03-04 12:30:99",
-                                  "2021-03-04 12:30....", "2021-03-04 12:30 17", "2021-03-04 12:30+x"};
+static const char *const INVALID[] = {"2021-02-30",
+                                      "31/04/2021",
+                                      "4/3/21",
+                                      "13.13.2021",
+                                      "0000-00-00",
+                                      "2021-03/04",
+                                      "2021-03-04x",
+                                      "2021-03-04 24:00",
+                                      "2021-03-04 1:99",
+                                      "3/4/2021 13:00 PM",
+                                      "1.2.3",
+                                      "2021-3",
+                                      "",
+                                      "-1/2/2021",
+                                      "2021-03-04 12:30 noon",
+                                      "2021-03-04 12:3045",
+                                      "2021-03-04 12:30:99",
+                                      "2021-03-04 12:30....",
+                                      "2021-03-04 12:30 17",
+                                      "2021-03-04 12:30+x"};
 
-START_TEST(odd_dates_are_none)
+START_TEST(invalid_dates_are_refused)
 {
     struct dt__dates dates = {0};
-    EXPECT_FAIL(learn(&dates, ODD[_i]), DT_EFORMAT, "is not a date as they are read");
+    EXPECT_FAIL(learn(&dates, INVALID[_i]), DT_EFORMAT, "is not a date as they are read");
 }
 END_TEST
 
@@ -118,19 +136,22 @@ START_TEST(one_column_has_one_order)
     EXPECT_OK(learn(&dates, "2021-03-04"));
     EXPECT_FAIL(learn(&dates, "4.3.2021"), DT_EFORMAT, "unlike the others");
     ck_assert(dt__dates_parse_form("d/m/Y", &known));
-    EXPECT_FAIL(dt__dates_read(&known, false, "3.4.2021", 8, &word), DT_EFORMAT, "unlike the others of its column: expected ");
+    EXPECT_FAIL(dt__dates_read(&known, false, "3.4.2021", 8, &word), DT_EFORMAT,
+                "unlike the others of its column: expected ");
     EXPECT_FAIL(dt__dates_read(&known, false, "4/13/2021", 9, &word), DT_EFORMAT, "unlike");
-    static const char *const forms[] = {"", "m", "d", "Y", "Y-m", "Y/m/d", "x-m-Y", "d m Y", "Y-m-d H", "d.m.Y H:M:S"};
+    static const char *const forms[] = {"",      "m",     "d",     "Y",       "Y-m",
+                                        "Y/m/d", "x-m-Y", "d m Y", "Y-m-d H", "d.m.Y H:M:S"};
     for (size_t i = 0; i < COUNT(forms); i++)
         ck_assert_msg(!dt__dates_parse_form(forms[i], &known), "%s", forms[i]);
 }
 END_TEST
 
-/* Dates in a table: features and their names, gaps, an order that only a later row shows, and the
+/* A table's dates: features and their names, gaps, an order that only a later row shows, and the
  * message if no row shows it. */
 START_TEST(tables_have_dates)
 {
-    static const char *const names[] = {"when (days)", "when (year)", "when (month)", "when (weekday)", "a", "when (missing)"};
+    static const char *const names[] = {"when (days)",    "when (year)", "when (month)",
+                                        "when (weekday)", "a",           "when (missing)"};
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n,2,1\n5/4/2021,3,0\n29/4/2021,4,1\n");
     set("data.train=a.csv"), set("data.missing=flag");
     struct dt_source *source = survey();
@@ -140,25 +161,29 @@ START_TEST(tables_have_dates)
     for (int i = 0; i < 6; i++)
         ck_assert_str_eq(schema->feature_names[i], names[i]);
     struct dt_table *table = open_table(source);
-    const float rows[][6] = {{18720, 2021, 4, 6, 1, 0}, {18729 + 1.f / 3, 2021, 4, 1, 2, 1}, {18722, 2021, 4, 1, 3, 0}};
+    const float rows[][6] = {
+        {18720, 2021, 4, 6, 1, 0}, {18729 + 1.f / 3, 2021, 4, 1, 2, 1}, {18722, 2021, 4, 1, 3, 0}};
     for (size_t r = 0; r < COUNT(rows); r++)
         for (size_t f = 0; f < 6; f++)
             ck_assert_float_eq(read_row(table, r).x[f], rows[r][f]);
     dt__table_destroy(table);
     dt__source_destroy(source);
     put_text("a.csv", "when,a,y\n3/4/2021,1,0\n5/4/2021,2,1\n");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month is first");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "column 0 (when): no date shows whether day or month is first");
     put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 'when': 'soon' is not a date as they are read");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "a.csv:3: column 'when': 'soon' is not a date as they are read");
     put_text("a.csv", "at,a,y\n6:00,1,0\n,2,1\n12:00,3,0\n");
     source = survey();
     ck_assert_str_eq(dt__source_schema(source)->feature_names[0], "at (hour)");
     table = open_table(source);
     for (size_t r = 0; r < 3; r++)
-        ck_assert_float_eq(read_row(table, r).x[0], 6.0f + 3.0f * (float)r); /* a gap: the mean */
+        ck_assert_float_eq(read_row(table, r).x[0], 6.0f + 3.0f * (float)r); /* the gap becomes the
+                                                                              * mean */
     dt__table_destroy(table);
     dt__source_destroy(source);
-    put_text("a.csv", "at,a,y\n9:5,1,0\n25:00,2,1\n1:60,3,1\n"); /* texts */
+    put_text("a.csv", "at,a,y\n9:5,1,0\n25:00,2,1\n1:60,3,1\n"); /* invalid times make a category */
     source = survey();
     ck_assert_int_eq(dt__source_schema(source)->columns[0].kind, DT_COLUMN_CATEGORY);
     dt__source_destroy(source);
@@ -168,5 +193,6 @@ START_TEST(tables_have_dates)
 }
 END_TEST
 
-DATA_SUITE("date", {dates_become_numbers, COUNT(FORMS)}, {times_become_hours, 1}, {odd_dates_are_none, COUNT(ODD)}, {one_column_has_one_order, 1},
+DATA_SUITE("date", {dates_become_numbers, COUNT(FORMS)}, {times_become_hours, 1},
+           {invalid_dates_are_refused, COUNT(INVALID)}, {one_column_has_one_order, 1},
            {tables_have_dates, 1})

@@ -1,5 +1,5 @@
-/* Encodings of numbers: z against the formula, ple's sums against fractions written out, gradients against
- * differences, and networks against those of encoded columns. */
+/* Encodings of numbers: z against its formula, the sums of ple against fractions written out,
+ * gradients against differences, and networks against networks whose inputs are already encoded. */
 #include "model/encoding.h"
 #include "model/vmath.h"
 #include "model_text.h"
@@ -10,7 +10,8 @@ enum { ROWS = 37, DENSE = 3, COLUMNS = 2, KNOTS = 50, WIDTH = 5, NOUT = 4 };
 
 /* ---- z -------------------------------------------------------------------------------------- */
 
-/* As numpy.interp finds it; from the right with ranks and values turned round. */
+/* Returns the rank of x as numpy.interp finds it; `right`: as it does on negated, reversed
+ * values. */
 static double rank_of(const float *q, int n, double x, bool right)
 {
     int below = -1;
@@ -31,7 +32,8 @@ static double normal_of(double p)
     return fmax(-5.2, fmin(5.2, low));
 }
 
-/* Would catch ranks of one side alone, equal quantiles that are divided by, and tails that are cut or lost. */
+/* Would catch ranks from one side only, a division by the difference of equal quantiles, and tails
+ * that are cut or lost. */
 START_TEST(z_is_the_normal_quantile_of_the_mean_rank)
 {
     static float q[2][KNOTS], x[3 * 300][2];
@@ -51,13 +53,13 @@ START_TEST(z_is_the_normal_quantile_of_the_mean_rank)
             const double rank = rank_of(q[c], KNOTS, (double)x[i][c], false) +
                                 rank_of(q[c], KNOTS, (double)x[i][c], true);
             const double expected = normal_of(rank / 2 / (KNOTS - 1));
-            /* a fraction of 1e-7 of a number is as far as floats tell it from 0 */
+            /* rounding x to floats changes ranks near a tail by up to 1e-7 */
             if (!(fabs((double)z[i][c] - expected) < 1e-4))
                 ck_abort_msg("column %d, %.9g: z %.9g, not %.9g", c, (double)x[i][c],
                              (double)z[i][c], expected);
             float alone = x[i][c];
-            const struct dt_quantiles one = {1, KNOTS, q[c]};
-            dt__quantile_normal(&one, 1, &alone, 1);
+            const struct dt_quantiles column_quantiles = {1, KNOTS, q[c]};
+            dt__quantile_normal(&column_quantiles, 1, &alone, 1);
             EXPECT(!memcmp(&alone, &z[i][c], sizeof alone));
         }
     dt_free(draws);
@@ -79,7 +81,7 @@ static void make_encoded(int kind, const char *layers)
         for (int i = 0; i < KNOTS; i++)
             knots[c * KNOTS + i] = i ? knots[c * KNOTS + i - 1] + fabsf(draws[i]) : 0;
     for (int i = KNOTS / 2; i < KNOTS - 4; i++)
-        knots[i] = knots[KNOTS / 2]; /* one value often */
+        knots[i] = knots[KNOTS / 2]; /* one value is frequent */
     for (int i = 0; i < ROWS * (DENSE + COLUMNS); i++)
         x_of[i] = draws[COLUMNS * KNOTS + i];
     EXPECT_OK(dt__config_init(&config));
@@ -92,27 +94,27 @@ static void make_encoded(int kind, const char *layers)
     dt_free(draws), dt__config_free(&config);
 }
 
-/* Input `i` of a column by the formula. */
+/* Returns input `i` of a column by its formula. */
 static double input_of(int kind, const float *table, int i, double z)
 {
     if (kind == DT_ENCODE_COSINE) return cos(2 * M_PI * (double)(float)((double)table[i] * z));
     return fmax(0, fmin(1, (z - (double)table[i]) / ((double)table[i + 1] - (double)table[i])));
 }
 
-/* The rows with all inputs written out. */
+/* Returns the rows with all encoded inputs written out. */
 static float *make_whole(int kind)
 {
-    const size_t each = (size_t)encoded.encode_width, in = DENSE + COLUMNS * (1 + each);
-    const size_t of_table = each + (kind == DT_ENCODE_PLE);
+    const size_t inputs = (size_t)encoded.encode_width, in = DENSE + COLUMNS * (1 + inputs);
+    const size_t table_width = inputs + (kind == DT_ENCODE_PLE);
     float *whole;
     EXPECT_OK(dt__alloc(ROWS * in, sizeof *whole, "rows", &whole));
     for (size_t r = 0; r < ROWS; r++) {
         const float *x = x_of + r * (DENSE + COLUMNS);
         memcpy(whole + r * in, x, (DENSE + COLUMNS) * sizeof *x);
         for (size_t c = 0; c < COLUMNS; c++)
-            for (size_t i = 0; i < each; i++)
-                whole[r * in + DENSE + COLUMNS + c * each + i] = (float)input_of(
-                    kind, encoded.encode_table + c * of_table, (int)i, (double)x[DENSE + c]);
+            for (size_t i = 0; i < inputs; i++)
+                whole[r * in + DENSE + COLUMNS + c * inputs + i] = (float)input_of(
+                    kind, encoded.encode_table + c * table_width, (int)i, (double)x[DENSE + c]);
     }
     return whole;
 }
@@ -128,9 +130,9 @@ static const struct {
                 {DT_ENCODE_COSINE, "dense 6 tanh, wide", DT_PRECISION_F32},
                 {DT_ENCODE_NORMAL, "dense 6 tanh", DT_PRECISION_F32}};
 
-/* Would catch a bin's neighbour, an edge that is taken twice, sums in the wrong direction, a slice that starts from 0,
- * and weights at another column's place. */
-START_TEST(a_network_is_that_of_encoded_columns)
+/* Would catch a neighbour's bin, an edge that counts twice, sums in the wrong direction, a slice
+ * that starts from 0, and weights of another column. */
+START_TEST(a_network_equals_one_on_encoded_columns)
 {
     const int kind = NETWORKS[_i].kind;
     struct dt_model *model[2];
@@ -179,7 +181,7 @@ START_TEST(a_network_is_that_of_encoded_columns)
 }
 END_TEST
 
-/* Entries of a sparse part come after the encodings, and dense rows of touched lists too. */
+/* Entries of the sparse part come after the encoded columns, also in the list of touched rows. */
 START_TEST(sparse_inputs_come_after_encodings)
 {
     enum { SPARSE = 7 };
@@ -206,15 +208,15 @@ START_TEST(sparse_inputs_come_after_encodings)
     EXPECT_OK(dt__network_create(model, ROWS, DT_PRECISION_F32, &network));
     const size_t dense = DENSE + COLUMNS * (1 + WIDTH), count = model->params;
     ck_assert_uint_eq(model->inputs, dense + SPARSE);
-    float *params = randoms(count, 1), *whole = randoms(count, 2), *few = randoms(count, 3);
+    float *params = randoms(count, 1), *whole = randoms(count, 2), *listed_grad = randoms(count, 3);
     const struct dt_touched touched = {row, &listed};
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                    (struct dt_slot){.grad = whole}, &loss, NULL));
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
-                                   (struct dt_slot){.grad = few, .touched = &touched}, &loss,
-                                   NULL));
+                                   (struct dt_slot){.grad = listed_grad, .touched = &touched},
+                                   &loss, NULL));
     ck_assert_uint_eq(listed, dense + 3);
-    ck_assert_int_eq(memcmp(whole, few, (dense + 3) * 6 * sizeof *few), 0);
+    ck_assert_int_eq(memcmp(whole, listed_grad, (dense + 3) * 6 * sizeof *listed_grad), 0);
     for (size_t i = (dense + 3) * 6; i < (dense + SPARSE) * 6; i++)
         EXPECT(whole[i] == 0);
     listed = 0;
@@ -222,18 +224,18 @@ START_TEST(sparse_inputs_come_after_encodings)
     ck_assert_uint_eq(listed, dense + 3);
     for (uint32_t i = 0; i < listed; i++)
         EXPECT(row[i] == i);
-    dt_free(params), dt_free(whole), dt_free(few), dt_free(encoded.encode_table);
+    dt_free(params), dt_free(whole), dt_free(listed_grad), dt_free(encoded.encode_table);
     dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
-/* By differences of the loss, along random directions. */
-START_TEST(gradients_are_those_of_the_loss)
+/* Compares gradients with differences of the loss along random directions. */
+START_TEST(gradients_agree_with_differences)
 {
     struct dt_model *model;
     struct dt_network *network;
     int32_t label[ROWS];
-    double loss, beyond[2];
+    double loss, side_loss[2];
     make_encoded(DT_ENCODE_PLE, "dense 6 tanh");
     for (int r = 0; r < ROWS; r++)
         label[r] = r % NOUT;
@@ -247,27 +249,29 @@ START_TEST(gradients_are_those_of_the_loss)
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                    (struct dt_slot){.grad = grad}, &loss, NULL));
     for (uint64_t direction = 10; direction < 20; direction++) {
-        float *way = randoms(count, direction);
+        float *direction_values = randoms(count, direction);
         double expected = 0;
         for (size_t i = 0; i < count; i++)
-            expected += (double)grad[i] * (double)way[i];
+            expected += (double)grad[i] * (double)direction_values[i];
         for (int side = 0; side < 2; side++) {
             for (size_t i = 0; i < count; i++)
-                moved[i] = params[i] + (side ? 1e-3f : -1e-3f) * way[i];
+                moved[i] = params[i] + (side ? 1e-3f : -1e-3f) * direction_values[i];
             EXPECT_OK(dt__network_gradient(network, moved, &batch, NULL, false,
-                                           (struct dt_slot){.grad = other}, &beyond[side], NULL));
+                                           (struct dt_slot){.grad = other}, &side_loss[side],
+                                           NULL));
         }
-        ck_assert_double_eq_tol((beyond[1] - beyond[0]) / 2e-3, expected,
+        ck_assert_double_eq_tol((side_loss[1] - side_loss[0]) / 2e-3, expected,
                                 1e-2 * fabs(expected) + 0.05);
-        dt_free(way);
+        dt_free(direction_values);
     }
     dt_free(params), dt_free(moved), dt_free(grad), dt_free(other), dt_free(encoded.encode_table);
     dt__network_destroy(network), dt__model_destroy(model);
 }
 END_TEST
 
-/* A column of few values has few bins, and those are of its values. Frequencies are of seed and feature. */
-START_TEST(tables_are_those_of_the_columns)
+/* A column with few values has few bins, whose edges are these values. Frequencies depend only on
+ * seed and feature. */
+START_TEST(tables_fit_their_columns)
 {
     struct dt_config config;
     float q[2 * 10] = {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -293,7 +297,8 @@ START_TEST(tables_are_those_of_the_columns)
     EXPECT_OK(dt__encoding_make(&config, &quantiles, FEATURE, &desc));
     EXPECT_OK(dt__encoding_make(&config, &quantiles, (const int64_t[]){2, 0}, &again));
     const size_t width = (size_t)config.data.encode_width;
-    ck_assert_int_eq(memcmp(desc.encode_table, again.encode_table + width, width * sizeof(float)), 0);
+    ck_assert_int_eq(memcmp(desc.encode_table, again.encode_table + width, width * sizeof(float)),
+                     0);
     ck_assert_int_ne(memcmp(desc.encode_table, again.encode_table, width * sizeof(float)), 0);
     for (size_t i = 0; i < 2 * width; i++)
         EXPECT(fabs((double)desc.encode_table[i]) <= 3 * config.data.encode_scale * (1 + 1e-6));
@@ -307,10 +312,10 @@ int main(void)
 {
     TCase *tests = tcase_create("encoding");
     tcase_add_test(tests, z_is_the_normal_quantile_of_the_mean_rank);
-    tcase_add_loop_test(tests, a_network_is_that_of_encoded_columns, 0,
+    tcase_add_loop_test(tests, a_network_equals_one_on_encoded_columns, 0,
                         sizeof NETWORKS / sizeof *NETWORKS);
     tcase_add_test(tests, sparse_inputs_come_after_encodings);
-    tcase_add_test(tests, gradients_are_those_of_the_loss);
-    tcase_add_test(tests, tables_are_those_of_the_columns);
+    tcase_add_test(tests, gradients_agree_with_differences);
+    tcase_add_test(tests, tables_fit_their_columns);
     return suite_run_case("encoding", tests);
 }

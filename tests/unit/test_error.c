@@ -1,10 +1,10 @@
-/* Status and error text, and the log's lines. */
+/* Status codes, error text, and lines of the log. */
 #include "base/internal.h"
 #include "unit/suite.h"
 
 /* ---- error text ----------------------------------------------------------------------------- */
 
-/* Exit codes are a contract with scripts. */
+/* Scripts rely on the exit codes. */
 START_TEST(statuses_have_their_exit_codes)
 {
     ck_assert_int_eq(dt_status_exit_code(DT_OK), 0);
@@ -25,8 +25,8 @@ START_TEST(fail_sets_the_message_and_returns_the_status)
 }
 END_TEST
 
-/* The message may be an argument of the next one. */
-START_TEST(fail_may_quote_the_message_before)
+/* The earlier message may be an argument of the next one. */
+START_TEST(fail_may_quote_the_previous_message)
 {
     dt_fail(DT_EIO, "inner");
     dt_fail(DT_EIO, "outer: %s", dt_error_text());
@@ -34,7 +34,7 @@ START_TEST(fail_may_quote_the_message_before)
 }
 END_TEST
 
-/* A file's bytes must not drive the terminal nor forge a second line. */
+/* Bytes from a file must not control the terminal or fake a second line. */
 START_TEST(control_characters_become_question_marks)
 {
     dt_fail(DT_EIO, "a\nb\x1b[2J\tc\x7f"
@@ -59,19 +59,19 @@ START_TEST(long_messages_are_cut_between_characters)
 }
 END_TEST
 
-static dt_status tries(dt_status inner, int *reached)
+static dt_status try_once(dt_status inner, int *reached)
 {
     DT_TRY(inner);
     ++*reached;
     return DT_OK;
 }
 
-START_TEST(try_returns_what_failed)
+START_TEST(try_returns_the_failed_status)
 {
     int reached = 0;
-    ck_assert_int_eq((int)tries(DT_ENUMERIC, &reached), (int)DT_ENUMERIC);
+    ck_assert_int_eq((int)try_once(DT_ENUMERIC, &reached), (int)DT_ENUMERIC);
     ck_assert_int_eq(reached, 0);
-    ck_assert_int_eq((int)tries(DT_OK, &reached), (int)DT_OK);
+    ck_assert_int_eq((int)try_once(DT_OK, &reached), (int)DT_OK);
     ck_assert_int_eq(reached, 1);
 }
 END_TEST
@@ -87,7 +87,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     return __real_write(fd, bytes, length);
 }
 
-/* Catches what a function writes to stderr. */
+/* Stores in `buffer` what the function writes to stderr. */
 static void catch_stderr(void (*function)(void), char *buffer, size_t size)
 {
     int ends[2], old = dup(STDERR_FILENO);
@@ -110,7 +110,8 @@ static void log_each(void)
     dt__debug("d");
 }
 
-/* Ranks share one stderr: a line in two writes would be torn by another's. */
+/* Ranks share one stderr: if a line took two writes, another rank's line could come between
+ * them. */
 START_TEST(a_log_line_is_one_write)
 {
     char text[256];
@@ -142,8 +143,8 @@ static void log_over_progress(void)
     dt__log_progress(NULL);
 }
 
-/* A log line replaces the progress line, once. A line wider than the terminal is cut (mode 7):
- * wrapped, each would leave a row. */
+/* The next log line, and only this one, clears the progress line. Mode 7 cuts a progress line at
+ * the terminal's width: a wrapped line would leave a row behind. */
 START_TEST(a_log_line_clears_the_progress_line)
 {
     char text[256];
@@ -181,7 +182,7 @@ START_TEST(a_sink_gets_the_lines)
 }
 END_TEST
 
-/* dtrain launch starts a job again after these. */
+/* dtrain launch restarts a job after some of these causes. */
 START_TEST(a_cause_is_the_first_word_of_a_message)
 {
     char word[16];
@@ -197,7 +198,8 @@ START_TEST(a_cause_is_the_first_word_of_a_message)
 }
 END_TEST
 
-SUITE("error", a_cause_is_the_first_word_of_a_message, statuses_have_their_exit_codes, fail_sets_the_message_and_returns_the_status,
-      fail_may_quote_the_message_before, control_characters_become_question_marks,
-      long_messages_are_cut_between_characters, try_returns_what_failed, a_log_line_is_one_write,
-      the_level_hides_all_but_errors, a_log_line_clears_the_progress_line, a_sink_gets_the_lines)
+SUITE("error", a_cause_is_the_first_word_of_a_message, statuses_have_their_exit_codes,
+      fail_sets_the_message_and_returns_the_status, fail_may_quote_the_previous_message,
+      control_characters_become_question_marks, long_messages_are_cut_between_characters,
+      try_returns_the_failed_status, a_log_line_is_one_write, the_level_hides_all_but_errors,
+      a_log_line_clears_the_progress_line, a_sink_gets_the_lines)

@@ -1,4 +1,4 @@
-/* Durable files: protocol, and every system call of it failing in turn. */
+/* Durable files: the order of system calls, and each of them failing in turn. */
 #include "unit/suite.h"
 
 #include <dirent.h>
@@ -9,12 +9,13 @@
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* While armed, calls are noted by a letter each, and call number `fail_at` fails with EIO. */
+/* While armed, each call appends its letter to `trace`, and call number `fail_at` fails with
+ * EIO. */
 static struct {
     bool armed;
     int calls, fail_at;
-    size_t write_most; /* bytes that a write takes; 0: all */
-    int interrupted;   /* number of writes that a signal interrupts first */
+    size_t write_max; /* most bytes that one write takes; 0: all */
+    int interrupted;  /* number of writes, from the first, that a signal interrupts */
     char trace[64];
 } faults;
 
@@ -56,8 +57,8 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
     if (fails('w')) return -1;
     if (faults.armed && faults.interrupted-- > 0) return errno = EINTR, -1;
-    if (faults.armed && faults.write_most > 0 && length > faults.write_most)
-        length = faults.write_most;
+    if (faults.armed && faults.write_max > 0 && length > faults.write_max)
+        length = faults.write_max;
     return __real_write(fd, bytes, length);
 }
 
@@ -66,7 +67,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset)
 {
     if (faults.armed && faults.interrupted-- > 0) return errno = EINTR, -1;
-    if (faults.armed && length > faults.write_most) length = faults.write_most;
+    if (faults.armed && length > faults.write_max) length = faults.write_max;
     return __real_pwrite(fd, bytes, length, offset);
 }
 
@@ -82,7 +83,7 @@ WRAP(fsync, 's', (int fd), fd)
 WRAP(rename, 'r', (const char *from, const char *to), from, to)
 WRAP(symlink, 'l', (const char *target, const char *path), target, path)
 
-/* The descriptor is closed even where close fails. */
+/* Closes the descriptor even if it reports a failure. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
@@ -100,7 +101,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return fails('a') ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-/* ---- what is in the directory --------------------------------------------------------------- */
+/* ---- contents of the directory -------------------------------------------------------------- */
 
 static char scratch[64];
 
@@ -151,8 +152,8 @@ START_TEST(a_file_is_written_and_replaced)
 }
 END_TEST
 
-/* Data before name, name before directory: any other order loses a file in a crash. */
-START_TEST(the_protocol_is_in_order)
+/* Data before name, name before directory: in any other order a crash may lose the file. */
+START_TEST(calls_are_in_order)
 {
     enter();
     arm(0);
@@ -186,7 +187,7 @@ START_TEST(short_writes_are_continued)
 {
     enter();
     arm(0);
-    faults.write_most = 2;
+    faults.write_max = 2;
     faults.interrupted = 3;
     EXPECT_OK(dt__file_write("f", "seven..", 7, NULL, NULL));
     disarm();
@@ -195,7 +196,7 @@ START_TEST(short_writes_are_continued)
 }
 END_TEST
 
-/* 2 of 7 bytes are taken at a time: each range must go after the one before. */
+/* 2 of 7 bytes are written at a time: each part must go after the previous one. */
 START_TEST(short_writes_in_place_are_continued)
 {
     char back[16] = "";
@@ -203,7 +204,7 @@ START_TEST(short_writes_in_place_are_continued)
     enter();
     EXPECT_OK(dt__fd_temporary(".", &fd));
     arm(0);
-    faults.write_most = 2;
+    faults.write_max = 2;
     faults.interrupted = 3;
     EXPECT_OK(dt__fd_write_at(fd, "f", "before.", 7, 0));
     EXPECT_OK(dt__fd_write_at(fd, "f", "seven..", 7, 5));
@@ -215,9 +216,9 @@ START_TEST(short_writes_in_place_are_continued)
 }
 END_TEST
 
-/* The file is old or new as a whole, nothing else is left, and the error is returned. After the
- * rename only the sync of the directory can fail: then the file is new. */
-START_TEST(every_call_may_fail)
+/* The file has its old or its new content, no other file is left, and the error is returned. After
+ * the rename only the directory's sync can fail: the file is then new. */
+START_TEST(any_call_may_fail)
 {
     enter();
     int fail_at = 1;
@@ -245,7 +246,7 @@ static dt_status record_and_fail(const char *path, void *arg)
     return dt_fail(DT_EFORMAT, "not good");
 }
 
-/* A file that does not verify never gets the name. */
+/* A file that does not verify never gets its name. */
 START_TEST(a_file_that_does_not_verify_is_dropped)
 {
     enter();
@@ -266,11 +267,12 @@ START_TEST(errors_name_the_file)
     EXPECT_FAIL(dt__file_link("x", "none/l"), DT_EIO, "none/l");
     EXPECT_FAIL(dt__fd_temporary("none", &(int){0}), DT_EIO,
                 "none: cannot make a temporary file: No such");
-    ck_assert_int_eq(mkfifo("pipe", 0600), 0); /* stays, as /dev/null does */
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0); /* the FIFO is kept: a device such as /dev/null must
+                                                * be */
     EXPECT_FAIL(dt__file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
     EXPECT_FAIL(dt__file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
     EXPECT_FAIL(dt__path_sync("none"), DT_EIO, "none");
-    EXPECT_OK(dt__path_sync("pipe")); /* no process reads it: would catch a wait for a reader */
+    EXPECT_OK(dt__path_sync("pipe")); /* would catch waiting for a reader, which there is not */
     leave();
 }
 END_TEST
@@ -324,7 +326,7 @@ START_TEST(reading_is_bounded)
 }
 END_TEST
 
-START_TEST(large_files_come_whole)
+START_TEST(large_files_are_read_completely)
 {
     enter();
     enum { BYTES = 100000 };
@@ -360,8 +362,7 @@ START_TEST(directories_are_made_with_their_parents)
 }
 END_TEST
 
-SUITE("file", a_file_is_written_and_replaced, the_protocol_is_in_order, the_mode_follows_the_umask,
-      short_writes_are_continued, every_call_may_fail, a_file_that_does_not_verify_is_dropped,
-      short_writes_in_place_are_continued, every_call_may_fail, a_file_that_does_not_verify_is_dropped,
-      errors_name_the_file, a_link_is_replaced_whole, reading_is_bounded, large_files_come_whole,
-      directories_are_made_with_their_parents)
+SUITE("file", a_file_is_written_and_replaced, calls_are_in_order, the_mode_follows_the_umask,
+      short_writes_are_continued, any_call_may_fail, a_file_that_does_not_verify_is_dropped,
+      short_writes_in_place_are_continued, errors_name_the_file, a_link_is_replaced_whole,
+      reading_is_bounded, large_files_are_read_completely, directories_are_made_with_their_parents)

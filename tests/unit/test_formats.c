@@ -1,5 +1,6 @@
-/* Event files for TensorBoard and gauges for Prometheus, by readers of this test's own. Would catch: a
- * wrong checksum, length or field, a value under another name, a file that no collector takes. */
+/* Event files for TensorBoard, gauges for Prometheus and traces, read by independent parsers. Would
+ * catch: a wrong checksum, length or field, a value under another name, a file that no collector
+ * accepts. */
 #include "unit/suite.h"
 
 #include <dirent.h>
@@ -30,7 +31,8 @@ static void write_train(int step, double loss)
 
 /* ---- TensorBoard ---------------------------------------------------------------------------- */
 
-/* CRC-32C bit by bit (RFC 3720, B.4), masked as in record_writer.cc. */
+/* Returns the CRC-32C, computed bit by bit (RFC 3720, B.4), masked as in TensorFlow's
+ * record_writer.cc. */
 static uint32_t masked(const unsigned char *bytes, size_t length)
 {
     uint32_t crc = 0xffffffffu;
@@ -95,8 +97,8 @@ static bool next_field(struct bytes *from, struct field *out)
     return true;
 }
 
-/* The event as a line: "step 5 train/loss=0.5 train/lr=0.125". */
-static void tell_event(struct bytes event, struct dt_text *out)
+/* Adds the event as a line, such as "step 5 train/loss=0.5 train/lr=0.125". */
+static void add_event(struct bytes event, struct dt_text *out)
 {
     struct field field, part, inner;
     uint64_t step = 0;
@@ -140,7 +142,7 @@ static void expect_events(const char *expected)
     closedir(dir);
     unsigned char *file;
     size_t length;
-    struct dt_text told = {0};
+    struct dt_text found = {0};
     EXPECT_OK(dt__file_read(path, 1 << 20, &file, &length));
     struct bytes left = {file, file + length};
     while (left.at < left.end) {
@@ -153,10 +155,10 @@ static void expect_events(const char *expected)
         struct bytes event = take(&left, size);
         memcpy(&crc, take(&left, 4).at, 4);
         ck_assert_uint_eq(crc, masked(event.at, size));
-        tell_event(event, &told);
+        add_event(event, &found);
     }
-    ck_assert_str_eq(told.data, expected);
-    dt__text_free(&told);
+    ck_assert_str_eq(found.data, expected);
+    dt__text_free(&found);
     dt_free(file);
 }
 
@@ -165,7 +167,7 @@ START_TEST(records_are_scalars)
     set_up();
     EXPECT_OK(dt__report_tensorboard(report, "."));
     write_train(5, 0.5);
-    write_train(300, NAN); /* null in the record: no scalar */
+    write_train(300, NAN); /* null in the record, and no scalar */
     EXPECT_OK(dt__report_close(report));
     expect_events("step 0 version brain.Event:2\n"
                   "step 5 start\n"
@@ -220,7 +222,7 @@ START_TEST(records_are_gauges)
 }
 END_TEST
 
-START_TEST(a_name_that_no_collector_takes_is_refused)
+START_TEST(a_name_that_no_collector_reads_is_refused)
 {
     set_up();
     EXPECT_FAIL(dt__report_prometheus(report, "x.txt", "r"), DT_EUSAGE, "end in .prom");
@@ -229,7 +231,7 @@ START_TEST(a_name_that_no_collector_takes_is_refused)
 }
 END_TEST
 
-/* The run goes on without; it is said once. */
+/* The run continues without the file, and prints one warning. */
 START_TEST(a_format_that_fails_does_not_end_the_run)
 {
     dt_log_set_level(DT_LOG_ERROR);
@@ -257,8 +259,8 @@ static void pass(struct dt_trace *trace, double secs, enum dt_phase next, uint64
     dt__trace_phase(trace, next, step);
 }
 
-/* The events of a rank as a line: "name@start+microseconds/step". */
-static void tell_trace(json_t *file, int rank, struct dt_text *out)
+/* Adds a rank's events as a line: "[name] phase@start+duration/step", in microseconds. */
+static void add_trace(json_t *file, int rank, struct dt_text *out)
 {
     size_t i;
     json_t *event;
@@ -281,17 +283,17 @@ START_TEST(phases_are_events)
 {
     size_t length;
     char *text;
-    struct dt_text told = {0};
+    struct dt_text found = {0};
     struct dt_trace *trace, *other;
     scratch_enter(scratch);
     dt__trace_phase(NULL, DT_PHASE_DATA, 1);
     EXPECT_OK(dt__trace_create("rank 0 bank \"a\"", &trace));
     EXPECT_OK(dt__trace_create("rank 1 worker b", &other));
-    pass(trace, 1, DT_PHASE_DATA, 7); /* idle before: not shown */
+    pass(trace, 1, DT_PHASE_DATA, 7); /* idle until now: not in the trace */
     pass(trace, 0.25, DT_PHASE_COMPUTE, 7);
-    pass(trace, 0.5, DT_PHASE_WAIT, 7); /* a moment: compute goes on */
+    pass(trace, 0.5, DT_PHASE_WAIT, 7); /* too short for an event: compute goes on */
     pass(trace, 1e-7, DT_PHASE_COMPUTE, 7);
-    pass(trace, 0.5, DT_PHASE_COMPUTE, 7); /* the same */
+    pass(trace, 0.5, DT_PHASE_COMPUTE, 7); /* the phase does not change */
     pass(trace, 0.5, DT_PHASE_EXCHANGE, 7);
     dt__trace_phase(other, DT_PHASE_SERVE, 7);
     now += 0.125;
@@ -303,20 +305,20 @@ START_TEST(phases_are_events)
     EXPECT_OK(dt__file_read("trace.json", 1 << 20, &text, &length));
     json_t *file = json_loads(text, 0, NULL);
     ck_assert_ptr_nonnull(file);
-    tell_trace(file, 0, &told);
-    tell_trace(file, 1, &told);
-    ck_assert_str_eq(told.data,
+    add_trace(file, 0, &found);
+    add_trace(file, 1, &found);
+    ck_assert_str_eq(found.data,
                      "[rank 0 bank \"a\"] data@1e+06+250000/7 compute@1.25e+06+1.5e+06/7 "
                      "exchange and update@2.75e+06+125000/7"
                      "[rank 1 worker b] serve@2.75e+06+125000/7");
     json_decref(file);
-    dt_free(text), dt__text_free(&told), free(both);
+    dt_free(text), dt__text_free(&found), free(both);
     dt__trace_destroy(trace), dt__trace_destroy(other);
     scratch_leave(scratch);
 }
 END_TEST
 
-/* A long run keeps the end of its trace. */
+/* A long trace keeps only its end. */
 START_TEST(a_trace_is_bounded)
 {
     size_t before, after;
@@ -333,4 +335,4 @@ END_TEST
 
 SUITE("formats", phases_are_events, a_trace_is_bounded, records_are_scalars,
       a_place_that_cannot_be_made_is_an_error, records_are_gauges,
-      a_name_that_no_collector_takes_is_refused, a_format_that_fails_does_not_end_the_run)
+      a_name_that_no_collector_reads_is_refused, a_format_that_fails_does_not_end_the_run)

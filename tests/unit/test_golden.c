@@ -1,6 +1,6 @@
-/* Golden values made by tests/data/make_golden.py with PyTorch: logits, losses and gradients of every
- * activation, task and kind, the paths of every optimizer, every schedule.
- * Catches a wrong formula anywhere: a missing bias, a factor, an order of rounding that drifts. */
+/* Golden values that tests/data/make_golden.py made with PyTorch: logits, losses and gradients of
+ * every activation, task and kind, paths of every optimizer, every schedule. Would catch any wrong
+ * formula: a missing bias or factor, rounding whose error grows. */
 #include "model_text.h"
 #include "suite.h"
 
@@ -26,7 +26,7 @@ static double attribute(hid_t group, const char *name)
     return value;
 }
 
-/* Reads a whole data set into new memory; *count: its elements. */
+/* Reads a whole data set into new memory; sets *count to the number of its elements. */
 static void *read_set(hid_t group, const char *name, hid_t type, size_t *count)
 {
     void *values;
@@ -63,7 +63,7 @@ static hid_t open_numbered(hid_t file, hsize_t number)
     return group;
 }
 
-/* |a - b| / |b| by norm */
+/* Returns |a - b| / |b|, Euclidean norms. */
 static double distance(size_t count, const float *a, const float *b)
 {
     double norm = 0.0, error = 0.0;
@@ -144,7 +144,7 @@ static void check_net(struct golden *g, int number)
     dt__model_destroy(model);
 }
 
-START_TEST(nets_are_as_pytorch)
+START_TEST(networks_agree_with_pytorch)
 {
     hid_t file = open_file("tests/data/golden_net.h5");
     for (hsize_t i = 0; i < groups_in(file); i++) {
@@ -161,7 +161,7 @@ END_TEST
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 
-/* torch.nn.utils.clip_grad_norm_ */
+/* Returns the factor of torch.nn.utils.clip_grad_norm_. */
 static double clip_factor(double clip, size_t count, const float *grad)
 {
     double square = 0.0;
@@ -170,14 +170,15 @@ static double clip_factor(double clip, size_t count, const float *grad)
     return clip > 0.0 ? fmin(1.0, clip / (sqrt(square) + 1e-6)) : 1.0;
 }
 
-/* The gradients are given as sums over 4 samples, as a step has them. */
+/* The optimizer gets the golden gradients as sums over 4 samples, as in a training step. */
 static void check_optimizer(hid_t group, int number)
 {
     struct dt_config config;
     struct dt_optimizer optimizer;
-    size_t count, all;
+    size_t count, all_count;
     float *params = read_floats(group, "start", &count);
-    float *grads = read_floats(group, "grads", &all), *path = read_floats(group, "path", &all);
+    float *grads = read_floats(group, "grads", &all_count),
+          *path = read_floats(group, "path", &all_count);
     float *state[DT_MAX_STATE];
     const double lr = attribute(group, "lr"), clip = attribute(group, "clip");
     EXPECT_OK(dt__config_init(&config));
@@ -187,7 +188,7 @@ static void check_optimizer(hid_t group, int number)
     dt__optimizer_init(&optimizer, &config, false);
     for (int i = 0; i < DT_MAX_STATE; i++)
         EXPECT_OK(dt__alloc(count, sizeof(float), "state", &state[i]));
-    for (size_t step = 0; step < all / count; step++) {
+    for (size_t step = 0; step < all_count / count; step++) {
         float *grad = grads + step * count;
         double scale = clip_factor(clip, count, grad) / 4.0;
         for (size_t i = 0; i < count; i++)
@@ -203,7 +204,7 @@ static void check_optimizer(hid_t group, int number)
     dt__config_free(&config);
 }
 
-START_TEST(optimizers_are_as_pytorch)
+START_TEST(optimizers_agree_with_pytorch)
 {
     hid_t file = open_file("tests/data/golden_optimizer.h5");
     for (hsize_t i = 0; i < groups_in(file); i++) {
@@ -217,7 +218,7 @@ END_TEST
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
-START_TEST(schedules_are_as_pytorch)
+START_TEST(schedules_agree_with_pytorch)
 {
     hid_t file = open_file("tests/data/golden_schedule.h5");
     struct dt_config config;
@@ -235,7 +236,7 @@ START_TEST(schedules_are_as_pytorch)
         config.train.schedule = kind;
         dt__schedule_init(&schedule, &config, 1000);
         for (size_t step = 0; step < count; step++) {
-            /* PyTorch knows no floor of these two. */
+            /* PyTorch has no lower bound on the rate of two of the schedules */
             double expected = path[step] < config.train.min_lr ? config.train.min_lr : path[step];
             double error = fabs(dt__schedule_lr(&schedule, step) - expected);
             ck_assert_msg(error < 1e-12, "%s, step %zu: differs by %g", word, step, error);
@@ -247,4 +248,5 @@ START_TEST(schedules_are_as_pytorch)
 }
 END_TEST
 
-SUITE("golden", nets_are_as_pytorch, optimizers_are_as_pytorch, schedules_are_as_pytorch)
+SUITE("golden", networks_agree_with_pytorch, optimizers_agree_with_pytorch,
+      schedules_agree_with_pytorch)

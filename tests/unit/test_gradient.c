@@ -1,4 +1,5 @@
-/* A replica's gradient over a local batch of several passes is that of the whole local batch. */
+/* A replica computes its gradient in passes of DT__SLICE_ROWS rows, which must give the gradient of
+ * the whole local batch. */
 #include <math.h>
 
 #include "data_files.h"
@@ -46,7 +47,8 @@ static void close_worker(void)
     dt_free(worker.loss);
 }
 
-/* The whole local batch at once, with masks drawn by the rows' numbers in the draw. */
+/* Computes the gradient of the local batch at once, with the dropout masks of its rows' numbers in
+ * the draw. */
 static void whole_gradient(const float *weights, float *grad, double *loss)
 {
     struct dt_network *network;
@@ -60,8 +62,8 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
     dt__network_destroy(network);
 }
 
-/* Would catch masks that restart with each slice, or slices that do not add up. */
-START_TEST(slices_draw_the_masks_of_the_local_batch)
+/* Would catch masks that restart in each pass, or passes that are not added. */
+START_TEST(passes_have_the_masks_of_the_local_batch)
 {
     open_worker();
     const size_t count = job.model->params;
@@ -71,7 +73,8 @@ START_TEST(slices_draw_the_masks_of_the_local_batch)
     EXPECT_OK(dt__alloc(count, sizeof *grad, "gradient", &grad));
     EXPECT_OK(dt__alloc(count, sizeof *whole, "gradient", &whole));
     dt__model_init(job.model, 5, weights);
-    ck_assert(dt__replica_gradient(&job, &worker, 0, 0, weights, (struct dt_slot){.grad = grad}, NULL));
+    ck_assert(
+        dt__replica_gradient(&job, &worker, 0, 0, weights, (struct dt_slot){.grad = grad}, NULL));
     whole_gradient(weights, whole, &loss);
     ck_assert_double_eq_tol(worker.loss[0], loss, 1e-6 * loss);
     for (size_t i = 0; i < count; i++) {
@@ -84,4 +87,4 @@ START_TEST(slices_draw_the_masks_of_the_local_batch)
 }
 END_TEST
 
-DATA_SUITE("gradient", {slices_draw_the_masks_of_the_local_batch, 1})
+DATA_SUITE("gradient", {passes_have_the_masks_of_the_local_batch, 1})

@@ -1,4 +1,4 @@
-/* HDF5: types and shapes that are read, and files that must not be trusted. */
+/* HDF5: the types and shapes that are read, and files that must not be trusted. */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 
 static hid_t file;
 
-/* Faults of the library in the reader process; a malformed file could cause any of them. */
+/* Faults of the library in the reader process; a malformed file could cause each of them. */
 static enum fault {
     SOUND,
     CRASH_ON_OPEN,
     CRASH_ON_READ,
     STACK_GONE,
     MEMORY_GONE,
-    KILLED_ON_OPEN, /* once, as KILLED_ON_READ: then there is a file "killed" */
+    KILLED_ON_OPEN, /* killed once, as with KILLED_ON_READ: the file "killed" then exists */
     KILLED_ON_READ
 } library;
 
@@ -37,7 +37,8 @@ static void killed_once(enum fault where)
     raise(SIGKILL);
 }
 
-/* A malformed file could have it compute without end, as it is opened too; each request has its own seconds. */
+/* A malformed file could make the library compute without end, even when it is opened: each request
+ * must set a limit of CPU seconds. */
 static bool is_limited;
 int __real_setrlimit(__rlimit_resource_t what, const struct rlimit *limit);
 int __wrap_setrlimit(__rlimit_resource_t what, const struct rlimit *limit);
@@ -49,9 +50,9 @@ int __wrap_setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
 
 static int take_stack(int depth)
 {
-    volatile char some[1 << 16];
-    some[depth % 100] = 1;
-    return depth < 1 << 20 ? take_stack(depth + some[depth % 100]) + some[depth % 100] : 0;
+    volatile char page[1 << 16];
+    page[depth % 100] = 1;
+    return depth < 1 << 20 ? take_stack(depth + page[depth % 100]) + page[depth % 100] : 0;
 }
 
 static hid_t readers_open(const char *path, unsigned flags, hid_t plist)
@@ -64,16 +65,19 @@ static hid_t readers_open(const char *path, unsigned flags, hid_t plist)
     return H5Fopen(path, flags, plist);
 }
 
-dt_status __real_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out);
-dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out);
-dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request, struct dt_text *out)
+dt_status __real_dt__h5_inside_read(struct dt__h5_inside *inside,
+                                    const struct dt__h5_request *request, struct dt_text *out);
+dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside,
+                                    const struct dt__h5_request *request, struct dt_text *out);
+dt_status __wrap_dt__h5_inside_read(struct dt__h5_inside *inside,
+                                    const struct dt__h5_request *request, struct dt_text *out)
 {
     if (!is_limited) abort();
     is_limited = false;
     return __real_dt__h5_inside_read(inside, request, out);
 }
 
-/* The reader may have crashed before the program asks it anything. */
+/* The reader may crash before the program sends its first request. */
 static bool ask_late;
 dt_status __real_dt__h5_guard_open(int fd, int *out_socket);
 dt_status __wrap_dt__h5_guard_open(int fd, int *out_socket);
@@ -85,8 +89,9 @@ dt_status __wrap_dt__h5_guard_open(int fd, int *out_socket)
     return status;
 }
 
-/* Limit of a reader's memory, from its first read on; 0: none. Sanitizers do not report it. */
-static size_t held_most, held_first;
+/* Bytes that a reader may allocate after its first read; 0: no limit. (Sanitizers do not count
+ * them.) */
+static size_t held_limit, held_first;
 static size_t held_bytes(void)
 {
     const struct mallinfo2 all = mallinfo2();
@@ -100,19 +105,19 @@ static herr_t readers_read(hid_t set, hid_t type, hid_t memory, hid_t space, hid
     const size_t before = held_bytes();
     if (!held_first) held_first = before;
     const herr_t result = H5Dread(set, type, memory, space, plist, out);
-    return held_most && held_bytes() > held_first + held_most ? -1 : result;
+    return held_limit && held_bytes() > held_first + held_limit ? -1 : result;
 }
 
-/* The tests call the library itself; readers call these. */
+/* Redirects the library's functions for the readers; the tests call the library itself. */
 void *__real_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name)
 {
     void *function = __real_dlsym(handle, name);
-    hid_t (*const opens)(const char *, unsigned, hid_t) = readers_open;
-    herr_t (*const reads)(hid_t, hid_t, hid_t, hid_t, hid_t, void *) = readers_read;
-    if (!strcmp(name, "H5Fopen")) memcpy(&function, &opens, sizeof function);
-    if (!strcmp(name, "H5Dread")) memcpy(&function, &reads, sizeof function);
+    hid_t (*const open_function)(const char *, unsigned, hid_t) = readers_open;
+    herr_t (*const read_function)(hid_t, hid_t, hid_t, hid_t, hid_t, void *) = readers_read;
+    if (!strcmp(name, "H5Fopen")) memcpy(&function, &open_function, sizeof function);
+    if (!strcmp(name, "H5Dread")) memcpy(&function, &read_function, sizeof function);
     return function;
 }
 
@@ -123,7 +128,8 @@ static void create(const char *path)
     ck_assert_int_ge(file, 0);
 }
 
-/* A data set of the given type; plist: H5P_DEFAULT, or how it is stored. */
+/* Creates a data set of type `stored` from values of type `held`; plist: H5P_DEFAULT, or how to
+ * store it. */
 static void put(const char *name, hid_t stored, hid_t held, int rank, const hsize_t *dims,
                 hid_t plist, const void *data)
 {
@@ -158,7 +164,7 @@ static void finish(void)
     set("data.train=a.h5");
 }
 
-/* Any integer or floating type, of either byte order, is read as the same numbers. */
+/* Any integer or floating-point type, of either byte order, gives the same numbers. */
 START_TEST(types_are_read)
 {
     const hid_t types[] = {H5T_STD_U8LE,  H5T_STD_I16BE,  H5T_STD_U32LE,
@@ -174,7 +180,7 @@ START_TEST(types_are_read)
 }
 END_TEST
 
-/* numpy's float16. */
+/* As numpy's float16. */
 START_TEST(half_precision_is_read)
 {
     hid_t half = H5Tcopy(H5T_IEEE_F32LE);
@@ -190,7 +196,7 @@ START_TEST(half_precision_is_read)
 }
 END_TEST
 
-/* Also where the program that forks the readers flushes them. */
+/* Denormals are read even if the process that forks the readers flushes them to zero. */
 START_TEST(denormals_are_read)
 {
     const hsize_t one[] = {1};
@@ -210,10 +216,11 @@ START_TEST(denormals_are_read)
 }
 END_TEST
 
-/* Numbers of the file's own types, widened. */
+/* Signed numbers of each type keep their sign when they are widened. */
 START_TEST(negative_numbers_are_read)
 {
-    const hid_t types[] = {H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_IEEE_F32LE};
+    const hid_t types[] = {H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
+                           H5T_IEEE_F32LE};
     const hsize_t one[] = {1};
     for (size_t i = 0; i < COUNT(types); i++) {
         double number = -3;
@@ -232,7 +239,7 @@ START_TEST(negative_numbers_are_read)
 }
 END_TEST
 
-/* Chunked, packed and checksummed storage. */
+/* Storage may be chunked, packed and checksummed. */
 START_TEST(packed_storage_is_read)
 {
     const hsize_t chunk[] = {4, 2, 1};
@@ -255,8 +262,8 @@ START_TEST(packed_storage_is_read)
 }
 END_TEST
 
-/* A chunk that holds all labels is unpacked once, not for each few of them, which would take
- * minutes: the test would be ended. */
+/* Would catch a chunk of all labels that is unpacked again for every few labels: that takes
+ * minutes, and the test times out. */
 START_TEST(large_chunks_are_unpacked_once)
 {
     enum { LABELS = DT__LIMIT(1 << 22, 1 << 10) };
@@ -280,9 +287,9 @@ START_TEST(large_chunks_are_unpacked_once)
 }
 END_TEST
 
-/* If chunks are read in part, as by a rank with some of the rows, a packed chunk is kept until
- * another one is read, and of an unpacked one only the rows. */
-START_TEST(chunks_read_in_part_are_not_all_kept)
+/* If chunks are read in part, as by a rank with some of the rows, a packed chunk stays in memory
+ * until another one is read, and only the rows of a chunk that is not packed. */
+START_TEST(chunks_read_in_part_are_not_all_in_memory)
 {
     enum { CHUNK = 5 << 20, CHUNKS = 12 };
     const hsize_t chunk[] = {CHUNK}, rows[] = {(hsize_t)CHUNK * CHUNKS};
@@ -299,12 +306,14 @@ START_TEST(chunks_read_in_part_are_not_all_kept)
     hid_t set_id = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     for (hsize_t i = 0; i < CHUNKS; i++) {
         const hsize_t at[] = {i * CHUNK};
-        ck_assert_int_ge(H5Dwrite_chunk(set_id, H5P_DEFAULT, 0, at, packs ? length : CHUNK, packs ? bytes : values), 0);
+        ck_assert_int_ge(H5Dwrite_chunk(set_id, H5P_DEFAULT, 0, at, packs ? length : CHUNK,
+                                        packs ? bytes : values),
+                         0);
     }
     H5Dclose(set_id), H5Sclose(space), H5Pclose(plist);
     finish();
     free(values), free(bytes);
-    held_most = packs ? 3 * CHUNK : CHUNK / 2;
+    held_limit = packs ? 3 * CHUNK : CHUNK / 2;
     EXPECT_OK(dt__h5_open("a.h5", &opened));
     EXPECT_OK(dt__h5_array(opened, "/x", &x));
     for (uint64_t i = 0; i < CHUNKS; i++)
@@ -313,7 +322,7 @@ START_TEST(chunks_read_in_part_are_not_all_kept)
 }
 END_TEST
 
-/* Open sockets: one to the fork server, and one to each reader process. */
+/* Counts open sockets: one to the fork server and one to each reader process. */
 static int sockets(void)
 {
     int count = 0;
@@ -327,12 +336,14 @@ static int sockets(void)
     return count;
 }
 
-/* Files of one packed chunk of 5 MiB each: what their readers keep fits in data.memory_mb together. */
+/* Each file is one packed chunk of 5 MiB: together the chunks in memory must fit in
+ * data.memory_mb. */
 START_TEST(chunks_of_all_files_fit_in_memory)
 {
     enum { FILES = 4, WIDTH = 5 << 19 };
-    static const char *const memory[] = {"data.memory_mb=1", "data.memory_mb=11", "data.memory_mb=64"};
-    static const int most[] = {1, 2, FILES};
+    static const char *const memory[] = {"data.memory_mb=1", "data.memory_mb=11",
+                                         "data.memory_mb=64"};
+    static const int open_limit[] = {1, 2, FILES};
     const hsize_t rows[] = {2, WIDTH};
     const int32_t labels[] = {0, 1};
     unsigned char *x = calloc(2, WIDTH);
@@ -356,12 +367,12 @@ START_TEST(chunks_of_all_files_fit_in_memory)
     struct dt_source *source = survey();
     EXPECT_OK(dt__block_alloc(&source->layout, 1, 0, &block));
     EXPECT_OK(dt__cursor_open(source, false, &cursor));
-    for (uint64_t row = 1; row < 4 * FILES; row += 2) { /* the files in turn, twice */
+    for (uint64_t row = 1; row < 4 * FILES; row += 2) { /* reads the files in turn, twice */
         block.rows = 0;
         EXPECT_OK(dt__cursor_read(cursor, row % (2 * FILES), 1, &block));
         ck_assert_uint_eq(block.x[0], 1 + row % (2 * FILES) / 2);
     }
-    const int open = most[_i] < DT__OPEN_FILES ? most[_i] : DT__OPEN_FILES;
+    const int open = open_limit[_i] < DT__OPEN_FILES ? open_limit[_i] : DT__OPEN_FILES;
     ck_assert_int_eq(sockets(), 1 + open);
     dt__cursor_close(cursor);
     dt__block_free(&block);
@@ -369,7 +380,7 @@ START_TEST(chunks_of_all_files_fit_in_memory)
 }
 END_TEST
 
-/* Targets (S) and (S, k). */
+/* Targets may have the shape (S) or (S, k). */
 START_TEST(targets_are_read)
 {
     const hsize_t one[] = {ROWS}, two[] = {ROWS, 2};
@@ -389,7 +400,7 @@ START_TEST(targets_are_read)
 }
 END_TEST
 
-/* A row's shape is the file's, or what data.shape says. */
+/* A row has the shape of the file, or that of data.shape. */
 START_TEST(rows_have_a_shape)
 {
     create("a.h5");
@@ -409,8 +420,8 @@ START_TEST(rows_have_a_shape)
     }
     set("data.shape=3x1");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.shape=3x1: a row has 4 features");
-    static const char *const none[] = {"2by2", "4294967298x2", "2x4294967298", "2x2x4294967297",
-                                       "+2x 2", "2x2x"};
+    static const char *const none[] = {"2by2",           "4294967298x2", "2x4294967298",
+                                       "2x2x4294967297", "+2x 2",        "2x2x"};
     for (size_t i = 0; i < COUNT(none); i++) {
         char option[64], message[96];
         snprintf(option, sizeof option, "data.shape=%s", none[i]);
@@ -429,7 +440,8 @@ static void put_pictures(const char *path, int rank, const hsize_t *dims, const 
     finish();
 }
 
-/* Pictures to measure whose values lie elsewhere would be measured all the same, and wrongly. */
+/* Would catch held-out pictures of another shape: they would be evaluated, and give wrong
+ * figures. */
 START_TEST(held_out_rows_have_the_shape_of_the_model)
 {
     static const float x[2 * 12];
@@ -438,8 +450,10 @@ START_TEST(held_out_rows_have_the_shape_of_the_model)
         int rank;
         hsize_t dims[4];
         bool fits;
-    } cases[] = {{"data.shape=", 4, {2, 2, 2, 3}, true}, {"data.shape=", 2, {2, 12}, true},
-                 {"data.shape=", 4, {2, 3, 2, 2}, false}, {"data.shape=", 3, {2, 3, 4}, false},
+    } cases[] = {{"data.shape=", 4, {2, 2, 2, 3}, true},
+                 {"data.shape=", 2, {2, 12}, true},
+                 {"data.shape=", 4, {2, 3, 2, 2}, false},
+                 {"data.shape=", 3, {2, 3, 4}, false},
                  {"data.shape=2x2x3", 4, {2, 3, 2, 2}, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_source *source, *eval;
@@ -461,25 +475,26 @@ START_TEST(held_out_rows_have_the_shape_of_the_model)
 }
 END_TEST
 
-static int told;
+static int warnings_seen;
 
 static void count_channels(void *arg, enum dt_log_level level, const char *line)
 {
     (void)arg, (void)level;
-    told += strstr(line, "height x width x channels") != NULL;
+    warnings_seen += strstr(line, "height x width x channels") != NULL;
 }
 
-/* Channels in front would be convolved as rows of the picture. */
-START_TEST(channels_in_front_are_told)
+/* A picture of channels x height x width would be convolved as if its channels were rows: the user
+ * is warned. */
+START_TEST(channels_first_give_a_warning)
 {
     static const float x[2 * 3 * 4 * 4];
     static const struct {
         hsize_t dims[4];
         const char *layers;
-        int told;
-    } cases[] = {{{2, 3, 4, 4}, "conv 2 3x3", 1}, {{2, 3, 4, 4}, "dense 2", 0}, {{2, 3, 4, 4}, "avgpool 2", 1},
-                 {{2, 4, 4, 3}, "conv 2 3x3", 0}, {{2, 1, 4, 12}, "conv 2 1x3", 0},
-                 {{2, 3, 3, 3}, "conv 2 3x3", 0}};
+        int warnings_seen;
+    } cases[] = {{{2, 3, 4, 4}, "conv 2 3x3", 1},  {{2, 3, 4, 4}, "dense 2", 0},
+                 {{2, 3, 4, 4}, "avgpool 2", 1},   {{2, 4, 4, 3}, "conv 2 3x3", 0},
+                 {{2, 1, 4, 12}, "conv 2 1x3", 0}, {{2, 3, 3, 3}, "conv 2 3x3", 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         char layers[64];
         const hsize_t rows[] = {2};
@@ -489,16 +504,16 @@ START_TEST(channels_in_front_are_told)
         finish();
         snprintf(layers, sizeof layers, "model.layers=%s", cases[i].layers);
         set(layers);
-        told = 0;
+        warnings_seen = 0;
         dt_log_set_sink(count_channels, NULL);
         dt__source_destroy(survey());
         dt_log_set_sink(NULL, NULL);
-        ck_assert_int_eq(told, cases[i].told);
+        ck_assert_int_eq(warnings_seen, cases[i].warnings_seen);
     }
 }
 END_TEST
 
-/* ---- names of classes ------------------------------------------------------------------------ */
+/* ---- names of classes ----------------------------------------------------------------------- */
 
 enum { NAME = 8 };
 static const char NAMES[4][NAME] = {"zebra", "cat", "dog", "ant"};
@@ -512,8 +527,8 @@ static void put_names(size_t count)
     H5Tclose(type);
 }
 
-/* Names are in the file's order: a CSV with texts gets the numbers of those names, whether it is a
- * second training file or evaluation data. */
+/* Class names keep the file's order: texts in a CSV get the numbers of these names, in a second
+ * training file and in evaluation data. */
 START_TEST(class_names_keep_their_numbers)
 {
     create("a.h5");
@@ -560,10 +575,10 @@ START_TEST(class_names_are_distinct)
 }
 END_TEST
 
-/* ---- labels as people write them -------------------------------------------------------------- */
+/* ---- forms of labels ------------------------------------------------------------------------ */
 
-/* Labels that are numbers as texts have the names of data.class_names, as those of CSV have. */
-START_TEST(texts_are_numbers_of_classes)
+/* Labels that are numbers, but stored as texts, are named by data.class_names, as in CSV. */
+START_TEST(texts_may_be_class_numbers)
 {
     const char *values[ROWS] = {"1", "0", "dog", "1", "cat", "0"};
     const int32_t labels[ROWS] = {1, 0, 1, 1, 0, 0};
@@ -588,7 +603,8 @@ START_TEST(texts_are_numbers_of_classes)
 }
 END_TEST
 
-/* The width of one-hot rows declares classes that none of them has; a label beyond it is none. */
+/* The width of one-hot rows declares classes, even classes that no row has; a label above them is
+ * an error. */
 START_TEST(one_hot_rows_declare_classes)
 {
     const float values[ROWS * 4] = {[2] = 1, [5] = 1, [10] = 1, [14] = 1, [18] = 1, [21] = 1};
@@ -603,7 +619,8 @@ START_TEST(one_hot_rows_declare_classes)
     dt__source_destroy(source);
     put_text("b.csv", "0,1,2,3,4\n");
     set("data.train=a.h5,b.csv");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "label 4 is out of range: by the width of one-hot rows classes are 0..3");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "label 4 is out of range: by the width of one-hot rows classes are 0..3");
 }
 END_TEST
 
@@ -658,11 +675,12 @@ static void text_y(void)
     H5Tclose(type);
 }
 
-/* Bool, float, -1 and 1, one-hot and texts of any length are the same two classes, as training and as
- * evaluation data. */
+/* Booleans, floats, -1 and 1, one-hot rows, large numbers and texts of any length are the same two
+ * classes, in training and in evaluation data. */
 START_TEST(labels_have_many_forms)
 {
-    static void (*const forms[])(void) = {bool_y, whole_float_y, sign_y, one_hot_y, text_y, number_y};
+    static void (*const forms[])(void) = {bool_y,    whole_float_y, sign_y,
+                                          one_hot_y, text_y,        number_y};
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
     forms[_i]();
@@ -681,7 +699,7 @@ START_TEST(labels_have_many_forms)
 }
 END_TEST
 
-/* Rows to be predicted need none. */
+/* Rows to predict need no labels. */
 START_TEST(labels_may_be_missing)
 {
     create("a.h5");
@@ -705,13 +723,13 @@ END_TEST
 
 static void stop_in_labels(void)
 {
-    static int calls = 3;
-    if (--calls == 0) dt_stop_request();
+    static int reads_left = 3;
+    if (--reads_left == 0) dt_stop_request();
 }
 
-/* Sizes that need several reads: labels as one-hot rows, more than are read at once, and values
- * that the reader process converts, more than it sends at once. Reading labels ends at a stop, and
- * the watchdog sees their progress. */
+/* Sizes that take several reads: one-hot labels, more than one read takes, and values that the
+ * reader process converts, more than it sends at once. A stop ends the reading of labels, and each
+ * part counts as progress for the watchdog. */
 START_TEST(files_take_several_reads)
 {
     enum { MANY = 2500, WIDE = 900, CLASSES = 3 };
@@ -735,7 +753,7 @@ START_TEST(files_take_several_reads)
     EXPECT_OK(dt__h5_read(opened, item, 0, MANY, DT__H5_F32, read));
     for (size_t i = 0; i < MANY * WIDE; i++)
         EXPECT((double)read[i] == x[i]);
-    for (int i = 0; i < 2; i++) { /* in place, and by the reader */
+    for (int i = 0; i < 2; i++) { /* read from the file directly, and by the reader process */
         EXPECT_OK(dt__h5_array(opened, i ? "/x" : "/plain", &item));
         EXPECT_OK(dt__h5_read(opened, item, 7, 2, DT__H5_F32, read));
         ck_assert(read[0] == 7 * WIDE && read[2 * WIDE - 1] == 9 * WIDE - 1);
@@ -772,8 +790,8 @@ static const char *path_of_many(int i)
     return path;
 }
 
-/* Like a checkpoint of many groups with many layers. Would catch a limit that the writer does not
- * know, and a search through all items for each one. */
+/* As in a checkpoint of many groups with many layers. Would catch a limit that the writer lacks,
+ * and a search of all items for each item. */
 START_TEST(a_file_may_have_many_items)
 {
     enum { MANY = 20 * 60 * 60 };
@@ -782,7 +800,9 @@ START_TEST(a_file_may_have_many_items)
     int fd = open("many.h5", O_WRONLY | O_CREAT, 0600);
     EXPECT_OK(dt__h5_layout_create("many.h5", 0, &layout));
     for (int32_t i = 0; i < MANY; i++)
-        dt__h5_put(layout, &(struct dt__h5_item){.path = path_of_many(i), .type = DT__H5_I32, .data = &i}, NULL);
+        dt__h5_put(layout,
+                   &(struct dt__h5_item){.path = path_of_many(i), .type = DT__H5_I32, .data = &i},
+                   NULL);
     EXPECT_OK(dt__h5_stream(layout, write_part, &fd));
     dt__h5_layout_free(layout);
     close(fd);
@@ -796,8 +816,8 @@ START_TEST(a_file_may_have_many_items)
 }
 END_TEST
 
-/* Data sets of other names, below groups. */
-START_TEST(data_sets_have_names)
+/* data.x and data.y name data sets, which may be in groups. */
+START_TEST(data_sets_may_have_other_names)
 {
     create("a.h5");
     const hsize_t dims[] = {ROWS, FEATURES}, one[] = {ROWS};
@@ -826,15 +846,15 @@ static void short_y(void)
     put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
 }
 
-/* 4 rows of 6 numbers, as R and MATLAB write them. */
-static void turned_x(void)
+/* Makes 4 rows of 6 numbers as R and MATLAB write them: transposed. */
+static void transposed_x(void)
 {
     const hsize_t dims[] = {4};
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
     put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
 }
 
-static void turned_x_and_y(void)
+static void transposed_x_and_y(void)
 {
     const hsize_t dims[] = {1, 4};
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
@@ -912,8 +932,8 @@ static void vlen_x(void)
     put_y(H5T_STD_I32LE);
 }
 
-/* A number whose bits lie outside of it: HDF5 1.10.8 crashes converting it. */
-static void odd_x(void)
+/* Makes numbers whose bits reach beyond their size: HDF5 1.10.8 crashes when it converts them. */
+static void wrong_precision_x(void)
 {
     hid_t type = H5Tcopy(H5T_STD_I32LE);
     const hsize_t dims[] = {ROWS};
@@ -967,8 +987,8 @@ static void virtual_x(void)
     put_y(H5T_STD_I32LE);
 }
 
-/* 10^12 rows, none of which is stored. */
-static void hollow_x(void)
+/* Declares 10^12 rows and stores none. */
+static void unstored_x(void)
 {
     const hsize_t dims[] = {1000000000000, 100}, chunk[] = {1000, 100};
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
@@ -998,34 +1018,34 @@ static void filtered_x(H5Z_filter_t number)
     put_y(H5T_STD_I32LE);
 }
 
-/* A filter of h5py's own. */
+/* lzf: a filter of h5py. */
 static void lzf_x(void)
 {
     filtered_x(32000);
 }
 
-/* Bitshuffle, which is a plugin. */
+/* Bitshuffle: a plugin. */
 static void plugin_x(void)
 {
     filtered_x(32008);
 }
 
-/* A chunk of 1 GiB, which packs to next to nothing, for six rows. */
+/* Declares a chunk of 1 GiB, which packs to almost nothing, for six rows. */
 static void vast_chunk(void)
 {
-    const hsize_t dims[] = {ROWS, FEATURES}, most[] = {H5S_UNLIMITED, FEATURES};
+    const hsize_t dims[] = {ROWS, FEATURES}, open_limit[] = {H5S_UNLIMITED, FEATURES};
     const hsize_t chunk[] = {1 << 28, FEATURES}, at[] = {0, 0};
-    static const unsigned char few[64];
-    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, most);
+    static const unsigned char packed_bytes[64];
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, open_limit);
     H5Pset_chunk(plist, 2, chunk);
     H5Pset_deflate(plist, 9);
     hid_t x = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-    ck_assert_int_ge(H5Dwrite_chunk(x, H5P_DEFAULT, 0, at, sizeof few, few), 0);
+    ck_assert_int_ge(H5Dwrite_chunk(x, H5P_DEFAULT, 0, at, sizeof packed_bytes, packed_bytes), 0);
     H5Dclose(x), H5Pclose(plist), H5Sclose(space);
     put_y(H5T_STD_I32LE);
 }
 
-/* A group that is twice in the next one, and so on: x is in a million places. */
+/* Puts each group twice in the next group: x has a million paths. */
 static void linked_often(void)
 {
     char above[16], below[16] = "";
@@ -1033,8 +1053,10 @@ static void linked_often(void)
     for (int i = 0; i < 20; i++) {
         snprintf(above, sizeof above, "/g%d", i);
         hid_t group = H5Gcreate2(file, above, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        ck_assert_int_ge(H5Lcreate_hard(file, i ? below : "/x", group, "a", H5P_DEFAULT, H5P_DEFAULT), 0);
-        ck_assert_int_ge(H5Lcreate_hard(file, i ? below : "/x", group, "b", H5P_DEFAULT, H5P_DEFAULT), 0);
+        ck_assert_int_ge(
+            H5Lcreate_hard(file, i ? below : "/x", group, "a", H5P_DEFAULT, H5P_DEFAULT), 0);
+        ck_assert_int_ge(
+            H5Lcreate_hard(file, i ? below : "/x", group, "b", H5P_DEFAULT, H5P_DEFAULT), 0);
         H5Gclose(group);
         memcpy(below, above, sizeof below);
     }
@@ -1046,8 +1068,8 @@ static const struct {
 } HOSTILE[] = {
     {missing_y, "a.h5: /y is missing; there is /x 6x2x2 (see data.y)"},
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
-    {turned_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R turn"},
-    {turned_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
+    {transposed_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R turn"},
+    {transposed_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
     {nan_y, "a.h5: /y: row 3: label nan is not a finite number"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
     {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
@@ -1057,7 +1079,7 @@ static const struct {
     {scalar_x, "a.h5: /x has no proper dimensions"},
     {compound_x, "a.h5: /x holds neither plain numbers nor texts"},
     {vlen_x, "a.h5: /x holds neither plain numbers nor texts"},
-    {odd_x, "a.h5: /x holds neither plain numbers nor texts"},
+    {wrong_precision_x, "a.h5: /x holds neither plain numbers nor texts"},
     {text_x, "a.h5: /x holds texts, not numbers"},
     {external_link, "a.h5: /x is missing"},
     {soft_link, "a.h5: /x is missing"},
@@ -1065,7 +1087,7 @@ static const struct {
     {virtual_x, "a.h5: /x is not stored plainly in the file itself"},
     {lzf_x, "a.h5: /x is packed by lzf, which h5py alone reads: expected gzip"},
     {plugin_x, "a.h5: /x is packed by a filter that is not known: expected gzip"},
-    {hollow_x, "a.h5: /x is not all in the file"},
+    {unstored_x, "a.h5: /x is not all in the file"},
     {vast_chunk, "a.h5: /x has chunks of more than 256 MiB: expected smaller ones"},
     {linked_often, "a.h5: holds too many things"},
 };
@@ -1084,8 +1106,9 @@ START_TEST(hostile_files_are_refused)
 }
 END_TEST
 
-/* Cut or overwritten anywhere in its first kilobytes, a file is refused or read, never a crash. */
-START_TEST(damage_never_crashes)
+/* A file that is cut or changed anywhere in its first kilobytes is refused or read, and never
+ * crashes the program. */
+START_TEST(damaged_files_never_crash)
 {
     static unsigned char whole[1 << 16], damaged[1 << 16];
     create("a.h5");
@@ -1109,21 +1132,23 @@ START_TEST(damage_never_crashes)
             dt__table_destroy(table);
         dt__source_destroy(source);
     }
-    ck_assert_uint_gt(refused, length / 11 / 2); /* half of them are cut */
+    ck_assert_uint_gt(refused, length / 11 / 2); /* half of the files are cut */
 }
 END_TEST
 
-/* The library crashes in a separate process: the file is refused by name. A killed reader says
- * nothing about the file: an older checkpoint must not be used instead. */
-START_TEST(a_crash_of_the_library_is_one_message)
+/* The library crashes in a separate process, and the message names the file. If the reader was
+ * killed, the file may be good: the status must not be DT_EFORMAT, or an older checkpoint would be
+ * used instead. */
+START_TEST(a_crash_of_the_library_gives_a_message)
 {
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
-    put_y(H5T_STD_I64BE); /* which the library reads */
+    put_y(H5T_STD_I64BE); /* a type that only the library reads */
     finish();
-    const enum fault ways[] = {CRASH_ON_OPEN, CRASH_ON_READ, STACK_GONE, MEMORY_GONE, STACK_GONE};
-    library = ways[_i];
-    ask_late = (size_t)_i == COUNT(ways) - 1;
+    const enum fault fault_cases[] = {CRASH_ON_OPEN, CRASH_ON_READ, STACK_GONE, MEMORY_GONE,
+                                      STACK_GONE};
+    library = fault_cases[_i];
+    ask_late = (size_t)_i == COUNT(fault_cases) - 1;
     if (library == MEMORY_GONE)
         EXPECT_FAIL(try_survey(), DT_EIO, "a.h5: the process that reads it was killed, twice");
     else
@@ -1131,7 +1156,8 @@ START_TEST(a_crash_of_the_library_is_one_message)
 }
 END_TEST
 
-/* Reads the state and the parent from a line of /proc/PID/stat. */
+/* Reads state and parent of a process from /proc/PID/stat; returns whether it is a live process of
+ * HDF5. */
 static bool process_is(pid_t pid, char *state, pid_t *parent)
 {
     char path[64], name[64] = "";
@@ -1145,7 +1171,7 @@ static bool process_is(pid_t pid, char *state, pid_t *parent)
     return known && *state != 'Z' && *state != 'X' && !strcmp(name, "dtrain-hdf5");
 }
 
-/* The process for HDF5 that `parent` has started; 0: none. */
+/* Returns the HDF5 process that `parent` has started, or 0. */
 static pid_t process_of(pid_t parent)
 {
     pid_t found = 0, above;
@@ -1177,7 +1203,7 @@ static void survey_once(void)
     dt__source_destroy(source);
 }
 
-/* When the process that starts readers is killed, the next file is opened all the same, by one new process for all. */
+/* If the process that starts readers is killed, one new process replaces it for all later files. */
 START_TEST(a_killed_fork_server_is_replaced)
 {
     create("a.h5");
@@ -1194,12 +1220,13 @@ START_TEST(a_killed_fork_server_is_replaced)
 }
 END_TEST
 
-/* A reader that somebody kills says nothing of the file: another one takes its place. */
+/* If a reader is killed from outside, that does not condemn its file: another reader takes its
+ * place. */
 START_TEST(a_killed_reader_is_replaced)
 {
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
-    put_y(H5T_STD_I64BE); /* which the library reads */
+    put_y(H5T_STD_I64BE); /* a type that only the library reads */
     finish();
     library = _i ? KILLED_ON_READ : KILLED_ON_OPEN;
     survey_once();
@@ -1219,8 +1246,8 @@ static long oom_score(pid_t pid)
     return score;
 }
 
-/* Memory that runs out costs a reader, not the process that starts readers. */
-START_TEST(the_fork_server_is_no_first_victim)
+/* If memory runs out, a reader should be killed before the process that starts readers. */
+START_TEST(the_fork_server_is_not_killed_first)
 {
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
@@ -1251,7 +1278,7 @@ START_TEST(names_of_any_length_are_read)
 }
 END_TEST
 
-START_TEST(not_hdf5_is_said)
+START_TEST(other_formats_are_refused)
 {
     put_text("a.h5", "no HDF5 at all");
     set("data.train=a.h5");
@@ -1260,16 +1287,17 @@ START_TEST(not_hdf5_is_said)
 }
 END_TEST
 
-DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1},
-           {denormals_are_read, 1}, {negative_numbers_are_read, 1}, {packed_storage_is_read, 1},
-           {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_kept, 2},
-           {chunks_of_all_files_fit_in_memory, 3},
-           {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
-           {class_names_are_distinct, 1}, {texts_are_numbers_of_classes, 1}, {labels_have_many_forms, 6}, {one_hot_rows_declare_classes, 1}, {labels_may_be_missing, 1},
-           {data_sets_have_names, 1},
-           {files_take_several_reads, 1}, {a_file_may_have_many_items, 1},
-           {rows_have_a_shape, 1}, {held_out_rows_have_the_shape_of_the_model, 1},
-           {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
-           {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 5},
-           {a_killed_fork_server_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_fork_server_is_no_first_victim, 1},
-           {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})
+DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {denormals_are_read, 1},
+           {negative_numbers_are_read, 1}, {packed_storage_is_read, 1},
+           {large_chunks_are_unpacked_once, 1}, {chunks_read_in_part_are_not_all_in_memory, 2},
+           {chunks_of_all_files_fit_in_memory, 3}, {targets_are_read, 1},
+           {class_names_keep_their_numbers, 1}, {class_names_are_distinct, 1},
+           {texts_may_be_class_numbers, 1}, {labels_have_many_forms, 6},
+           {one_hot_rows_declare_classes, 1}, {labels_may_be_missing, 1},
+           {data_sets_may_have_other_names, 1}, {files_take_several_reads, 1},
+           {a_file_may_have_many_items, 1}, {rows_have_a_shape, 1},
+           {held_out_rows_have_the_shape_of_the_model, 1}, {channels_first_give_a_warning, 1},
+           {hostile_files_are_refused, COUNT(HOSTILE)}, {damaged_files_never_crash, 1},
+           {a_crash_of_the_library_gives_a_message, 5}, {a_killed_fork_server_is_replaced, 1},
+           {a_killed_reader_is_replaced, 2}, {the_fork_server_is_not_killed_first, 1},
+           {names_of_any_length_are_read, 1}, {other_formats_are_refused, 1})

@@ -1,5 +1,6 @@
-/* A run directory read back: the last of a kind and step counts, what a later start gave up is forgotten,
- * torn lines are passed over. Would catch curves that go back in time, and a best model that never was. */
+/* A run directory is read back. Would catch curves that go back in time, an abandoned branch after
+ * a resume that is not dropped, a best model that never existed, and incomplete lines that are not
+ * skipped. */
 #include <math.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -43,7 +44,7 @@ static void leave(void)
     "]]}\n"
 #define FINAL(step, status) "{\"kind\":\"final\",\"step\":" #step ",\"status\":\"" status "\"}\n"
 
-START_TEST(the_last_of_a_kind_and_step_counts)
+START_TEST(the_last_record_of_a_kind_and_step_counts)
 {
     size_t best;
     double value;
@@ -66,21 +67,21 @@ START_TEST(the_last_of_a_kind_and_step_counts)
 }
 END_TEST
 
-/* Matrices of the last and of the best evaluation are kept, the others' are not. */
-START_TEST(two_confusions_are_kept)
+/* Only the confusion matrices of the last and of the best evaluation are kept. */
+START_TEST(two_confusion_matrices_are_kept)
 {
     enter(EVAL(1, 0.1) EVAL(2, 0.9) EVAL(3, 0.2) EVAL(4, 0.95) EVAL(5, 0.5) EVAL(6, 0.6));
     read_run();
-    const size_t kept[] = {0, 0, 0, 2, 0, 2};
+    const size_t sizes[] = {0, 0, 0, 2, 0, 2};
     for (size_t i = 0; i < 6; i++)
         ck_assert_uint_eq(json_array_size(json_object_get(
                               dt__history_record(history, DT_RECORD_EVAL, i), "confusion")),
-                          kept[i]);
+                          sizes[i]);
     leave();
 }
 END_TEST
 
-START_TEST(a_branch_that_was_given_up_is_forgotten)
+START_TEST(an_abandoned_branch_is_dropped)
 {
     size_t best;
     double value;
@@ -98,8 +99,9 @@ START_TEST(a_branch_that_was_given_up_is_forgotten)
 }
 END_TEST
 
-/* A run that was finished and goes on; one whose process is there, or ended and nobody asked how. */
-START_TEST(status_is_of_the_last_start)
+/* The status of a run that was completed and then resumed; and of a run whose process is alive, or
+ * has ended but was not yet waited for. */
+START_TEST(the_status_is_that_of_the_last_start)
 {
     char host[65] = "", lock[128];
     enter(START(0) TRAIN(10, 1) FINAL(10, "completed") START(10));
@@ -141,7 +143,7 @@ START_TEST(status_is_of_the_last_start)
 }
 END_TEST
 
-START_TEST(torn_and_strange_lines_are_passed_over)
+START_TEST(incomplete_and_unknown_lines_are_skipped)
 {
     enter("{\"kind\":\"train\",\"ste"
           "\n"
@@ -176,8 +178,8 @@ START_TEST(the_configuration_is_read)
 }
 END_TEST
 
-/* The start names the metric by which training judges, also of losses that have another than usual. Would
- * catch a report whose best model is not the exported one. */
+/* The start record names the metric that training uses, for losses with a metric of their own too.
+ * Would catch a report whose best model is not the exported one. */
 START_TEST(the_start_names_the_metric)
 {
     enter("{\"kind\":\"start\",\"step\":0,\"metric\":\"mae\"}\n"
@@ -202,14 +204,13 @@ START_TEST(the_start_names_the_metric)
 }
 END_TEST
 
-/* Evaluations of other rows do not count after a start that holds out other rows, nor after the
- * next one. Would catch a best evaluation on easier rows. */
-START_TEST(other_rows_begin_anew)
+/* After a start that holds out other rows, earlier evaluations no longer count, even after the next
+ * start. Would catch a best evaluation on easier rows. */
+START_TEST(other_held_out_rows_start_a_new_best)
 {
-    static const char again[] = "{\"kind\":\"start\",\"step\":20,\"best_era\":1700000000}\n"
-                                EVAL(20, 0.3) EVAL(30, 0.4)
-                                "{\"kind\":\"start\",\"step\":30,\"best_era\":1700000000}\n"
-                                EVAL(40, 0.35);
+    static const char again[] =
+        "{\"kind\":\"start\",\"step\":20,\"best_era\":1700000000}\n" EVAL(20, 0.3) EVAL(
+            30, 0.4) "{\"kind\":\"start\",\"step\":30,\"best_era\":1700000000}\n" EVAL(40, 0.35);
     size_t best;
     double value;
     enter(START(0) EVAL(10, 0.9) EVAL(20, 0.8));
@@ -227,15 +228,16 @@ START_TEST(other_rows_begin_anew)
 }
 END_TEST
 
-/* Evaluations of named sets are apart from those of the rows held out, by step and name. Would catch a set that is
- * taken for the best evaluation, and one that takes another's place. */
-START_TEST(sets_are_kept_apart)
+/* Evaluations of named sets are listed by step and name, apart from those of the held-out rows.
+ * Would catch a set that counts as the best evaluation, and a set that replaces another one. */
+START_TEST(named_sets_are_separate)
 {
-#define SET(name, step, value) "{\"kind\":\"eval\",\"set\":\"" name "\",\"step\":" #step ",\"accuracy\":" #value "}\n"
+#define SET(name, step, value)                                                                     \
+    "{\"kind\":\"eval\",\"set\":\"" name "\",\"step\":" #step ",\"accuracy\":" #value "}\n"
     size_t best;
     double value;
-    enter(START(0) SET("b", 10, 0.95) SET("a", 10, 0.9) EVAL(10, 0.5) SET("a", 20, 0.99) EVAL(20, 0.6)
-              SET("b", 10, 0.85) SET("a", 30, 1) START(20));
+    enter(START(0) SET("b", 10, 0.95) SET("a", 10, 0.9) EVAL(10, 0.5) SET("a", 20, 0.99)
+              EVAL(20, 0.6) SET("b", 10, 0.85) SET("a", 30, 1) START(20));
     read_run();
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_EVAL), 2);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_SET), 3);
@@ -256,8 +258,8 @@ static void append(const char *text)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* Would catch a line that is read twice or lost, and a run that took the place of another. */
-START_TEST(an_update_reads_what_is_new)
+/* Would catch a line that is read twice or lost, and records of a replaced file that remain. */
+START_TEST(an_update_reads_only_new_lines)
 {
     size_t best;
     double value;
@@ -295,12 +297,16 @@ START_TEST(an_update_reads_what_is_new)
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert(!dt_history_best(history, &best, &value));
     ck_assert(!history->ended);
-    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed")); /* another's, longer, by the same inode */
+    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed")); /* another run's
+                                                                                   * records:
+                                                                                   * longer, with
+                                                                                   * the same
+                                                                                   * inode */
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
     ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 0, "step"), 7);
     ck_assert(history->ended);
-    put("metrics.jsonl", ""); /* cut */
+    put("metrics.jsonl", ""); /* truncated */
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 0);
     ck_assert(!history->ended);
@@ -308,8 +314,9 @@ START_TEST(an_update_reads_what_is_new)
 }
 END_TEST
 
-/* More than one read takes, in short lines and in one that is longer than all of it. Would catch lines that are lost
- * or read twice between two reads, and a file of zeros that takes all memory. */
+/* The file has more bytes than one read takes, in short lines and in one line that is longer than a
+ * read. Would catch lines that are lost or read twice at the end of a read, and a file of zeros
+ * that takes all memory. */
 START_TEST(a_large_file_is_read_in_parts)
 {
     enum { LONG = 5 << 19, LINES = 30000 };
@@ -348,19 +355,19 @@ START_TEST(no_run_is_an_error)
 }
 END_TEST
 
-/* Would catch a run taken for complete that was killed before its last record. */
+/* Would catch a run that was killed before its last record and counts as complete. */
 START_TEST(a_run_has_ended_with_its_final_record)
 {
     static const struct {
         const char *text;
-        bool ended; /* at step 7 */
+        bool ended; /* for step 7 */
     } cases[] = {
         {"", false},
         {"{\"kind\":\"final\",\"status\":\"stopped\",\"step\":7}\n", false},
         {"{\"kind\":\"train\",\"step\":7}\n", false},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n", true},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}",
-         false}, /* looks torn */
+         false}, /* without a newline the line may be incomplete */
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":6}\n", false},
         {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,"
          "\"loss\":null}\n",
@@ -383,11 +390,13 @@ START_TEST(a_run_has_ended_with_its_final_record)
 }
 END_TEST
 
-/* A run directory of a stranger, or of another program. Would catch a look at it that never ends. */
-START_TEST(pipes_are_not_waited_for)
+/* Would catch reading the run directory of another user or program and waiting for its FIFOs
+ * forever. */
+START_TEST(fifos_are_not_waited_for)
 {
     enter(START(0) TRAIN(10, 1));
-    ck_assert_int_eq(mkfifo("lock", 0600) | mkfifo("status.json", 0600) | mkfifo("config.ini", 0600), 0);
+    ck_assert_int_eq(
+        mkfifo("lock", 0600) | mkfifo("status.json", 0600) | mkfifo("config.ini", 0600), 0);
     read_run();
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 1);
     ck_assert_str_eq(history->status, "interrupted");
@@ -395,9 +404,9 @@ START_TEST(pipes_are_not_waited_for)
 }
 END_TEST
 
-SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
-      a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
-      torn_and_strange_lines_are_passed_over, the_configuration_is_read,
-      the_start_names_the_metric, other_rows_begin_anew, sets_are_kept_apart, an_update_reads_what_is_new,
-      a_large_file_is_read_in_parts,
-      no_run_is_an_error, a_run_has_ended_with_its_final_record, pipes_are_not_waited_for)
+SUITE("history", the_last_record_of_a_kind_and_step_counts, two_confusion_matrices_are_kept,
+      an_abandoned_branch_is_dropped, the_status_is_that_of_the_last_start,
+      incomplete_and_unknown_lines_are_skipped, the_configuration_is_read,
+      the_start_names_the_metric, other_held_out_rows_start_a_new_best, named_sets_are_separate,
+      an_update_reads_only_new_lines, a_large_file_is_read_in_parts, no_run_is_an_error,
+      a_run_has_ended_with_its_final_record, fifos_are_not_waited_for)

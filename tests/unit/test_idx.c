@@ -1,4 +1,4 @@
-/* IDX: plain and gzip, every element type, and headers that lie. */
+/* IDX: plain and gzip, every element type, and wrong headers. */
 #include <zlib.h>
 
 #include "data_files.h"
@@ -48,7 +48,7 @@ static void put_gzip(const char *path, const void *bytes, size_t length, const c
     ck_assert_int_eq(gzclose(out), Z_OK);
 }
 
-static void use(const char *x, const char *y)
+static void set_files(const char *x, const char *y)
 {
     char assignment[128];
     snprintf(assignment, sizeof assignment, "data.train=%s", x), set(assignment);
@@ -68,27 +68,27 @@ static void expect_bytes(void)
     expect_rows(x, labels, ROWS, FEATURES);
 }
 
-/* The same file plain, in gzip, and in gzip of two members (whose trailer covers only the last
- * one). */
+/* Reads the same file plain, packed by gzip, and as two gzip members; the trailer covers only the
+ * last of these. */
 START_TEST(plain_and_gzip_are_the_same)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
     put_bytes("x.idx", x.bytes, x.length);
     put_bytes("y.idx", y.bytes, y.length);
-    use("x.idx", "y.idx");
+    set_files("x.idx", "y.idx");
     expect_bytes();
     put_gzip("x.gz", x.bytes, x.length, "wb");
     put_gzip("y.gz", y.bytes, y.length, "wb");
-    use("x.gz", "y.gz");
+    set_files("x.gz", "y.gz");
     expect_bytes();
     put_gzip("z.gz", x.bytes, 100, "wb");
     put_gzip("z.gz", x.bytes + 100, x.length - 100, "ab");
-    use("z.gz", "y.gz");
+    set_files("z.gz", "y.gz");
     expect_bytes();
 }
 END_TEST
 
-/* Signed, wide and floating elements, big-endian. */
+/* Signed, wide and floating-point elements are big-endian. */
 START_TEST(element_types_are_read)
 {
     static const struct {
@@ -107,7 +107,7 @@ START_TEST(element_types_are_read)
     const int32_t labels[] = {0, 1};
     struct idx y = make_labels(2, 2);
     put_bytes("y", y.bytes, y.length);
-    use("x", "y");
+    set_files("x", "y");
     for (size_t i = 0; i < COUNT(types); i++) {
         struct idx x = make_head(types[i].type, 1, dims);
         memcpy(x.bytes + x.length, types[i].bytes, types[i].length);
@@ -117,11 +117,11 @@ START_TEST(element_types_are_read)
 }
 END_TEST
 
-/* Each lie, as a change of a good pair of files. */
-START_TEST(lies_are_named)
+/* Each wrong file is made by one change to a correct pair of files. */
+START_TEST(wrong_headers_give_their_message)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7), bad;
-    use("x", "y");
+    set_files("x", "y");
     put_bytes("x", x.bytes, x.length - 1), put_bytes("y", y.bytes, y.length);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its header promises 256 bytes, the file has 255");
     put_bytes("x", x.bytes, x.length + 1);
@@ -131,7 +131,7 @@ START_TEST(lies_are_named)
     bad = x, bad.bytes[2] = 0x0A;
     put_bytes("x", bad.bytes, bad.length), set("data.format=idx");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0a 03");
-    bad = x, bad.bytes[2] = 0x0F; /* beyond the last type */
+    bad = x, bad.bytes[2] = 0x0F; /* above the last type */
     put_bytes("x", bad.bytes, bad.length);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0f 03");
     bad = x, memset(bad.bytes + 4, 0xFF, 12);
@@ -162,7 +162,7 @@ START_TEST(lies_are_named)
 }
 END_TEST
 
-/* Surveys and reads all rows. */
+/* Surveys the data and reads all rows. */
 static dt_status try_rows(void)
 {
     struct dt_source *source;
@@ -174,8 +174,8 @@ static dt_status try_rows(void)
     return status;
 }
 
-/* A gzip file cut at every byte: the survey or the reading of its rows must fail, never crash,
- * never succeed. */
+/* A gzip file is cut at every byte: the survey or reading the rows must fail, and never crash or
+ * succeed. */
 START_TEST(truncated_gzip_is_an_error)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
@@ -186,7 +186,7 @@ START_TEST(truncated_gzip_is_an_error)
     ck_assert_ptr_nonnull(in);
     size_t length = fread(packed, 1, sizeof packed, in);
     fclose(in);
-    use("x", "y");
+    set_files("x", "y");
     for (size_t cut = 3; cut < length; cut++) {
         put_bytes("x", packed, cut);
         dt_status status = try_rows();
@@ -196,7 +196,7 @@ START_TEST(truncated_gzip_is_an_error)
 }
 END_TEST
 
-/* A flipped bit in gzip's checksum is found after the last row: 1 MB of noise. */
+/* The checksum comes after the last row: a flipped bit in it must be found, past 1 MB of noise. */
 START_TEST(damaged_gzip_is_an_error)
 {
     enum { NOISE = 1 << 20 };
@@ -209,25 +209,25 @@ START_TEST(damaged_gzip_is_an_error)
         bytes[head.length + i] = (unsigned char)dt__rng_u64(&rng, i);
     put_bytes("y", y.bytes, y.length);
     put_gzip("x", bytes, head.length + NOISE / ROWS * ROWS, "wb");
-    use("x", "y");
+    set_files("x", "y");
     EXPECT_OK(try_rows());
     FILE *in = fopen("x", "r");
     ck_assert_ptr_nonnull(in);
     size_t length = fread(bytes, 1, sizeof bytes, in);
     fclose(in);
-    bytes[length - 6] ^= 1; /* of the checksum */
+    bytes[length - 6] ^= 1; /* a bit of the checksum */
     put_bytes("x", bytes, length);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: damaged");
 }
 END_TEST
 
-/* Labels that the training data did not have. */
+/* Evaluation labels may be only those of the training data. */
 START_TEST(labels_out_of_range)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7), more = make_labels(ROWS, 9);
     put_bytes("x", x.bytes, x.length), put_bytes("y", y.bytes, y.length);
     put_bytes("z", more.bytes, more.length);
-    use("x", "y"), set("data.eval=x"), set("data.eval_labels=z");
+    set_files("x", "y"), set("data.eval=x"), set("data.eval_labels=z");
     struct dt_source *source = survey(), *eval;
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval),
                 DT_EFORMAT, "z: row 7: label 7 is out of range: classes are 0..6");
@@ -235,12 +235,12 @@ START_TEST(labels_out_of_range)
 }
 END_TEST
 
-/* Pictures alone: to be predicted, not measured. */
+/* Pictures without labels can be predicted, but not evaluated. */
 START_TEST(labels_may_be_missing)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
     put_bytes("x", x.bytes, x.length), put_bytes("y", y.bytes, y.length);
-    use("x", "y"), set("data.eval=x");
+    set_files("x", "y"), set("data.eval=x");
     struct dt_source *source = survey(), *rows;
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &rows),
                 DT_EMISMATCH, "x: IDX data has its labels apart: set data.eval_labels");
@@ -252,16 +252,16 @@ START_TEST(labels_may_be_missing)
 }
 END_TEST
 
-/* Targets of a regression, and a float that is not finite. */
+/* Reads the targets of a regression; one that is not finite is an error. */
 START_TEST(targets_are_read)
 {
     const uint32_t dims[] = {2, 2};
     struct idx x = make_bytes(2, 1, 3), y = make_head(0x0D, 2, dims);
     put_32(&y, 0x3FC00000), put_32(&y, 0), put_32(&y, 0xC0000000), put_32(&y, 0x7F800000);
     put_bytes("x", x.bytes, x.length), put_bytes("y", y.bytes, y.length);
-    use("x", "y"), set("model.task=regress");
+    set_files("x", "y"), set("model.task=regress");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: row 1: target 1 is not a finite number");
-    set("data.normalize_target=no"); /* targets are not looked at, then */
+    set("data.normalize_target=no"); /* then the survey does not read the targets */
     struct dt_source *source = survey();
     struct dt_table *table;
     ck_assert_int_eq(dt__source_schema(source)->targets, 2);
@@ -277,5 +277,6 @@ START_TEST(targets_are_read)
 END_TEST
 
 DATA_SUITE("idx", {plain_and_gzip_are_the_same, 1}, {element_types_are_read, 1},
-           {lies_are_named, 1}, {truncated_gzip_is_an_error, 1}, {damaged_gzip_is_an_error, 1},
-           {labels_out_of_range, 1}, {labels_may_be_missing, 1}, {targets_are_read, 1})
+           {wrong_headers_give_their_message, 1}, {truncated_gzip_is_an_error, 1},
+           {damaged_gzip_is_an_error, 1}, {labels_out_of_range, 1}, {labels_may_be_missing, 1},
+           {targets_are_read, 1})

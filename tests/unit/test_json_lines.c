@@ -1,13 +1,13 @@
-/* JSON lines: the same rows as those of a CSV, and what each kind of damage is called. */
+/* JSON lines: the same rows as in a CSV, and the message for each kind of damage. */
 #include "data_files.h"
 
 static const float PLAIN[] = {1, 2.5f, -3, 4e3f};
 static const int32_t PLAIN_LABELS[] = {0, 1};
 
-/* The same two rows, in files of these names. */
+/* The same two rows in files with these names. */
 static const struct {
     const char *name, *text, *option;
-} GUISES[] = {
+} FORMS[] = {
     {"a.jsonl", "{\"a\":1,\"b\":2.5,\"y\":0}\n{\"a\":-3,\"b\":4e3,\"y\":2}\n", NULL},
     {"a.ndjson", " { \"a\" : 1, \"b\" : 2.5, \"y\" : 0 } \r\n\n  \n{\"y\":2,\"a\":-3,\"b\":4000.0}",
      NULL},
@@ -38,11 +38,11 @@ static void train_on(const char *name)
     set(key);
 }
 
-START_TEST(guises_are_read)
+START_TEST(forms_are_read)
 {
-    put_text(GUISES[_i].name, GUISES[_i].text);
-    train_on(GUISES[_i].name);
-    set_all(GUISES[_i].option);
+    put_text(FORMS[_i].name, FORMS[_i].text);
+    train_on(FORMS[_i].name);
+    set_all(FORMS[_i].option);
     expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
 }
 END_TEST
@@ -69,7 +69,7 @@ static const struct {
     {"", "a.jsonl:1: data.label: no column is named 'z'", "data.label=z"},
 };
 
-START_TEST(damage_is_named)
+START_TEST(damage_gives_its_message)
 {
     char text[256];
     snprintf(text, sizeof text, "{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n%s", DAMAGE[_i].text);
@@ -81,8 +81,8 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
-/* Texts, with escapes too, gaps and the model's columns in a file of the other format. */
-START_TEST(tables_are_those_of_csv)
+/* Texts with escapes, missing values, and evaluation data in the other format. */
+START_TEST(tables_equal_those_of_csv)
 {
     struct dt_source *csv, *json, *eval;
     set("data.missing=mean");
@@ -95,19 +95,21 @@ START_TEST(tables_are_those_of_csv)
     csv = survey();
     set("data.train=a.jsonl");
     json = survey();
-    const struct dt_schema *one = dt__source_schema(csv), *other = dt__source_schema(json);
-    ck_assert_int_eq(one->features, other->features);
-    ck_assert_int_eq(one->columns[0].ncategories, 2);
+    const struct dt_schema *csv_schema = dt__source_schema(csv),
+                           *json_schema = dt__source_schema(json);
+    ck_assert_int_eq(csv_schema->features, json_schema->features);
+    ck_assert_int_eq(csv_schema->columns[0].ncategories, 2);
     for (int i = 0; i < 2; i++)
-        ck_assert_str_eq(one->columns[0].categories[i], other->columns[0].categories[i]);
-    ck_assert_float_eq(one->columns[1].fill, other->columns[1].fill);
-    ck_assert_str_eq(other->label_column, "y");
+        ck_assert_str_eq(csv_schema->columns[0].categories[i],
+                         json_schema->columns[0].categories[i]);
+    ck_assert_float_eq(csv_schema->columns[1].fill, json_schema->columns[1].fill);
+    ck_assert_str_eq(json_schema->label_column, "y");
     set("data.eval=a.csv");
-    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, other, &eval));
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, json_schema, &eval));
     ck_assert_uint_eq(dt__source_rows(eval), 3);
     dt__source_destroy(eval), dt__source_destroy(json), dt__source_destroy(csv);
 }
 END_TEST
 
-DATA_SUITE("json_lines", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
-           {tables_are_those_of_csv, 1})
+DATA_SUITE("json_lines", {forms_are_read, COUNT(FORMS)}, {damage_gives_its_message, COUNT(DAMAGE)},
+           {tables_equal_those_of_csv, 1})

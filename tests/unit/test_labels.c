@@ -1,8 +1,8 @@
-/* Classes: numbers that are positions, numbers that are names, data.class_names, and the labels of
- * other files looked up in them. Catches classes that no row has, and labels of another class. */
+/* Classes: numbers that are positions, numbers that are names, data.class_names, and labels of
+ * other files. Would catch classes that no row has, and labels that get another class. */
 #include "data_files.h"
 
-/* Writes IDX labels of one byte, and the same number of rows of one byte. */
+/* Writes IDX labels of one byte each, and an IDX file of as many rows of one byte. */
 static void put_idx(const char *x, const char *y, const unsigned char *labels, unsigned char rows)
 {
     unsigned char head[12] = {0, 0, 8, 2, 0, 0, 0, rows, 0, 0, 0, 1}, bytes[64];
@@ -15,7 +15,8 @@ static void put_idx(const char *x, const char *y, const unsigned char *labels, u
     put_bytes(y, bytes, 8u + rows);
 }
 
-/* The classes of a source's rows as text, and its names: "0 1 0 : 1 2"; without names "0 1 : #2". */
+/* Returns the classes of a source's rows and their names as a text, such as "0 1 0 : 1 2", or "0 1
+ * : #2" for two classes without names. */
 static const char *classes_of(struct dt_source *source)
 {
     static char text[256];
@@ -41,7 +42,8 @@ static struct dt_source *evaluate(const struct dt_source *train, const char *eva
 }
 
 static const struct {
-    const char *labels, *names, *expected; /* one character a label; data.class_names */
+    const char *labels, *names, *expected; /* one character per label; data.class_names; result of
+                                            * classes_of */
 } RULES[] = {
     {"01", "", "0 1 : #2"},
     {"2010", "", "2 0 1 0 : #3"},
@@ -94,7 +96,8 @@ START_TEST(numbers_in_libsvm)
 }
 END_TEST
 
-/* The same labels as bytes, evaluated too; and as 32-bit numbers in memory. */
+/* The same labels are given as bytes in a file, for evaluation too, and as 32-bit numbers in
+ * memory. */
 START_TEST(numbers_that_are_binary)
 {
     unsigned char labels[16];
@@ -104,7 +107,7 @@ START_TEST(numbers_that_are_binary)
     const size_t rows = strlen(RULES[_i].labels);
     for (size_t i = 0; i < rows; i++)
         numbers[i] = labels[i] = (unsigned char)(RULES[_i].labels[i] - '0');
-    if (labels[0] > 9) return; /* a text */
+    if (labels[0] > 9) return; /* the label is a text */
     put_idx("x", "y", labels, (unsigned char)rows);
     snprintf(names, sizeof names, "data.class_names=%s", RULES[_i].names);
     set("data.train=x"), set("data.train_labels=y"), set("data.eval_labels=y"), set(names);
@@ -119,7 +122,7 @@ START_TEST(numbers_that_are_binary)
 }
 END_TEST
 
-/* Shards name their classes by position, and keep what files have for them. */
+/* Shards store a class by its position, and keep the name it has in the files. */
 START_TEST(numbers_in_shards)
 {
     put_rule(_i, "5,%c\n");
@@ -141,7 +144,8 @@ static const struct {
      "expected a name each, in numeric order, and none ('dummy') for class 0"},
     {"1,2\n1,4\n", "data.class_names=d,a,d2,b,c", "has 5 names, but no label is 0"},
     {"1,2\n1,4\n", "data.class_names=a,b,c",
-     "data.class_names has 3 names, the labels are 2 different numbers, 2 to 4: expected a name each"},
+     "data.class_names has 3 names, the labels are 2 different numbers, 2 to 4: expected a name "
+     "each"},
     {"1,0\n1,3\n", "data.class_names=1,0", "label '3' is none of the 2 classes"},
     {"1,0\n1,1\n", "data.class_names=0,1.5", "'1.5' is no name for class 1"},
     {"1,0\n1,1\n", "data.class_names=1,01", "two classes are named '1'"},
@@ -151,7 +155,7 @@ static const struct {
     {"1,2\n1,2\n", "", "every label is 2: a classifier needs two classes"},
 };
 
-START_TEST(damage_is_named)
+START_TEST(damage_gives_its_message)
 {
     put_text("a.csv", DAMAGE[_i].text);
     set("data.train=a.csv");
@@ -162,8 +166,8 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
-/* If model.task is set, numbers of any size and sign are names. */
-START_TEST(large_numbers_are_declared)
+/* With model.task=classify, numbers of any size and sign are names of classes. */
+START_TEST(large_numbers_may_be_declared)
 {
     put_text("a.csv", "1,5000000000\n1,-7\n1,12\n1,-7\n");
     set("data.train=a.csv"), set("model.task=classify");
@@ -173,8 +177,8 @@ START_TEST(large_numbers_are_declared)
 }
 END_TEST
 
-/* A middle class that training lacks: unseen, unless data.class_names declares it. */
-START_TEST(a_class_without_rows_is_declared)
+/* A class in the middle that training lacks is unknown, unless data.class_names declares it. */
+START_TEST(a_class_without_rows_may_be_declared)
 {
     put_idx("x", "y", (const unsigned char[]){0, 2, 3, 0}, 4);
     put_idx("v", "w", (const unsigned char[]){3, 1, 2, 0}, 4);
@@ -192,7 +196,8 @@ START_TEST(a_class_without_rows_is_declared)
 }
 END_TEST
 
-/* A schema of an earlier version has positions for 0..K, and -1 and 1 by their names alone. */
+/* In a schema of an earlier version, classes without names are the positions 0..K; only -1 and 1
+ * have names. */
 START_TEST(earlier_schemas_keep_their_classes)
 {
     char *names[] = {"-1", "1"};
@@ -213,13 +218,18 @@ START_TEST(earlier_schemas_keep_their_classes)
 }
 END_TEST
 
-/* Names and texts that have blanks in an earlier model are looked up exactly first. */
-START_TEST(earlier_texts_keep_their_blanks)
+/* Names and texts with blanks in an earlier model: an exact match comes first. */
+START_TEST(texts_of_earlier_models_keep_their_blanks)
 {
     char *names[] = {" no", "no"}, *texts[] = {" Rome", "Rome", " Paris"};
     struct dt_column column = {.kind = DT_COLUMN_CATEGORY, .categories = texts, .ncategories = 3};
-    struct dt_schema schema = {.features = 4, .dense = 4, .classes = 2, .scale = 1, .ncolumns = 1,
-                               .label_names = names, .columns = &column};
+    struct dt_schema schema = {.features = 4,
+                               .dense = 4,
+                               .classes = 2,
+                               .scale = 1,
+                               .ncolumns = 1,
+                               .label_names = names,
+                               .columns = &column};
     struct dt_source *eval;
     column.fill = NAN;
     put_text("a.csv", " Rome, no\nRome,no\nParis,no \n Paris, no\n");
@@ -227,15 +237,15 @@ START_TEST(earlier_texts_keep_their_blanks)
     EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, &schema, &eval));
     ck_assert_str_eq(classes_of(eval), "0 1 1 0 :  no no");
     struct dt_table *table = open_table(eval);
-    const int texts_of[] = {0, 1, 2, 2};
+    const int feature[] = {0, 1, 2, 2};
     for (uint64_t r = 0; r < 4; r++)
-        ck_assert_float_eq(read_row(table, r).x[texts_of[r]], 1);
+        ck_assert_float_eq(read_row(table, r).x[feature[r]], 1);
     dt__table_destroy(table), dt__source_destroy(eval);
 }
 END_TEST
 
-/* Blanks make no texts of their own, in dictionaries and in hashes. */
-START_TEST(new_texts_have_no_blanks)
+/* Blanks at the ends do not make another text, in dictionaries and in hashes. */
+START_TEST(blanks_of_new_texts_are_removed)
 {
     char bits[32];
     snprintf(bits, sizeof bits, "data.hash_bits=%d", 4 * _i);
@@ -255,6 +265,6 @@ END_TEST
 
 DATA_SUITE("labels", {numbers_in_csv, COUNT(RULES)}, {numbers_in_libsvm, COUNT(RULES)},
            {numbers_that_are_binary, COUNT(RULES)}, {numbers_in_shards, COUNT(RULES)},
-           {damage_is_named, COUNT(DAMAGE)}, {large_numbers_are_declared, 1},
-           {a_class_without_rows_is_declared, 1}, {earlier_schemas_keep_their_classes, 1},
-           {earlier_texts_keep_their_blanks, 1}, {new_texts_have_no_blanks, 2})
+           {damage_gives_its_message, COUNT(DAMAGE)}, {large_numbers_may_be_declared, 1},
+           {a_class_without_rows_may_be_declared, 1}, {earlier_schemas_keep_their_classes, 1},
+           {texts_of_earlier_models_keep_their_blanks, 1}, {blanks_of_new_texts_are_removed, 2})

@@ -1,5 +1,5 @@
-/* Layers of pictures, normalisation and residuals: gradients against finite differences, what their text
- * and their shapes may be, and what their tensors are. */
+/* Layers for pictures, normalisation and residuals: gradients against finite differences, which
+ * texts and shapes are valid, and which tensors they have. */
 #include "model_text.h"
 #include "suite.h"
 
@@ -17,16 +17,17 @@ struct net {
     struct dt_rng key;
 };
 
-static struct dt_model_desc desc(const char *layers, int h, int w, int c, int nout, int task)
+static struct dt_model_desc picture_desc(const char *layers, int h, int w, int c, int nout,
+                                         int task)
 {
-    struct dt_model_desc of = desc_of(layers, c, nout, task);
-    of.shape[0] = h, of.shape[1] = w;
-    return of;
+    struct dt_model_desc desc = desc_of(layers, c, nout, task);
+    desc.shape[0] = h, desc.shape[1] = w;
+    return desc;
 }
 
-static void net_open(struct net *net, const struct dt_model_desc *of)
+static void net_open(struct net *net, const struct dt_model_desc *desc)
 {
-    EXPECT_OK(dt__model_create(of, &net->model));
+    EXPECT_OK(dt__model_create(desc, &net->model));
     EXPECT_OK(dt__network_create(net->model, MAX_ROWS, DT_PRECISION_F32, &net->network));
     net->params = net->model->params;
     net->trained = net->model->trained;
@@ -35,13 +36,13 @@ static void net_open(struct net *net, const struct dt_model_desc *of)
     for (size_t i = 0; i < net->trained; i++)
         net->weights[i] *= 0.5f;
     for (size_t i = net->trained; i < net->params; i++)
-        net->weights[i] = fabsf(net->weights[i]) + 0.5f; /* a variance too */
+        net->weights[i] = fabsf(net->weights[i]) + 0.5f; /* also a variance, so above 0 */
     net->grad = randoms(net->params, 2);
     net->unused = randoms(net->params, 3);
     net->x = randoms(ROWS * net->features, 4);
-    net->target = randoms(ROWS * (size_t)of->nout, 5);
+    net->target = randoms(ROWS * (size_t)desc->nout, 5);
     for (int r = 0; r < ROWS; r++)
-        net->label[r] = r % (of->nout > 1 ? of->nout : 2);
+        net->label[r] = r % (desc->nout > 1 ? desc->nout : 2);
     net->key = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 0);
 }
 
@@ -64,17 +65,17 @@ static double net_gradient(struct net *net, int rows, float *grad)
     return loss;
 }
 
-/* Loss with one weight moved by h. */
+/* Returns the loss after weight i moves by h. */
 static double net_moved(struct net *net, size_t i, float h, int rows)
 {
-    const float kept = net->weights[i];
+    const float saved = net->weights[i];
     net->weights[i] += h;
     double loss = net_gradient(net, rows, net->unused);
-    net->weights[i] = kept;
+    net->weights[i] = saved;
     return loss;
 }
 
-/* Central differences of up to 300 weights, spread over all. */
+/* Compares the gradient with central differences of up to 300 weights, spread over all of them. */
 static void check_slope(const char *text, struct net *net, int rows)
 {
     const float h = 4e-3f;
@@ -121,7 +122,7 @@ static const struct {
     {"conv 2 3x3 pad same silu, conv 2 1x1 softplus, dense 5 softplus", 5, 5, 1},
 };
 
-/* Obvious values of an activation: at -2, 0 and 3. */
+/* Known values of an activation at -2, 0 and 3. */
 START_TEST(activations_have_their_values)
 {
     static const struct {
@@ -134,8 +135,8 @@ START_TEST(activations_have_their_values)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct net net;
-        const struct dt_model_desc of = desc(rows[i].text, 1, 1, 3, 3, DT_TASK_REGRESS);
-        net_open(&net, &of);
+        const struct dt_model_desc desc = picture_desc(rows[i].text, 1, 1, 3, 3, DT_TASK_REGRESS);
+        net_open(&net, &desc);
         float out[3];
         for (int k = 0; k < 12; k++)
             net.weights[k] = k < 9 && k % 4 == 0 ? 1.0f : 0.0f;
@@ -149,12 +150,13 @@ START_TEST(activations_have_their_values)
 }
 END_TEST
 
-/* PyTorch's choice at the kink, where no difference says what is right: y = relu(0 * x + 0) + 0. */
+/* At the kink no difference can decide, so the expected slope is PyTorch's: 0. The network is y =
+ * relu(0 * x + 0) + 0. */
 START_TEST(relu_is_flat_at_zero)
 {
     struct net net;
-    const struct dt_model_desc of = desc("dense 1 relu", 1, 1, 1, 1, DT_TASK_REGRESS);
-    net_open(&net, &of);
+    const struct dt_model_desc desc = picture_desc("dense 1 relu", 1, 1, 1, 1, DT_TASK_REGRESS);
+    net_open(&net, &desc);
     const float weights[] = {0, 0, 1, 0};
     ck_assert_uint_eq(net.params, 4);
     memcpy(net.weights, weights, sizeof weights);
@@ -167,24 +169,25 @@ START_TEST(relu_is_flat_at_zero)
 }
 END_TEST
 
-START_TEST(gradients_are_slopes)
+START_TEST(gradients_agree_with_differences)
 {
     struct net net;
-    const struct dt_model_desc of =
-        desc(NETS[_i].layers, NETS[_i].h, NETS[_i].w, NETS[_i].c, 3, DT_TASK_CLASSIFY);
-    net_open(&net, &of);
+    const struct dt_model_desc desc =
+        picture_desc(NETS[_i].layers, NETS[_i].h, NETS[_i].w, NETS[_i].c, 3, DT_TASK_CLASSIFY);
+    net_open(&net, &desc);
     check_slope(NETS[_i].layers, &net, ROWS);
     net_close(&net);
 }
 END_TEST
 
-/* Maxima have kinks: pooling's way back is looked at by itself, where one input is the greatest by far. */
-START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
+/* A maximum has kinks, so the backward pass of pooling is tested by itself, with one input far
+ * above the others. */
+START_TEST(maxpool_returns_the_maximum_and_its_gradient)
 {
     struct net net;
-    const struct dt_model_desc of =
-        desc("conv 1 1x1, maxpool 2, output conv 1 1x1", 4, 4, 1, 4, DT_TASK_REGRESS);
-    net_open(&net, &of);
+    const struct dt_model_desc desc =
+        picture_desc("conv 1 1x1, maxpool 2, output conv 1 1x1", 4, 4, 1, 4, DT_TASK_REGRESS);
+    net_open(&net, &desc);
     float out[4];
     const float identity[] = {1, 0, 1, 0};
     memcpy(net.weights, identity, sizeof identity);
@@ -192,12 +195,14 @@ START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
         net.x[i] = (float)(i % 7);
     const struct dt_batch batch = {.rows = 1, .x = net.x};
     EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
-    const float greatest[] = {5, 6, 6, 4}; /* of 0 1 4 5 | 2 3 6 0 | 1 2 5 6 | 3 4 0 1 */
+    const float greatest[] = {5, 6, 6, 4}; /* maxima of 0 1 4 5 | 2 3 6 0 | 1 2 5 6 | 3 4 0 1 */
     ck_assert_mem_eq(out, greatest, sizeof out);
     for (int i = 0; i < 4; i++)
-        net.target[i] = greatest[i] - (float)(i + 1); /* loss gradient 2 (i + 1) / 4 */
+        net.target[i] = greatest[i] - (float)(i + 1); /* the gradient of the loss is 2 (i + 1) /
+                                                       * 4 */
     net_gradient(&net, 1, net.grad);
-    double weight = 0; /* of the first convolution: sum of gradient times what was greatest */
+    double weight = 0; /* expected gradient of the first convolution's weight: sum of gradients
+                        * times maxima */
     for (int i = 0; i < 4; i++)
         weight += (double)greatest[i] * 2 * (i + 1) / 4;
     ck_assert_double_eq_tol((double)net.grad[0], weight, 1e-5);
@@ -205,25 +210,25 @@ START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
 }
 END_TEST
 
-/* A window of 400 positions, and channels that fill no vector: the maximum of each channel is at
- * another position, beyond the 256th. One byte could not hold it. */
-START_TEST(maxpool_knows_places_of_large_windows)
+/* A window of 400 positions, and channels that do not fill a vector. The maximum of each channel is
+ * beyond position 255: one byte could not store it. */
+START_TEST(maxpool_stores_positions_in_large_windows)
 {
     enum { SIDE = 20, CHANNELS = 11 };
     struct net net;
-    const struct dt_model_desc of =
-        desc("conv 11 1x1, maxpool 20, output dense 1", SIDE, SIDE, 1, 1, DT_TASK_REGRESS);
-    net_open(&net, &of);
+    const struct dt_model_desc desc =
+        picture_desc("conv 11 1x1, maxpool 20, output dense 1", SIDE, SIDE, 1, 1, DT_TASK_REGRESS);
+    net_open(&net, &desc);
     memset(net.weights, 0, net.params * sizeof *net.weights);
     for (int c = 0; c < CHANNELS; c++) {
         net.weights[c] = c % 2 ? -1.0f : 1.0f;
-        net.weights[2 * CHANNELS + c] = 1; /* of the output */
+        net.weights[2 * CHANNELS + c] = 1; /* the output layer's */
     }
     for (int i = 0; i < SIDE * SIDE; i++)
         net.x[i] = (float)(i % 13) / 100;
     net.x[300] = 3;
     net.x[390] = -5;
-    net.target[0] = 6 * 3 + 5 * 5 - 0.5f; /* the loss's gradient is 1 */
+    net.target[0] = 6 * 3 + 5 * 5 - 0.5f; /* then the gradient of the loss is 1 */
     net_gradient(&net, 1, net.grad);
     for (int c = 0; c < CHANNELS; c++)
         ck_assert_double_eq_tol((double)net.grad[c], (c % 2 ? -5 : 3), 1e-4);
@@ -240,27 +245,29 @@ static const struct dt_tensor *tensor_of(const struct dt_model *model, const cha
     ck_abort_msg("no tensor %s", name);
 }
 
-enum { MOST_WIDTH = 130 };
-static const int WIDTHS[] = {64, 65, MOST_WIDTH};
+enum { MAX_WIDTH = 130 };
+static const int WIDTHS[] = {64, 65, MAX_WIDTH};
 
 static double normal(const struct net *net, size_t at, size_t c, double mean, double variance)
 {
     const float *gain = net->weights, *offset = gain + net->features;
-    return (double)gain[c] * ((double)net->x[at] - mean) / sqrt(variance + 1e-5) + (double)offset[c];
+    return (double)gain[c] * ((double)net->x[at] - mean) / sqrt(variance + 1e-5) +
+           (double)offset[c];
 }
 
 static void expect_near(const char *what, size_t at, float got, double expected)
 {
-    ck_assert_msg(fabs((double)got - expected) <= 2e-4 * fmax(1, fabs(expected)), "%s %zu is %g, not %g", what,
-                  at, (double)got, expected);
+    ck_assert_msg(fabs((double)got - expected) <= 2e-4 * fmax(1, fabs(expected)),
+                  "%s %zu is %g, not %g", what, at, (double)got, expected);
 }
 
-/* mean: 1, 2, ... of x's two columns; the variance is the unbiased one; a tenth of the way, times rows. */
-START_TEST(batchnorm_moves_its_statistics)
+/* The two columns of x have the means 3 and 10. The running mean and (unbiased) variance move by a
+ * tenth of the way, times the number of rows. */
+START_TEST(batchnorm_updates_its_statistics)
 {
     struct net net;
-    const struct dt_model_desc of = desc("batchnorm", 1, 1, 2, 3, DT_TASK_CLASSIFY);
-    net_open(&net, &of);
+    const struct dt_model_desc desc = picture_desc("batchnorm", 1, 1, 2, 3, DT_TASK_CLASSIFY);
+    net_open(&net, &desc);
     const float x[] = {1, 10, 2, 10, 3, 13, 6, 7};
     memcpy(net.x, x, sizeof x);
     const struct dt_tensor *mean = tensor_of(net.model, "layers/0/running_mean");
@@ -278,19 +285,20 @@ START_TEST(batchnorm_moves_its_statistics)
 }
 END_TEST
 
-/* More channels than are summed at a time: outputs with the running mean and variance; with the
- * replica's own, the gradients of gain and offset, through a linear layer and a squared error, and
- * the update of the running ones. Would catch a block of channels that uses another block's
+/* More channels than one block sums at a time. Checks the gradients of gain and offset with the
+ * batch's statistics, through a linear layer and a squared error, the update of the running
+ * statistics, and outputs with these. Would catch a block of channels that uses another block's
  * sums. */
-START_TEST(batchnorm_is_the_formula_in_every_block)
+START_TEST(batchnorm_agrees_with_the_formula_in_every_block)
 {
     const size_t width = (size_t)WIDTHS[_i];
     struct net net;
-    const struct dt_model_desc of = desc("batchnorm", 1, 1, WIDTHS[_i], 1, DT_TASK_REGRESS);
-    net_open(&net, &of);
+    const struct dt_model_desc desc =
+        picture_desc("batchnorm", 1, 1, WIDTHS[_i], 1, DT_TASK_REGRESS);
+    net_open(&net, &desc);
     const float *gain = net.weights, *offset = gain + width, *out_weight = offset + width;
     const float *seen_mean = net.weights + net.trained, *seen_variance = seen_mean + width;
-    double mean[MOST_WIDTH], variance[MOST_WIDTH], dgain[MOST_WIDTH] = {0}, doffset[MOST_WIDTH] = {0};
+    double mean[MAX_WIDTH], variance[MAX_WIDTH], dgain[MAX_WIDTH] = {0}, doffset[MAX_WIDTH] = {0};
     for (size_t c = 0; c < width; c++) {
         mean[c] = variance[c] = 0;
         for (size_t r = 0; r < ROWS; r++)
@@ -299,10 +307,11 @@ START_TEST(batchnorm_is_the_formula_in_every_block)
             variance[c] += pow((double)net.x[r * width + c] - mean[c], 2) / ROWS;
     }
     for (size_t r = 0; r < ROWS; r++) {
-        double said = (double)out_weight[width];
+        double predicted = (double)out_weight[width];
         for (size_t c = 0; c < width; c++)
-            said += (double)out_weight[c] * normal(&net, r * width + c, c, mean[c], variance[c]);
-        const double slope = 2 * (said - (double)net.target[r]);
+            predicted +=
+                (double)out_weight[c] * normal(&net, r * width + c, c, mean[c], variance[c]);
+        const double slope = 2 * (predicted - (double)net.target[r]);
         for (size_t c = 0; c < width; c++) {
             const double d = slope * (double)out_weight[c];
             dgain[c] += d * ((double)net.x[r * width + c] - mean[c]) / sqrt(variance[c] + 1e-5);
@@ -311,43 +320,45 @@ START_TEST(batchnorm_is_the_formula_in_every_block)
     }
     net_gradient(&net, ROWS, net.grad);
     for (size_t c = 0; c < width; c++) {
-        const float *way = net.grad + net.trained;
+        const float *change = net.grad + net.trained;
         expect_near("gain", c, net.grad[c], dgain[c]);
         expect_near("offset", c, net.grad[width + c], doffset[c]);
-        expect_near("mean", c, way[c], ROWS * 0.1 * (mean[c] - (double)seen_mean[c]));
-        expect_near("variance", c, way[width + c],
+        expect_near("mean", c, change[c], ROWS * 0.1 * (mean[c] - (double)seen_mean[c]));
+        expect_near("variance", c, change[width + c],
                     ROWS * 0.1 * (variance[c] * ROWS / (ROWS - 1.0) - (double)seen_variance[c]));
     }
     float out[ROWS];
     const struct dt_batch batch = {.rows = ROWS, .x = net.x};
     EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
     for (size_t r = 0; r < ROWS; r++) {
-        double said = (double)out_weight[width];
+        double predicted = (double)out_weight[width];
         for (size_t c = 0; c < width; c++)
-            said += (double)out_weight[c] * normal(&net, r * width + c, c, (double)seen_mean[c],
-                                                   (double)seen_variance[c]);
-        expect_near("output", r, out[r], said);
+            predicted +=
+                (double)out_weight[c] *
+                normal(&net, r * width + c, c, (double)seen_mean[c], (double)seen_variance[c]);
+        expect_near("output", r, out[r], predicted);
     }
     net_close(&net);
 }
 END_TEST
 
-/* A local batch of one value cannot be normalised by itself. */
-START_TEST(batchnorm_of_one_value_uses_the_running_ones)
+/* A single value cannot be normalised by its own statistics. */
+START_TEST(batchnorm_of_one_row_uses_running_statistics)
 {
     struct net net;
-    const struct dt_model_desc of = desc("batchnorm", 1, 1, 2, 2, DT_TASK_REGRESS);
-    net_open(&net, &of);
-    float one[2], two[2];
+    const struct dt_model_desc desc = picture_desc("batchnorm", 1, 1, 2, 2, DT_TASK_REGRESS);
+    net_open(&net, &desc);
+    float first_out[2], second_out[2];
     const struct dt_batch batch = {.rows = 1, .x = net.x, .target = net.target};
     net_gradient(&net, 1, net.grad);
     for (size_t i = net.trained; i < net.params; i++)
         ck_assert(net.grad[i] == 0.0f);
-    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, one));
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, first_out));
     check_slope("one row", &net, 1);
-    net_gradient(&net, ROWS, net.grad); /* evaluation does not depend on what was trained on */
-    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, two));
-    ck_assert_mem_eq(one, two, sizeof one);
+    net_gradient(&net, ROWS, net.grad); /* evaluation must not depend on an earlier training
+                                         * batch */
+    EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, second_out));
+    ck_assert_mem_eq(first_out, second_out, sizeof first_out);
     net_close(&net);
 }
 END_TEST
@@ -392,8 +403,9 @@ START_TEST(wrong_texts_are_refused)
 {
     struct dt_model *model;
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
-        const struct dt_model_desc of = desc(WRONG[i].layers, 8, 8, 2, 3, DT_TASK_CLASSIFY);
-        EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, WRONG[i].message);
+        const struct dt_model_desc desc =
+            picture_desc(WRONG[i].layers, 8, 8, 2, 3, DT_TASK_CLASSIFY);
+        EXPECT_FAIL(dt__model_create(&desc, &model), DT_EUSAGE, WRONG[i].message);
     }
 }
 END_TEST
@@ -404,28 +416,28 @@ START_TEST(a_network_has_weights)
     static const char *const without[] = {"output flatten", "relu, output globalpool"};
     struct dt_model *model;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
-        const struct dt_model_desc of = desc(without[i], 1, 1, 3, 3, DT_TASK_REGRESS);
-        EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, "no layer has weights");
+        const struct dt_model_desc desc = picture_desc(without[i], 1, 1, 3, 3, DT_TASK_REGRESS);
+        EXPECT_FAIL(dt__model_create(&desc, &model), DT_EUSAGE, "no layer has weights");
     }
 }
 END_TEST
 
-/* A row as long as an int can say, which a hostile file may have. */
+/* A row as long as an int can express, which a hostile file may declare. */
 START_TEST(long_rows_do_not_overflow)
 {
     struct dt_model *model;
-    struct dt_model_desc of =
-        desc("conv1d 1 1 stride 2 pad same, globalpool", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
-    EXPECT_OK(dt__model_create(&of, &model));
+    struct dt_model_desc desc = picture_desc("conv1d 1 1 stride 2 pad same, globalpool", 1, 1,
+                                             INT_MAX, 3, DT_TASK_CLASSIFY);
+    EXPECT_OK(dt__model_create(&desc, &model));
     ck_assert_uint_eq(tensor_of(model, "layers/0/weight")->count, 1);
     ck_assert_uint_eq(tensor_of(model, "layers/1/weight")->count, 3);
     dt__model_destroy(model);
-    of = desc("conv1d 1 3 pad 2", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
-    EXPECT_FAIL(dt__model_create(&of, &model), DT_EUSAGE, "a kernel of 1 x 3 does not fit");
+    desc = picture_desc("conv1d 1 3 pad 2", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
+    EXPECT_FAIL(dt__model_create(&desc, &model), DT_EUSAGE, "a kernel of 1 x 3 does not fit");
 }
 END_TEST
 
-START_TEST(texts_come_back_in_one_form)
+START_TEST(texts_are_printed_in_one_form)
 {
     static const char *const forms[][2] = {
         {" conv  4 3x3   pad same relu ,maxpool 2", "conv 4 3x3 pad same relu, maxpool 2"},
@@ -452,17 +464,18 @@ END_TEST
 START_TEST(tensors_have_names_and_shapes)
 {
     struct dt_model *model;
-    const struct dt_model_desc of =
-        desc("conv 4 3x5 groups 2, residual(conv 6 1x1 stride 2), batchnorm", 8, 8, 2, 3,
-             DT_TASK_CLASSIFY);
-    EXPECT_OK(dt__model_create(&of, &model));
+    const struct dt_model_desc desc =
+        picture_desc("conv 4 3x5 groups 2, residual(conv 6 1x1 stride 2), batchnorm", 8, 8, 2, 3,
+                     DT_TASK_CLASSIFY);
+    EXPECT_OK(dt__model_create(&desc, &model));
     const struct dt_tensor *weight = tensor_of(model, "layers/0/weight");
     ck_assert_int_eq(weight->rank, 4);
     ck_assert_uint_eq(weight->shape[0], 3);
     ck_assert_uint_eq(weight->shape[1], 5);
     ck_assert_uint_eq(weight->shape[2], 1);
     ck_assert_uint_eq(weight->shape[3], 4);
-    ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6); /* the projection */
+    ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6); /* the projection of the
+                                                                           * residual */
     ck_assert_uint_eq(tensor_of(model, "layers/3/bias")->count, 6);
     ck_assert_uint_eq(tensor_of(model, "layers/4/weight")->shape[0], 3 * 2 * 6);
     ck_assert_int_eq(model->buckets, 6); /* five layers and the statistics */
@@ -474,18 +487,18 @@ END_TEST
 int main(void)
 {
     TCase *test_case = tcase_create("layers");
-    tcase_add_loop_test(test_case, gradients_are_slopes, 0, sizeof NETS / sizeof *NETS);
+    tcase_add_loop_test(test_case, gradients_agree_with_differences, 0, sizeof NETS / sizeof *NETS);
     tcase_add_test(test_case, activations_have_their_values);
     tcase_add_test(test_case, relu_is_flat_at_zero);
-    tcase_add_test(test_case, maxpool_gives_the_greatest_and_takes_its_gradient);
-    tcase_add_test(test_case, maxpool_knows_places_of_large_windows);
-    tcase_add_test(test_case, batchnorm_moves_its_statistics);
-    tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_block, 0, 3);
-    tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
+    tcase_add_test(test_case, maxpool_returns_the_maximum_and_its_gradient);
+    tcase_add_test(test_case, maxpool_stores_positions_in_large_windows);
+    tcase_add_test(test_case, batchnorm_updates_its_statistics);
+    tcase_add_loop_test(test_case, batchnorm_agrees_with_the_formula_in_every_block, 0, 3);
+    tcase_add_test(test_case, batchnorm_of_one_row_uses_running_statistics);
     tcase_add_test(test_case, wrong_texts_are_refused);
     tcase_add_test(test_case, a_network_has_weights);
     tcase_add_test(test_case, long_rows_do_not_overflow);
-    tcase_add_test(test_case, texts_come_back_in_one_form);
+    tcase_add_test(test_case, texts_are_printed_in_one_form);
     tcase_add_test(test_case, tensors_have_names_and_shapes);
     return suite_run_case("layers", test_case);
 }

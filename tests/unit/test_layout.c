@@ -1,6 +1,6 @@
-/* Layout of an exchange: how buckets are cut into chunks, and who owns these. Would catch floats
- * without an owner or with two, nodes that disagree about an owner or about the order of a pair's
- * messages, a block of the norm that is cut, places that lie on each other. */
+/* Layout of an exchange: how buckets are cut into chunks, and which rank owns each chunk. Would
+ * catch floats without an owner or with two, nodes that disagree about an owner or about the order
+ * of a pair's messages, a block of the norm that is cut, and memory of two chunks that overlaps. */
 #include "views.h"
 
 static const struct setup SETUPS[] = {
@@ -14,7 +14,7 @@ static const struct setup SETUPS[] = {
 };
 static const struct setup *const END = SETUPS + sizeof SETUPS / sizeof *SETUPS;
 
-/* Each float is in one chunk, whose owner all ranks name alike. */
+/* Each float is in one chunk, and all ranks have the same owner for it. */
 START_TEST(every_float_has_one_owner)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {
@@ -40,8 +40,8 @@ START_TEST(every_float_has_one_owner)
 }
 END_TEST
 
-/* The chunks that a rank and an owner of another node exchange come in one order at both. */
-START_TEST(pairs_have_one_order)
+/* Both ranks of a pair have the chunks that they exchange in the same order. */
+START_TEST(pairs_exchange_in_one_order)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {
         const int ranks = views_make(setup, NULL);
@@ -52,10 +52,10 @@ START_TEST(pairs_have_one_order)
                 const struct dt__chunk *chunk = &view[a].layout.chunk[c];
                 if (chunk->agent != topo->agent || chunk->node == topo->node) continue;
                 const int rank = dt__chunk_rank(&view[a].x, chunk, chunk->node);
-                const struct dt__chunk *its = view_chunk(&view[rank], chunk->at.begin);
-                const int place = 1 + (int)(its - view[rank].layout.chunk);
-                EXPECT(its->agent == view[rank].topo.agent);
-                EXPECT(dt__chunk_rank(&view[rank].x, its, topo->node) == a);
+                const struct dt__chunk *peer_chunk = view_chunk(&view[rank], chunk->at.begin);
+                const int place = 1 + (int)(peer_chunk - view[rank].layout.chunk);
+                EXPECT(peer_chunk->agent == view[rank].topo.agent);
+                EXPECT(dt__chunk_rank(&view[rank].x, peer_chunk, topo->node) == a);
                 EXPECT(place > last[rank]);
                 last[rank] = place;
             }
@@ -65,7 +65,7 @@ START_TEST(pairs_have_one_order)
 }
 END_TEST
 
-/* With the norm all floats of a block have one owner. */
+/* If the norm is computed, all floats of a block have one owner. */
 START_TEST(blocks_of_the_norm_are_whole)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {
@@ -74,12 +74,12 @@ START_TEST(blocks_of_the_norm_are_whole)
         memset(owner, 0, sizeof owner);
         for (int c = 0; c < view[0].layout.chunks && setup->norm; c++) {
             const struct dt__chunk *chunk = &view[0].layout.chunk[c];
-            const int own = 1 + dt__chunk_rank(&view[0].x, chunk, chunk->node);
-            for (struct dt__floats of = dt__block_at(chunk->at, chunk->at.begin);
-                 of.begin < of.end; of = dt__block_at(chunk->at, of.end)) {
-                int *of_block = &owner[of.begin / DT__TREE_BLOCK];
-                EXPECT(!*of_block || *of_block == own);
-                *of_block = own;
+            const int owner_id = 1 + dt__chunk_rank(&view[0].x, chunk, chunk->node);
+            for (struct dt__floats block = dt__block_at(chunk->at, chunk->at.begin);
+                 block.begin < block.end; block = dt__block_at(chunk->at, block.end)) {
+                int *block_owner = &owner[block.begin / DT__TREE_BLOCK];
+                EXPECT(!*block_owner || *block_owner == owner_id);
+                *block_owner = owner_id;
             }
         }
         views_free(ranks);
@@ -87,8 +87,9 @@ START_TEST(blocks_of_the_norm_are_whole)
 }
 END_TEST
 
-/* Positions of arriving and of kept floats do not overlap, within the counted memory. */
-START_TEST(places_are_apart)
+/* The memory of the floats that arrive and of the floats that stay does not overlap, and is within
+ * the counted bytes. */
+START_TEST(memory_does_not_overlap)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {
         const int ranks = views_make(setup, NULL);
@@ -114,5 +115,5 @@ START_TEST(places_are_apart)
 }
 END_TEST
 
-SUITE("layout", every_float_has_one_owner, pairs_have_one_order, blocks_of_the_norm_are_whole,
-      places_are_apart)
+SUITE("layout", every_float_has_one_owner, pairs_exchange_in_one_order,
+      blocks_of_the_norm_are_whole, memory_does_not_overlap)

@@ -1,4 +1,4 @@
-/* Libraries that are loaded when they are first used. */
+/* Shared libraries that are loaded at their first use. */
 #include "base/load.h"
 #include "suite.h"
 
@@ -24,8 +24,9 @@ START_TEST(symbols_are_found)
 }
 END_TEST
 
-/* Would catch a call through a pointer that was not set, in a library of another version. */
-START_TEST(what_is_missing_is_told)
+/* Would catch a call through a pointer that was not set because the library's version lacks the
+ * symbol. */
+START_TEST(missing_symbols_and_libraries_are_named)
 {
     struct dt__library library = DT__LIBRARY("openblas", symbols, &table);
     struct dt__library none = DT__LIBRARY("openblast", symbols, &table);
@@ -35,4 +36,4 @@ START_TEST(what_is_missing_is_told)
 }
 END_TEST
 
-SUITE("library", symbols_are_found, what_is_missing_is_told)
+SUITE("library", symbols_are_found, missing_symbols_and_libraries_are_named)

@@ -1,5 +1,6 @@
-/* The loader: the order is the same in memory and streamed, each sample occurs once an epoch, a
- * resume continues at the same position, and unreadable data is an error. */
+/* The loader. Would catch an order that differs between memory and streams, a sample that does not
+ * occur exactly once per epoch, a resume that continues elsewhere, and unreadable data that is no
+ * error. */
 #include <math.h>
 #include <unistd.h>
 
@@ -9,43 +10,47 @@
 #include "data/text_rows.h"
 #include "data_files.h"
 
-enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
+enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MAX_ROWS = 64 };
 
 enum { COUNTED = 1 << 16 };
-/* Largest allocation of at least 64 KiB; kept per thread, so the read-ahead thread has its own. */
-static _Thread_local size_t largest_bytes;
+/* Sum of the allocations of at least 64 KiB in this thread; the read-ahead thread has its own
+ * sum. */
+static _Thread_local size_t allocated_bytes;
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    if (size >= COUNTED) largest_bytes += size;
+    if (size >= COUNTED) allocated_bytes += size;
     return __real_aligned_alloc(alignment, size);
 }
 
-/* Rows that were read from files, by whatever thread. */
+/* Rows that any thread has read from files. */
 static size_t rows_read;
-dt_status __real_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out);
-dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out);
-dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out)
+dt_status __real_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                                 struct dt__block *out);
+dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                                 struct dt__block *out);
+dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                                 struct dt__block *out)
 {
     __atomic_fetch_add(&rows_read, count, __ATOMIC_RELAXED);
     return __real_dt__cursor_read(cursor, row, count, out);
 }
 
-/* Files that were opened to read rows. */
+/* Number of times a file was opened to read rows. */
 static int opens;
 dt_status __real_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
-                                          const struct dt__grammar *grammar, void **out);
+                                       const struct dt__grammar *grammar, void **out);
 dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
-                                          const struct dt__grammar *grammar, void **out);
+                                       const struct dt__grammar *grammar, void **out);
 dt_status __wrap_dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
-                                          const struct dt__grammar *grammar, void **out)
+                                       const struct dt__grammar *grammar, void **out)
 {
     opens++;
     return __real_dt__typed_reader_open(source, file, grammar, out);
 }
 
-/* A file whose first feature is the row's number: 2.2 MiB as floats. */
+/* Writes a file whose first feature is the row's number. */
 static void put_numbered(const char *path, int first, int rows)
 {
     FILE *out = fopen(path, "w");
@@ -59,7 +64,7 @@ static void put_numbered(const char *path, int first, int rows)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* Seven files, so that shards have runs that are not adjacent. */
+/* Makes seven files (2.2 MiB as floats), so that the runs of a shard are not adjacent. */
 static struct dt_source *make_source(void)
 {
     static const int rows[] = {11000, 500, 9000, 1, 13499, 7000, 3000};
@@ -101,12 +106,12 @@ static struct dt_batch read_local(struct dt_loader *loader, const struct dt_plan
     return batch;
 }
 
-/* Memory, window, and whether a rank with all replicas streams; one with a single replica does
- * not. */
+/* Memory, shuffle window, and whether a rank with all replicas streams; a rank with one replica
+ * never does. */
 static const struct {
     const char *memory, *window;
     bool all_stream;
-    uint64_t epochs; /* a window of one row is slow */
+    uint64_t epochs; /* fewer where a window of one row is slow */
 } SIZES[] = {
     {"data.memory_mb=1024", "data.shuffle_window=0", false, 2},
     {"data.memory_mb=2", "data.shuffle_window=0", true, 2},
@@ -115,17 +120,17 @@ static const struct {
     {"data.memory_mb=1", "data.shuffle_window=0", true, 2},
 };
 
-/* Two loaders with different ranks' worth of replicas give the same rows in the same order, each
- * once an epoch, in full batches; values and labels are the row's. */
+/* A loader of all replicas and loaders of one replica each give the same rows in the same order,
+ * each row once per epoch, in full batches, with the row's values and label. */
 START_TEST(order_is_the_same_everywhere)
 {
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
     set(SIZES[_i].memory), set(SIZES[_i].window);
     int before = threads();
-    struct dt_loader *all = open_loader(source, plan, 0, REPLICAS, 0), *one[REPLICAS];
+    struct dt_loader *all = open_loader(source, plan, 0, REPLICAS, 0), *single[REPLICAS];
     for (int r = 0; r < REPLICAS; r++)
-        one[r] = open_loader(source, plan, r, 1, 0);
+        single[r] = open_loader(source, plan, r, 1, 0);
     ck_assert_int_eq(threads() - before, SIZES[_i].all_stream);
     static int seen[ROWS];
     memset(seen, 0, sizeof seen);
@@ -133,7 +138,7 @@ START_TEST(order_is_the_same_everywhere)
     for (uint64_t step = 0; step < SIZES[_i].epochs * steps; step++) {
         for (int r = 0; r < REPLICAS; r++) {
             struct dt_batch a = read_local(all, plan, step, r);
-            struct dt_batch b = read_local(one[r], plan, step, r);
+            struct dt_batch b = read_local(single[r], plan, step, r);
             ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
             ck_assert_mem_eq(a.label, b.label, (size_t)a.rows * sizeof *a.label);
             for (int i = 0; i < a.rows; i++) {
@@ -145,14 +150,14 @@ START_TEST(order_is_the_same_everywhere)
         }
     }
     for (int r = 0; r < REPLICAS; r++)
-        dt__loader_destroy(one[r]);
+        dt__loader_destroy(single[r]);
     dt__loader_destroy(all);
     dt__plan_destroy(plan);
     dt__source_destroy(source);
 }
 END_TEST
 
-/* Row of the source that a sample of replica 0 is. */
+/* Returns the row number of a sample of replica 0. */
 static double row_of_sample(struct dt_loader *loader, uint64_t epoch, uint64_t index)
 {
     struct dt_batch batch;
@@ -160,8 +165,8 @@ static double row_of_sample(struct dt_loader *loader, uint64_t epoch, uint64_t i
     return (double)batch.x[0];
 }
 
-/* Epochs differ, and the order is not that of the file: the mean jump of a random order of n
- * rows is n / 3, and a window's is its rows / 3 at least. */
+/* Epochs have different orders, and none is that of the file: the mean jump between successive rows
+ * is n / 3 in a random order of n rows, and at least a third of the window's rows in a window. */
 START_TEST(order_is_shuffled)
 {
     struct dt_source *source = make_source();
@@ -186,8 +191,8 @@ START_TEST(order_is_shuffled)
 }
 END_TEST
 
-/* A loader made for a later step, and one that jumps there and back, read what the first one
- * read. */
+/* A loader that starts at a later step, and a loader that jumps there and back, read the same rows
+ * as the first time. */
 START_TEST(resume_reads_the_same)
 {
     struct dt_source *source = make_source();
@@ -205,7 +210,7 @@ START_TEST(resume_reads_the_same)
                 ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
             }
         }
-        read_local(first, plan, 0, 1); /* and back again */
+        read_local(first, plan, 0, 1); /* jumps back */
         dt__loader_destroy(later);
     }
     dt__loader_destroy(first);
@@ -214,15 +219,16 @@ START_TEST(resume_reads_the_same)
 }
 END_TEST
 
-/* Jumps to and fro while the thread reads elsewhere: a window half read must never be taken for a
- * whole one. */
+/* Would catch a window that is used while the thread has read only a part of it: the loader jumps
+ * to and fro while the thread reads elsewhere. */
 START_TEST(jumps_read_the_same)
 {
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
     set("data.memory_mb=2");
     int before = threads();
-    struct dt_loader *order = open_loader(source, plan, 0, 1, 0); /* in memory, windowed order */
+    struct dt_loader *order = open_loader(source, plan, 0, 1, 0); /* in memory, in the order of
+                                                                   * windows */
     ck_assert_int_eq(threads(), before);
     struct dt_loader *streamed = open_loader(source, plan, 0, REPLICAS, 0);
     ck_assert_int_eq(threads(), before + 1);
@@ -239,9 +245,9 @@ START_TEST(jumps_read_the_same)
 }
 END_TEST
 
-/* The thread reads what comes next, and nothing else: over epochs, the rows read are those that there are, and at
- * most what it has ahead, two windows a replica. */
-START_TEST(nothing_is_read_in_vain)
+/* Would catch rows that are read and never used: over all epochs the thread reads each row once per
+ * epoch, and at the end at most two windows per replica more. */
+START_TEST(only_needed_rows_are_read)
 {
     enum { EPOCHS = 3 };
     struct dt_source *source = make_source();
@@ -252,7 +258,7 @@ START_TEST(nothing_is_read_in_vain)
     for (uint64_t step = 0; step < EPOCHS * dt__plan_steps_per_epoch(plan); step++)
         for (int r = 0; r < REPLICAS; r++)
             (void)read_local(loader, plan, step, r);
-    dt__loader_destroy(loader); /* ends the thread */
+    dt__loader_destroy(loader); /* also ends the thread */
     ck_assert_uint_ge(rows_read, EPOCHS * ROWS);
     ck_assert_uint_le(rows_read, (EPOCHS + 1) * ROWS);
     dt__plan_destroy(plan);
@@ -260,9 +266,9 @@ START_TEST(nothing_is_read_in_vain)
 }
 END_TEST
 
-/* Before anything is requested, the thread has read the window of each replica at the resumed
- * position, and the next one. Would catch a loader that reads only what is waited for, which hangs
- * this test, or starts elsewhere. */
+/* Before the first request, the thread reads each replica's window at the resumed position, and the
+ * next one. Would catch a loader that reads only what is requested, which hangs this test, or that
+ * starts elsewhere. */
 START_TEST(next_windows_are_read_ahead)
 {
     enum { WINDOW = 96, AHEAD = 2 * REPLICAS * WINDOW };
@@ -284,21 +290,21 @@ START_TEST(next_windows_are_read_ahead)
 }
 END_TEST
 
-/* All windows of a rank with all replicas fit data.memory_mb, and use more than half of it. */
-START_TEST(windows_fit_the_memory)
+/* The windows of a rank with all replicas fit in data.memory_mb, and use more than half of it. */
+START_TEST(windows_fit_in_memory)
 {
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
     set("data.memory_mb=2");
     int before = threads();
-    largest_bytes = 0;
+    allocated_bytes = 0;
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
-    size_t bytes = largest_bytes;
+    size_t bytes = allocated_bytes;
     ck_assert_int_eq(threads(), before + 1);
     ck_assert_uint_le(bytes, 2 << 20);
     ck_assert_uint_ge(bytes, 1 << 20);
     dt__loader_destroy(loader);
-    /* A loader a replica: each shard would fit, but not all of them. */
+    /* One loader per replica: each shard alone fits in memory, but not all of them together. */
     for (int loaders = 1; loaders <= REPLICAS; loaders += REPLICAS - 1) {
         EXPECT_OK(dt__loader_create(&config, source, plan, 0, 1, loaders,
                                     (int)dt__plan_max_local_batch(plan), 0, &loader));
@@ -312,9 +318,18 @@ END_TEST
 
 static void put_idx(const char *path, int type, int rows, int columns)
 {
-    const unsigned char head[12] = {0, 0, (unsigned char)type, columns ? 2 : 1,
-                                    0, 0, (unsigned char)(rows >> 8), (unsigned char)rows,
-                                    0, 0, 0, (unsigned char)columns};
+    const unsigned char head[12] = {0,
+                                    0,
+                                    (unsigned char)type,
+                                    columns ? 2 : 1,
+                                    0,
+                                    0,
+                                    (unsigned char)(rows >> 8),
+                                    (unsigned char)rows,
+                                    0,
+                                    0,
+                                    0,
+                                    (unsigned char)columns};
     FILE *out = fopen(path, "w");
     ck_assert_ptr_nonnull(out);
     ck_assert_uint_eq(fwrite(head, columns ? 12 : 8, 1, out), 1);
@@ -323,10 +338,10 @@ static void put_idx(const char *path, int type, int rows, int columns)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* Rows that are read where they lie: a file that changes between survey and reading is an error, not
- * other data, where it is loaded, and where a thread streams it, which may meet it before anybody
- * reads. */
-START_TEST(change_is_noticed)
+/* Rows may be read from the file itself: if it changes after the survey, that must be an error, and
+ * never other data. It may be loaded, or streamed by a thread, which may meet the change before the
+ * first request. */
+START_TEST(a_changed_file_is_an_error)
 {
     put_idx("x", 0x0D, ROWS, FEATURES), put_idx("y", 0x08, ROWS, 0);
     set("data.train=x"), set("data.train_labels=y");
@@ -349,7 +364,7 @@ START_TEST(change_is_noticed)
 }
 END_TEST
 
-/* Text is parsed once: after the survey its file is not opened again. */
+/* Would catch text that is parsed twice: after the survey its files are removed. */
 START_TEST(text_is_read_once)
 {
     struct dt_source *source = make_source();
@@ -368,8 +383,8 @@ START_TEST(text_is_read_once)
 }
 END_TEST
 
-/* Held-out rows never come; scale and normalisation are applied. */
-START_TEST(held_out_rows_stay_out)
+/* Held-out rows are never in a batch; every row is in one of both, with its value scaled. */
+START_TEST(held_out_rows_are_never_in_a_batch)
 {
     set("data.eval_fraction=0.25"), set("data.scale=2");
     if (_i) set("data.memory_mb=1");
@@ -403,7 +418,7 @@ START_TEST(held_out_rows_stay_out)
 }
 END_TEST
 
-/* Leaving while the thread reads neither hangs nor leaks. */
+/* Would catch a loader that hangs or leaks if it is destroyed while its thread reads. */
 START_TEST(loader_ends_while_reading)
 {
     set("data.memory_mb=1");
@@ -426,9 +441,9 @@ static void stop_after_calls(void)
     if (--calls_left == 0) dt_stop_request();
 }
 
-/* Would catch a survey or a load that a batch system has to kill, or that the watchdog takes for a
- * hang; training itself, which reads the same way, is not given up. */
-START_TEST(long_work_gets_on_and_can_be_stopped)
+/* Would catch a survey or a load that ignores a stop, or that the watchdog takes for a hang.
+ * Training reads in the same way, but a stop does not end its read. */
+START_TEST(long_work_shows_progress_and_can_be_stopped)
 {
     static const struct {
         bool load;
@@ -456,7 +471,8 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
 }
 END_TEST
 
-/* Files that are read in turn stay open; one too many takes the place of the one used longest ago. */
+/* Files that are read in turn stay open; a file too many replaces the one that was used longest
+ * ago. */
 START_TEST(files_stay_open)
 {
     enum { LAST = DT__OPEN_FILES };
@@ -484,7 +500,8 @@ START_TEST(files_stay_open)
 END_TEST
 
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
-           {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_the_memory, 1},
-           {nothing_is_read_in_vain, 1}, {next_windows_are_read_ahead, 1},
-           {change_is_noticed, 1}, {text_is_read_once, 2}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1}, {files_stay_open, 1},
-           {long_work_gets_on_and_can_be_stopped, 4})
+           {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_in_memory, 1},
+           {only_needed_rows_are_read, 1}, {next_windows_are_read_ahead, 1},
+           {a_changed_file_is_an_error, 1}, {text_is_read_once, 2},
+           {held_out_rows_are_never_in_a_batch, 2}, {loader_ends_while_reading, 1},
+           {files_stay_open, 1}, {long_work_shows_progress_and_can_be_stopped, 4})

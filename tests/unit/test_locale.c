@@ -1,5 +1,6 @@
-/* A program that embeds the library may have a locale with a decimal comma: numbers have points all the same, in
- * configurations, data, descriptions and what is written. Would catch a strtod or a printf of the library's own. */
+/* A program that embeds the library may use a locale with a decimal comma: numbers still have
+ * points in configurations, data, descriptions and output. Would catch a plain strtod or printf in
+ * the library. */
 #include <fcntl.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -9,13 +10,14 @@
 #include "model_text.h"
 #include "report/report.h"
 
-/* LC_NUMERIC of a locale as localedef writes it: six items, and where each begins. */
+/* LC_NUMERIC of a locale as localedef writes it: a head with six items and their positions, then
+ * the items. */
 static const unsigned char NUMERIC[] =
     "\x14\x11\x03\x20\6\0\0\0\x20\0\0\0\x22\0\0\0\x23\0\0\0\x24\0\0\0\x28\0\0\0\x2c\0\0\0"
     ",\0\0\0,\0\0\0\0\0\0\0ANSI_X3.4-1968";
 
-/* False: the C library makes nothing of it. */
-static bool begin_commas(void)
+/* Returns false if the C library does not accept this locale. */
+static bool use_comma_locale(void)
 {
     ck_assert_int_eq(mkdir("comma", 0700), 0);
     put_bytes("comma/LC_NUMERIC", NUMERIC, sizeof NUMERIC);
@@ -58,7 +60,7 @@ START_TEST(numbers_have_points)
     char *text, real[DT_REAL_TEXT];
     struct dt__augment augment;
     struct dt_text json = {0};
-    if (!begin_commas()) return;
+    if (!use_comma_locale()) return;
     set("train.lr=0.25");
     ck_assert_double_eq(config.train.lr, 0.25);
     EXPECT_OK(dt_config_print(&config, &text));
@@ -82,7 +84,7 @@ START_TEST(numbers_have_points)
     dt__text_free(&json);
     ck_assert_int_eq(dt_fail(DT_EIO, "%g", 2.5), DT_EIO);
     ck_assert_str_eq(dt_error_text(), "2.5");
-    ck_assert_str_eq(localeconv()->decimal_point, ","); /* the program's own stays */
+    ck_assert_str_eq(localeconv()->decimal_point, ","); /* the program's locale is unchanged */
 }
 END_TEST
 

@@ -1,23 +1,23 @@
-/* Would catch: two jobs in one run directory, also where the first takes its lock away; a dead job's
- * lock that blocks the next start. */
+/* Would catch two jobs in one run directory, even if the first job removes its lock file, and a
+ * dead job's lock that blocks the next start. */
 #include "state_sample.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Another job's end, between opening of the lock file and locking. */
-static bool removes;
+/* Makes another job remove the lock file between open and flock. */
+static bool removes_file;
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
 {
-    if (removes) (void)unlink(in_dir("lock"));
-    removes = false;
+    if (removes_file) (void)unlink(in_dir("lock"));
+    removes_file = false;
     return __real_flock(fd, operation);
 }
 
-/* A child that takes the lock, says so through the pipe, and sleeps. */
+/* Starts a child that takes the lock, reports it through a pipe, and sleeps. */
 static pid_t start_holder(void)
 {
     int ends[2];
@@ -62,28 +62,28 @@ START_TEST(a_killed_jobs_lock_does_not_block)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_removed_is_taken_anew)
+START_TEST(a_lock_that_is_removed_is_taken_again)
 {
-    int fd, twin;
-    removes = true;
+    int fd, other;
+    removes_file = true;
     assert_ok(dt__lock_take(test_dir, &fd));
-    ck_assert_int_eq(dt__lock_take(test_dir, &twin), DT_EIO);
+    ck_assert_int_eq(dt__lock_take(test_dir, &other), DT_EIO);
     dt__lock_drop(fd);
 }
 END_TEST
 
 START_TEST(a_dropped_lock_is_free)
 {
-    int fd, again, twin;
+    int fd, again, other;
     assert_ok(dt__lock_take(test_dir, &fd));
-    ck_assert_int_eq(dt__lock_take(test_dir, &twin), DT_EIO);
+    ck_assert_int_eq(dt__lock_take(test_dir, &other), DT_EIO);
     dt__lock_drop(fd);
     assert_ok(dt__lock_take(test_dir, &again));
     dt__lock_drop(again);
 }
 END_TEST
 
-START_TEST(a_program_that_we_start_does_not_inherit_it)
+START_TEST(a_started_program_does_not_inherit_the_lock)
 {
     int fd, again, ends[2];
     char byte;
@@ -92,7 +92,7 @@ START_TEST(a_program_that_we_start_does_not_inherit_it)
     pid_t child = fork();
     if (child == 0) execl("/bin/sleep", "sleep", "30", (char *)NULL);
     close(ends[1]);
-    ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* it has become sleep */
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* the pipe closes when the child becomes sleep */
     close(ends[0]);
     dt__lock_drop(fd);
     assert_ok(dt__lock_take(test_dir, &again));
@@ -102,7 +102,7 @@ START_TEST(a_program_that_we_start_does_not_inherit_it)
 }
 END_TEST
 
-START_TEST(the_holder_is_told)
+START_TEST(the_holder_is_reported)
 {
     int fd;
     char holder[DT_LOCK_HOLDER], expected[32];
@@ -116,7 +116,7 @@ START_TEST(the_holder_is_told)
 }
 END_TEST
 
-START_TEST(a_directory_that_is_not_there_is_an_error)
+START_TEST(a_missing_directory_is_an_error)
 {
     int fd;
     ck_assert_int_eq(dt__lock_take(in_dir("nowhere"), &fd), DT_EIO);
@@ -129,11 +129,11 @@ int main(void)
     const TTest *const tests[] = {
         a_second_job_is_refused_by_name,
         a_killed_jobs_lock_does_not_block,
-        a_lock_that_is_removed_is_taken_anew,
+        a_lock_that_is_removed_is_taken_again,
         a_dropped_lock_is_free,
-        a_program_that_we_start_does_not_inherit_it,
-        the_holder_is_told,
-        a_directory_that_is_not_there_is_an_error,
+        a_started_program_does_not_inherit_the_lock,
+        the_holder_is_reported,
+        a_missing_directory_is_an_error,
     };
     return run_tests("lock", (int)(sizeof tests / sizeof *tests), tests);
 }

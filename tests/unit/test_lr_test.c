@@ -1,27 +1,28 @@
-/* The result of a learning-rate range test. Would catch: a suggestion after the fall, one in the
- * diverging part, a curve without any number. */
+/* The result of a learning-rate range test. Would catch a suggestion after the fall or in the
+ * diverging part, and a curve without a finite loss that is no error. */
 #include <math.h>
 
 #include "suite.h"
 #include "train/train.h"
 
-/* 200 rates from 1e-7 to 10; the loss is 1 until `fall`, 0.1 from ten times that on, and grows at `rise`. */
-static struct dt_lr_test make_course(double fall, double rise)
+/* Makes 200 rates from 1e-7 to 10. The loss is 1 up to the rate `fall`, sinks to 0.1 until ten
+ * times that rate, and grows above `rise`. */
+static struct dt_lr_test make_curve(double fall, double rise)
 {
     struct dt_lr_test test = {.points = DT_LR_TEST_STEPS};
     for (int i = 0; i < test.points; i++) {
-        double lr = pow(10, -7 + 8.0 * i / (DT_LR_TEST_STEPS - 1)), part = log10(lr / fall);
-        part = part < 0 ? 0 : part > 1 ? 1 : part;
+        double lr = pow(10, -7 + 8.0 * i / (DT_LR_TEST_STEPS - 1)), progress = log10(lr / fall);
+        progress = progress < 0 ? 0 : progress > 1 ? 1 : progress;
         test.lr[i] = lr;
-        test.loss[i] = 1 - 0.9 * part + (lr > rise ? 100 * (lr / rise - 1) : 0);
+        test.loss[i] = 1 - 0.9 * progress + (lr > rise ? 100 * (lr / rise - 1) : 0);
     }
     return test;
 }
 
-START_TEST(test_the_fall_is_found)
+START_TEST(test_a_rate_in_the_fall_is_suggested)
 {
     for (double fall = 1e-5; fall < 0.05; fall *= 10) {
-        struct dt_lr_test test = make_course(fall, 100 * fall);
+        struct dt_lr_test test = make_curve(fall, 100 * fall);
         EXPECT_OK(dt__lr_test_judge(&test));
         ck_assert_double_ge(test.suggest, 0.5 * fall);
         ck_assert_double_le(test.suggest, 10 * fall);
@@ -31,9 +32,9 @@ START_TEST(test_the_fall_is_found)
 }
 END_TEST
 
-START_TEST(test_no_number_at_all)
+START_TEST(test_a_curve_without_a_finite_loss)
 {
-    struct dt_lr_test test = make_course(1e-3, 1);
+    struct dt_lr_test test = make_curve(1e-3, 1);
     test.points = 0;
     EXPECT_FAIL(dt__lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
     test.points = 3;
@@ -42,10 +43,10 @@ START_TEST(test_no_number_at_all)
 }
 END_TEST
 
-/* The loss of the last point may be anything: the run ended by it. */
-START_TEST(test_an_end_without_a_number)
+/* The last loss may be any value, because it ended the test. */
+START_TEST(test_a_curve_that_ends_in_infinity)
 {
-    struct dt_lr_test test = make_course(1e-3, 0.1);
+    struct dt_lr_test test = make_curve(1e-3, 0.1);
     test.points = 180;
     test.loss[179] = INFINITY;
     EXPECT_OK(dt__lr_test_judge(&test));
@@ -53,10 +54,10 @@ START_TEST(test_an_end_without_a_number)
 }
 END_TEST
 
-/* A loss that never falls, or hardly, gives no rate but a message. */
-START_TEST(test_a_course_without_a_fall)
+/* A loss that never falls, or hardly, is reported as rising or flat. */
+START_TEST(test_a_curve_without_a_fall)
 {
-    struct dt_lr_test test = make_course(1e-3, 0.1);
+    struct dt_lr_test test = make_curve(1e-3, 0.1);
     EXPECT_OK(dt__lr_test_judge(&test));
     ck_assert(!test.rises && !test.flat);
     for (int i = 0; i < test.points; i++)
@@ -70,15 +71,16 @@ START_TEST(test_a_course_without_a_fall)
 }
 END_TEST
 
-/* The loss of counts falls below zero, and may begin there. Would catch a fall that is taken for a divergence. */
+/* The loss of counts can fall below zero, or start there. Would catch a fall that counts as
+ * divergence. */
 START_TEST(test_a_loss_below_zero)
 {
     for (double shift = 0.5; shift < 200; shift *= 20) {
-        struct dt_lr_test test = make_course(1e-3, 0.1);
+        struct dt_lr_test test = make_curve(1e-3, 0.1);
         const int points = test.points;
         for (int i = 0; i < points; i++)
             test.loss[i] -= shift;
-        for (test.points = 1; test.points < 140; test.points++) { /* before the rate is 0.1 */
+        for (test.points = 1; test.points < 140; test.points++) { /* the rate stays below 0.1 */
             EXPECT_OK(dt__lr_test_judge(&test));
             ck_assert_msg(!test.diverged, "%d points, shift %g", test.points, shift);
         }
@@ -91,4 +93,6 @@ START_TEST(test_a_loss_below_zero)
 }
 END_TEST
 
-SUITE("lr_test", test_a_loss_below_zero, test_a_course_without_a_fall, test_the_fall_is_found, test_no_number_at_all, test_an_end_without_a_number)
+SUITE("lr_test", test_a_loss_below_zero, test_a_curve_without_a_fall,
+      test_a_rate_in_the_fall_is_suggested, test_a_curve_without_a_finite_loss,
+      test_a_curve_that_ends_in_infinity)

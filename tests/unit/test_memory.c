@@ -1,4 +1,4 @@
-/* Checked memory and growing text, also when memory runs out. */
+/* Checked memory and growing text, and what happens if memory runs out. */
 #include "unit/suite.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "base/internal.h"
 #include "base/arena.h"
 
-/* AddressSanitizer ends the program at an impossible size unless this option makes it fail like
- * malloc. */
+/* Without this option AddressSanitizer ends the program at an impossible size; malloc would
+ * fail. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -43,7 +43,7 @@ END_TEST
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* Returns true if a file below the directory is mapped. */
+/* Returns true if a file in the directory is mapped. */
 static bool is_mapped(const char *dir)
 {
     char line[4096];
@@ -56,7 +56,7 @@ static bool is_mapped(const char *dir)
     return found;
 }
 
-/* Bytes of memory that the host is made to have; 0: what it has. */
+/* Bytes of memory that the host seems to have; 0: the real number. */
 static long memory_bytes;
 long __real_sysconf(int name);
 long __wrap_sysconf(int name);
@@ -73,7 +73,7 @@ static bool all_zero(const unsigned char *bytes, size_t length)
     return length == 0;
 }
 
-/* Memory that was used before must come back zeroed as well. */
+/* Would catch reused memory that is not zeroed. */
 START_TEST(memory_is_zeroed_and_aligned)
 {
     for (size_t size = 0; size < 300; size += 7) {
@@ -92,14 +92,14 @@ START_TEST(impossible_sizes_are_errors)
 {
     static const size_t counts[] = {SIZE_MAX / 4, SIZE_MAX / 8, (size_t)1 << 59};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        void *pointer = &pointer; /* never what was there before, which somebody might free */
+        void *pointer = &pointer; /* must become NULL: a caller might free it */
         EXPECT_FAIL(dt__alloc(counts[i], 8, "weights", &pointer), DT_EMEMORY, "weights");
         ck_assert_ptr_null(pointer);
     }
 }
 END_TEST
 
-START_TEST(growing_keeps_what_was_there_and_zeroes_the_rest)
+START_TEST(growing_keeps_old_items_and_zeroes_new_ones)
 {
     uint32_t *items = NULL;
     size_t capacity = 0;
@@ -136,8 +136,9 @@ START_TEST(growing_that_fails_changes_nothing)
 }
 END_TEST
 
-/* One that fails leaves the others as they are; leaks show with AddressSanitizer. */
-START_TEST(blocks_of_a_list_are_freed_together)
+/* An allocation that fails leaves the earlier blocks unchanged. AddressSanitizer would show
+ * leaks. */
+START_TEST(blocks_of_an_arena_are_freed_together)
 {
     struct dt__arena *arena = NULL;
     unsigned char *block[3];
@@ -148,9 +149,10 @@ START_TEST(blocks_of_a_list_are_freed_together)
         memset(block[i], 0xff, 100 * i);
     }
     const struct dt__arena *last = arena;
-    void *none;
-    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX, 1, "blocks", &none), DT_EMEMORY, "blocks");
-    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX / 2, 3, "blocks", &none), DT_EMEMORY, "blocks");
+    void *no_block;
+    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX, 1, "blocks", &no_block), DT_EMEMORY, "blocks");
+    EXPECT_FAIL(dt__arena_alloc(&arena, SIZE_MAX / 2, 3, "blocks", &no_block), DT_EMEMORY,
+                "blocks");
     ck_assert_ptr_eq(arena, last);
     dt__arena_free(&arena);
     ck_assert_ptr_null(arena);
@@ -158,19 +160,19 @@ START_TEST(blocks_of_a_list_are_freed_together)
 }
 END_TEST
 
-/* Memory of a sixteenth of the host's is an unnamed file; a smaller block, or one without disk
- * space, is plain memory. */
-START_TEST(backed_memory_is_a_file_without_a_name)
+/* A block of at least a sixteenth of the host's memory is a file without a name; a smaller block,
+ * and one that has no directory for the file, is plain memory. */
+START_TEST(large_backed_memory_is_a_file_without_a_name)
 {
     enum { SMALL = 1000, BIG = 10 << 20 };
-    static const char *const beside[] = {"x", "nowhere/x", NULL};
+    static const char *const sibling[] = {"x", "nowhere/x", NULL};
     unsigned char *bytes;
     char dir[64];
     scratch_enter(dir);
     memory_bytes = 16L * BIG;
     for (int i = 0; i < 3; i++)
         for (size_t size = SMALL; size <= BIG; size += BIG - SMALL) {
-            EXPECT_OK(dt__alloc_backed(beside[i], size, 1, "bytes", &bytes));
+            EXPECT_OK(dt__alloc_backed(sibling[i], size, 1, "bytes", &bytes));
             ck_assert_uint_eq((uintptr_t)bytes % 64, 0);
             ck_assert(all_zero(bytes, size));
             memset(bytes, 0xff, size);
@@ -181,11 +183,11 @@ START_TEST(backed_memory_is_a_file_without_a_name)
     dt__free_backed(NULL);
     EXPECT_FAIL(dt__alloc_backed("x", SIZE_MAX / 4, 8, "weights", &bytes), DT_EMEMORY, "weights");
     ck_assert_int_eq(chdir("/"), 0);
-    ck_assert_int_eq(rmdir(dir), 0); /* nothing is left in it */
+    ck_assert_int_eq(rmdir(dir), 0); /* the directory is empty */
 }
 END_TEST
 
-START_TEST(the_limit_is_the_least_of_all)
+START_TEST(the_limit_is_the_lowest_of_all)
 {
     struct rlimit before, less;
     ck_assert(dt__memory_limit() > 1e6);
@@ -220,7 +222,7 @@ START_TEST(text_grows_and_stays_terminated)
 }
 END_TEST
 
-START_TEST(text_without_memory_is_an_error_and_stays_whole)
+START_TEST(text_without_memory_is_an_error_and_unchanged)
 {
     struct dt_text text = {0};
     char *copy;
@@ -234,7 +236,7 @@ START_TEST(text_without_memory_is_an_error_and_stays_whole)
 }
 END_TEST
 
-/* A text added after a failure would leave a gap. */
+/* After a failure every addition fails until the text is cleared, as the text would have a gap. */
 START_TEST(a_texts_first_failure_stays)
 {
     struct dt_text text = {0};
@@ -281,7 +283,7 @@ START_TEST(reals_are_shortest_and_read_back)
 }
 END_TEST
 
-/* Programs run with libraries that are older or newer than their headers. */
+/* A program may run with a library that is older or newer than the headers it was compiled with. */
 START_TEST(options_may_be_of_another_version)
 {
     struct known {
@@ -298,7 +300,7 @@ START_TEST(options_may_be_of_another_version)
     ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_EUSAGE);
     ck_assert_str_eq(dt_error_text(),
                      "struct dt_x: a member is set that dtrain " DT_VERSION " does not know");
-    newer.size = offsetof(struct known, b); /* as if compiled before b was there */
+    newer.size = offsetof(struct known, b); /* as if compiled before b existed */
     ck_assert_int_eq(dt__options_read(&to, sizeof to, &newer, "dt_x"), DT_OK);
     ck_assert_int_eq(to.a, 1);
     ck_assert_int_eq(to.b, 0);
@@ -310,8 +312,8 @@ END_TEST
 
 SUITE("memory", options_may_be_of_another_version, sizes_that_overflow_are_refused,
       memory_is_zeroed_and_aligned, impossible_sizes_are_errors,
-      growing_keeps_what_was_there_and_zeroes_the_rest, growing_that_fails_changes_nothing,
-      blocks_of_a_list_are_freed_together, backed_memory_is_a_file_without_a_name,
-      the_limit_is_the_least_of_all, text_grows_and_stays_terminated,
-      text_without_memory_is_an_error_and_stays_whole, a_texts_first_failure_stays,
+      growing_keeps_old_items_and_zeroes_new_ones, growing_that_fails_changes_nothing,
+      blocks_of_an_arena_are_freed_together, large_backed_memory_is_a_file_without_a_name,
+      the_limit_is_the_lowest_of_all, text_grows_and_stays_terminated,
+      text_without_memory_is_an_error_and_unchanged, a_texts_first_failure_stays,
       reals_are_shortest_and_read_back)

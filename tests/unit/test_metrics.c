@@ -1,4 +1,4 @@
-/* Metrics against brute force, chunks against the whole, what exists for which model. */
+/* Metrics against brute force, chunks against the whole, and which metrics each model has. */
 #include "model/task.h"
 #include "model_text.h"
 #include "suite.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 700, MOST_CLASSES = 12 };
+enum { ROWS = 700, MAX_CLASSES = 12 };
 
-static float logits[ROWS * MOST_CLASSES], target[ROWS * MOST_CLASSES];
+static float logits[ROWS * MAX_CLASSES], target[ROWS * MAX_CLASSES];
 static int32_t label[ROWS];
 static double sums[2 + DT_EVAL_CHUNK * 3 + 64];
 static struct dt_model *model;
 
-/* Coarse values, so that ties are many. */
+/* Fills logits with multiples of 1/4, so that many are equal. */
 static void fill(int nout, int classes)
 {
     struct dt_rng rng = dt__rng_make(2, DT_STREAM_TEST, (uint64_t)nout, 0);
@@ -27,11 +27,12 @@ static void fill(int nout, int classes)
             (int32_t)(dt__rng_u64(&rng, 200000 + (uint64_t)i) % (uint64_t)(classes ? classes : 1));
 }
 
-/* All rows in chunks; *confusion is what the last chunk left, added up by the metrics. */
+/* Measures all rows in chunks, with one confusion matrix per chunk; returns the metrics, which the
+ * caller destroys. */
 static struct dt_metrics *measure(struct dt_metric_values *values)
 {
     struct dt_metrics *metrics;
-    uint64_t confusion[MOST_CLASSES * MOST_CLASSES];
+    uint64_t confusion[MAX_CLASSES * MAX_CLASSES];
     EXPECT_OK(dt__metrics_create(model, NULL, &metrics));
     const int nout = model->desc.nout;
     const bool classify = model->classes > 0;
@@ -56,10 +57,11 @@ static void set_model(int task, int nout)
     EXPECT_OK(dt__model_create(&desc, &model));
 }
 
-/* Sorts the classes of a row by selection: k-th best, ties to the lower class. */
+/* Returns whether `wanted` is among the k best classes of a row; of equal logits the lower class is
+ * better. */
 static bool in_top(const float *row, int nout, int wanted, int k)
 {
-    bool taken[MOST_CLASSES] = {false};
+    bool taken[MAX_CLASSES] = {false};
     for (int round = 0; round < k; round++) {
         int best = -1;
         for (int c = 0; c < nout; c++)
@@ -72,28 +74,28 @@ static bool in_top(const float *row, int nout, int wanted, int k)
 
 START_TEST(classes_are_counted)
 {
-    set_model(DT_TASK_CLASSIFY, MOST_CLASSES);
+    set_model(DT_TASK_CLASSIFY, MAX_CLASSES);
     struct dt_metric_values values;
-    fill(MOST_CLASSES, MOST_CLASSES);
+    fill(MAX_CLASSES, MAX_CLASSES);
     struct dt_metrics *metrics = measure(&values);
     double loss = 0.0, first = 0.0, top5 = 0.0, diagonal = 0.0, cells = 0.0;
     for (int r = 0; r < ROWS; r++) {
-        const float *row = logits + r * MOST_CLASSES;
+        const float *row = logits + r * MAX_CLASSES;
         double total = 0.0;
-        for (int c = 0; c < MOST_CLASSES; c++)
+        for (int c = 0; c < MAX_CLASSES; c++)
             total += exp((double)row[c]);
         loss += log(total) - (double)row[label[r]];
-        first += in_top(row, MOST_CLASSES, label[r], 1);
-        top5 += in_top(row, MOST_CLASSES, label[r], 5);
+        first += in_top(row, MAX_CLASSES, label[r], 1);
+        top5 += in_top(row, MAX_CLASSES, label[r], 5);
     }
     ck_assert_double_eq_tol(values.loss, loss / ROWS, 1e-6);
     ck_assert_double_eq(values.accuracy, first / ROWS);
     ck_assert_double_eq(values.top5, top5 / ROWS);
     ck_assert(isnan(values.auc) && isnan(values.rmse));
     const uint64_t *confusion = dt__metrics_confusion(metrics);
-    for (int i = 0; i < MOST_CLASSES * MOST_CLASSES; i++) {
+    for (int i = 0; i < MAX_CLASSES * MAX_CLASSES; i++) {
         cells += (double)confusion[i];
-        if (i % (MOST_CLASSES + 1) == 0) diagonal += (double)confusion[i];
+        if (i % (MAX_CLASSES + 1) == 0) diagonal += (double)confusion[i];
     }
     ck_assert_double_eq(cells, ROWS);
     ck_assert_double_eq(diagonal, first);
@@ -101,7 +103,7 @@ START_TEST(classes_are_counted)
 }
 END_TEST
 
-/* Every pair of a positive and a negative row. */
+/* Returns the AUC, computed over every pair of a positive and a negative row. */
 static double brute_auc(void)
 {
     double ordered = 0.0, pairs = 0.0;
@@ -115,7 +117,7 @@ static double brute_auc(void)
     return ordered / pairs;
 }
 
-/* Ties at half, in the AUC; the threshold at 0; counts of the right cells. */
+/* A tie counts one half in the AUC; the threshold is 0; counts are in the right cells. */
 START_TEST(two_classes_are_ranked)
 {
     set_model(DT_TASK_CLASSIFY, 1);
@@ -153,7 +155,7 @@ START_TEST(errors_are_measured)
     struct dt_metrics *metrics = measure(&values);
     double square = 0.0, absolute = 0.0, r2 = 0.0, spread = 0.0;
     struct dt_target_score score;
-    for (int t = 0; t < NOUT; t++) { /* targets of very different sizes */
+    for (int t = 0; t < NOUT; t++) { /* the targets have very different sizes */
         double mean = 0.0, error2 = 0.0, variation = 0.0;
         for (int i = t; i < COUNT; i += NOUT)
             mean += (double)target[i] / ROWS;
@@ -183,14 +185,14 @@ START_TEST(errors_are_measured)
 }
 END_TEST
 
-/* Outputs with units: loss, metrics and predictions are those of output * std + mean, the gradient that of the
- * standardised error, and its loss the same as an evaluation's. */
-START_TEST(values_have_units)
+/* With units, loss, metrics and predictions are those of output * std + mean; the gradient is that
+ * of the standardised error, and the loss is the same with and without a gradient. */
+START_TEST(regression_outputs_have_units)
 {
     enum { NOUT = 2, FEW = 50 };
     const float mean[NOUT] = {5000, -0.25f}, std[NOUT] = {400, 0.0625f};
     struct dt_metric_values plain, values;
-    float gradient[FEW * NOUT], said[FEW * NOUT];
+    float gradient[FEW * NOUT], predicted[FEW * NOUT];
     fill(NOUT, 0);
     set_model(DT_TASK_REGRESS, NOUT);
     EXPECT_OK(dt__model_set_units(model, mean, std));
@@ -198,20 +200,20 @@ START_TEST(values_have_units)
         target[i] = mean[i % NOUT] + std[i % NOUT] * target[i];
     dt__metrics_destroy(measure(&values));
     memcpy(gradient, logits, sizeof gradient);
-    dt__model_predict(model, logits, FEW, said);
+    dt__model_predict(model, logits, FEW, predicted);
     const struct dt_batch batch = {.rows = FEW, .target = target};
     double loss = model->loss->sum(&model->outputs, &batch, gradient, gradient), want = 0.0;
     for (int i = 0; i < FEW * NOUT; i++) {
         const int c = i % NOUT;
-        ck_assert_float_eq(said[i], logits[i] * std[c] + mean[c]);
-        want += pow((double)said[i] - (double)target[i], 2.0) / NOUT;
-        ck_assert_double_eq_tol((double)gradient[i],
-                                (double)logits[i] - ((double)target[i] - (double)mean[c]) / (double)std[c],
-                                1e-4);
+        ck_assert_float_eq(predicted[i], logits[i] * std[c] + mean[c]);
+        want += pow((double)predicted[i] - (double)target[i], 2.0) / NOUT;
+        ck_assert_double_eq_tol(
+            (double)gradient[i],
+            (double)logits[i] - ((double)target[i] - (double)mean[c]) / (double)std[c], 1e-4);
     }
     ck_assert_double_eq_tol(loss, want, 1e-5 * want);
     ck_assert_double_eq_tol(values.rmse, sqrt(values.loss), 1e-9 * values.rmse);
-    set_model(DT_TASK_REGRESS, NOUT); /* the same numbers, as values without units */
+    set_model(DT_TASK_REGRESS, NOUT); /* the same numbers as outputs without units */
     dt__model_predict(model, logits, FEW, gradient);
     ck_assert_mem_eq(gradient, logits, sizeof gradient);
     for (int i = 0; i < ROWS * NOUT; i++)
@@ -222,9 +224,10 @@ START_TEST(values_have_units)
 }
 END_TEST
 
-/* Values and gradients are those of PyTorch 1.13 (MSELoss, L1Loss, HuberLoss(delta=0.7), PoissonNLLLoss, BCEWithLogitsLoss, each the
- * mean over 2 x 2 elements, times 2 rows); what a row of weight 2 gives is twice as much. */
-START_TEST(losses_of_numbers_are_those_of_pytorch)
+/* Values and gradients of PyTorch 1.13 (MSELoss, L1Loss, HuberLoss(delta=0.7), PoissonNLLLoss,
+ * BCEWithLogitsLoss): each the mean over 2 x 2 elements, times 2 rows. Rows of weight 2 count
+ * twice. */
+START_TEST(losses_agree_with_pytorch)
 {
     enum { COUNT = 4 };
     static const struct {
@@ -254,17 +257,17 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
             float z[COUNT];
             memcpy(z, out, sizeof z);
             const double sum = model->loss->sum(&model->outputs, &batch, z, NULL);
-            const double same = model->loss->sum(&model->outputs, &batch, z, z);
+            const double with_gradient = model->loss->sum(&model->outputs, &batch, z, z);
             ck_assert_double_eq_tol(sum, w * rows[k].value, 1e-5);
-            ck_assert_double_eq_tol(same, w * rows[k].value, 1e-5);
+            ck_assert_double_eq_tol(with_gradient, w * rows[k].value, 1e-5);
             for (int i = 0; i < COUNT; i++)
                 ck_assert_float_eq_tol(z[i], (float)w * rows[k].slope[i], 1e-6f);
         }
-        float said[COUNT];
-        dt__model_predict(model, out, 2, said);
+        float predicted[COUNT];
+        dt__model_predict(model, out, 2, predicted);
         for (int i = 0; i < COUNT; i++)
-            ck_assert_float_eq_tol(said[i],
-                                   labels                          ? 1 / (1 + expf(-out[i]))
+            ck_assert_float_eq_tol(predicted[i],
+                                   labels                            ? 1 / (1 + expf(-out[i]))
                                    : rows[k].loss == DT_LOSS_POISSON ? expf(out[i])
                                                                      : out[i],
                                    1e-5f);
@@ -272,9 +275,9 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
 }
 END_TEST
 
-/* With units, a loss is in the units of the targets, its slope in those of standardised ones:
- * finite differences of the loss, divided by its unit (of a square the unit squared). Huber's delta
- * counts in deviations. */
+/* With units, a loss is in the targets' units, and its slope in those of standardised targets: it
+ * is compared with finite differences of the loss, divided by the unit (for squares, the unit
+ * squared). Huber's delta is in standard deviations. */
 START_TEST(losses_have_units)
 {
     const float mean[1] = {300}, std[1] = {20}, goal[1] = {290}, h = 1e-2f;
@@ -283,7 +286,8 @@ START_TEST(losses_have_units)
         double unit;
     } rows[] = {{DT_LOSS_MSE, 400}, {DT_LOSS_MAE, 20}, {DT_LOSS_HUBER, 400}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        for (float z = -3; z <= 3; z += 0.75f) { /* 0.25 apart from the goal at least: no kink */
+        for (float z = -3; z <= 3; z += 0.75f) { /* at least 0.25 from the goal, so no kink is
+                                                  * near */
             struct dt_model_desc desc = desc_of("linear", 1, 1, DT_TASK_REGRESS);
             desc.loss = rows[k].loss;
             desc.huber_delta = 1.1;
@@ -305,26 +309,27 @@ END_TEST
 
 /* ---- the constants of least loss --------------------------------------------------------------- */
 
-enum { PLACES = 60, MOST_OUTPUTS = 6 };
+enum { SAMPLES = 60, MAX_OUTPUTS = 6 };
 
-/* The loss of a batch whose outputs are z in each row. */
+/* Returns the loss of a batch whose outputs are z in each row. */
 static double constant_loss(const struct dt_batch *batch, const float *z)
 {
-    float all[PLACES * MOST_OUTPUTS];
+    float all[SAMPLES * MAX_OUTPUTS];
     for (int i = 0; i < batch->rows * model->desc.nout; i++)
         all[i] = z[i % model->desc.nout];
     return model->loss->sum(&model->outputs, batch, all, NULL);
 }
 
-/* No output moved up or down by a little or by much has less loss: losses are convex, so none has. Outputs
- * `width` apart are one channel, and move together. */
+/* Checks that moving one output up or down, by little or by much, does not lower the loss: losses
+ * are convex, so z is then the minimum. Outputs `width` apart belong to one channel and move
+ * together. */
 static void expect_least(const struct dt_batch *batch, const float *z, int width)
 {
     const double least = constant_loss(batch, z), close = 1e-6 * fabs(least) + 1e-6;
     for (int i = 0; i < width; i++)
         for (float h = 1.0f / 64; h < 8; h *= 2)
             for (int sign = -1; sign < 2; sign += 2) {
-                float other[MOST_OUTPUTS];
+                float other[MAX_OUTPUTS];
                 for (int k = 0; k < model->desc.nout; k++)
                     other[k] = z[k] + (k % width == i ? (float)sign * h : 0);
                 ck_assert_msg(constant_loss(batch, other) > least - close,
@@ -334,51 +339,55 @@ static void expect_least(const struct dt_batch *batch, const float *z, int width
             }
 }
 
-/* Each loss's constant against all others near and far: of rows of equal and of other weights, of targets with and
- * without units, of two targets, and of a field of two channels. Would catch a mean in the place of a median, weights that
- * do not count, units twice, a target that has another's constant, a quantile's distance that is no softplus. */
+/* Each loss's constant is compared with values near and far: for rows with equal and with different
+ * weights, targets with and without units, two targets, and a field of two channels. Would catch a
+ * mean instead of a median, weights that do not count, units that count twice, a target that gets
+ * another's constant, and quantiles whose distance is not a softplus. */
 START_TEST(constants_have_the_least_loss)
 {
-    static const int losses[] = {DT_LOSS_MSE, DT_LOSS_MAE, DT_LOSS_HUBER, DT_LOSS_POISSON,
-                                 DT_LOSS_BINARY, DT_LOSS_QUANTILE};
+    static const int losses[] = {DT_LOSS_MSE,     DT_LOSS_MAE,    DT_LOSS_HUBER,
+                                 DT_LOSS_POISSON, DT_LOSS_BINARY, DT_LOSS_QUANTILE};
     const float mean[2] = {3, 8}, std[2] = {2, 5};
-    float goal[PLACES * 4], weight[PLACES], z[MOST_OUTPUTS];
-    for (int r = 0; r < PLACES; r++)
+    float goal[SAMPLES * 4], weight[SAMPLES], z[MAX_OUTPUTS];
+    for (int r = 0; r < SAMPLES; r++)
         weight[r] = (float)(1 + r % 3);
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++)
-        for (int way = 0; way < 6; way++) {
-            const bool units = way & 1, field = way >= 4, labels = losses[k] == DT_LOSS_BINARY;
-            const bool several = losses[k] == DT_LOSS_QUANTILE;
-            const int targets = field ? 4 : 2, each = several && !field ? 3 : 1;
+        for (int variant = 0; variant < 6; variant++) {
+            const bool units = variant & 1, field = variant >= 4,
+                       labels = losses[k] == DT_LOSS_BINARY;
+            const bool is_quantile = losses[k] == DT_LOSS_QUANTILE;
+            const int targets = field ? 4 : 2, outputs_each = is_quantile && !field ? 3 : 1;
             struct dt_model_desc desc =
-                desc_of(field ? "output conv 2 1x1" : "linear", 2, targets * each,
+                desc_of(field ? "output conv 2 1x1" : "linear", 2, targets * outputs_each,
                         labels ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
             if (field) desc.shape[1] = 2, desc.shape[2] = 1;
             desc.loss = losses[k];
             desc.huber_delta = 0.7;
             desc.quantiles = (char *)(uintptr_t)(field ? "0.3" : "0.1,0.5,0.9");
-            if (field && units) continue; /* units of a field are alike: see test_units.sh */
+            if (field && units)
+                continue; /* a field's channels have equal units: see
+                                           * test_units.sh */
             dt__model_destroy(model);
             EXPECT_OK(dt__model_create(&desc, &model));
             if (units) EXPECT_OK(dt__model_set_units(model, mean, std));
-            for (int i = 0; i < PLACES * targets; i++)
+            for (int i = 0; i < SAMPLES * targets; i++)
                 goal[i] = labels ? (float)(i % 7 < 2 + i % 2)
                                  : (float)((i * 37) % 61) * (i % 2 ? 0.5f : 0.125f);
             const struct dt_batch batch = {
-                .rows = PLACES, .target = goal, .weight = way & 2 ? weight : NULL};
+                .rows = SAMPLES, .target = goal, .weight = variant & 2 ? weight : NULL};
             EXPECT_OK(dt__model_constant(model, &batch, z));
-            expect_least(&batch, z, field ? 2 : targets * each);
+            expect_least(&batch, z, field ? 2 : targets * outputs_each);
         }
 }
 END_TEST
 
-/* The constants of classes are their frequencies; a class without rows counts as half a row, also
- * for labels and counts, and nothing is infinite. */
+/* For classes, the constants are their frequencies. A class without rows counts as half a row, so
+ * nothing is infinite; the same holds for labels and counts. */
 START_TEST(constants_of_classes_are_frequencies)
 {
     enum { CLASSES = 4 };
-    static const int32_t classes[PLACES] = {0, 1, 1, 2, 2, 2, 2, 1, 0, 2};
-    const float none[PLACES] = {0}, weight[10] = {1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+    static const int32_t classes[SAMPLES] = {0, 1, 1, 2, 2, 2, 2, 1, 0, 2};
+    const float zeros[SAMPLES] = {0}, weight[10] = {1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
     float z[CLASSES];
     struct dt_batch batch = {.rows = 10, .label = classes, .weight = weight};
     set_model(DT_TASK_CLASSIFY, CLASSES);
@@ -386,27 +395,26 @@ START_TEST(constants_of_classes_are_frequencies)
     const float rows[CLASSES] = {2, 3, 6, 0.5f};
     for (int c = 0; c < CLASSES; c++)
         ck_assert_float_eq_tol(z[c], logf(rows[c] / 11.5f), 1e-6f);
-    batch.rows = 3; /* 0, 1, 1 */
+    batch.rows = 3; /* labels 0, 1, 1 */
     set_model(DT_TASK_CLASSIFY, 1);
     EXPECT_OK(dt__model_constant(model, &batch, z));
     ck_assert_float_eq_tol(z[0], logf(2), 1e-6f);
     for (int loss = DT_LOSS_POISSON; loss <= DT_LOSS_BINARY; loss++) {
         struct dt_model_desc desc =
-            desc_of("linear", 1, 1,
-                    loss == DT_LOSS_BINARY ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
+            desc_of("linear", 1, 1, loss == DT_LOSS_BINARY ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
         desc.loss = loss;
-        batch = (struct dt_batch){.rows = PLACES, .target = none};
+        batch = (struct dt_batch){.rows = SAMPLES, .target = zeros};
         dt__model_destroy(model);
         EXPECT_OK(dt__model_create(&desc, &model));
         EXPECT_OK(dt__model_constant(model, &batch, z));
-        ck_assert_float_eq_tol(z[0], -logf(2 * PLACES), 1e-6f);
+        ck_assert_float_eq_tol(z[0], -logf(2 * SAMPLES), 1e-6f);
     }
 }
 END_TEST
 
-/* The output's bias: of the last layer, next to a linear path too; none of classes that share channels, or of a layer
- * without a bias. */
-START_TEST(the_bias_of_the_output_is_found)
+/* Returns the bias of the last layer, also with a linear path; NULL if classes share channels.
+ * (Only regression can have a bias per channel.) */
+START_TEST(the_bias_of_the_output_layer_is_found)
 {
     static const struct {
         const char *layers, *name;
@@ -432,21 +440,23 @@ START_TEST(the_bias_of_the_output_is_found)
 }
 END_TEST
 
-/* Values and gradients of PyTorch 1.13 by torch.maximum(q * u, (q - 1) * u), the mean over 2 x 3
- * elements, times 2 rows. With units the loss has them, and the slope is that of standardised
- * targets. The middle quantile counts for rmse. Would catch quantiles that cross, slopes with the
- * wrong sign, and values that overwrite outputs still needed. */
-START_TEST(quantiles_rise)
+/* Values and gradients of PyTorch 1.13, by torch.maximum(q * u, (q - 1) * u): the mean over 2 x 3
+ * elements, times 2 rows. With units, the loss is in the targets' units, and the slope is that of
+ * standardised targets; mae and rmse use the middle quantile. Would catch quantiles that cross,
+ * slopes with the wrong sign, and values that overwrite outputs still needed. */
+START_TEST(quantiles_never_cross)
 {
     enum { COUNT = 6 };
     const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f, 1, -2}, goal[2] = {0.5f, 1};
-    const float slope[COUNT] = {-0.16666666f, -0.07495686f, 0.02935991f, 0.16666669f, 0.14621173f, 0.00397343f}, value[COUNT] = {-1.5f, -0.67406058f, 1.45286751f, 0.1f, 1.41326165f, 1.54018962f};
-    const float mean[1] = {10}, std[1] = {4}, far[2] = {10 + 4 * 0.5f, 10 + 4 * 1};
+    const float slope[COUNT] = {-0.16666666f, -0.07495686f, 0.02935991f,
+                                0.16666669f,  0.14621173f,  0.00397343f},
+                value[COUNT] = {-1.5f, -0.67406058f, 1.45286751f, 0.1f, 1.41326165f, 1.54018962f};
+    const float mean[1] = {10}, std[1] = {4}, distant_goal[2] = {10 + 4 * 0.5f, 10 + 4 * 1};
     struct dt_model_desc desc = desc_of("linear", 1, 3, DT_TASK_REGRESS);
     desc.loss = DT_LOSS_QUANTILE;
     desc.quantiles = (char *)(uintptr_t) "0.1,0.5,0.9";
     for (int units = 0; units < 2; units++) {
-        const struct dt_batch batch = {.rows = 2, .target = units ? far : goal};
+        const struct dt_batch batch = {.rows = 2, .target = units ? distant_goal : goal};
         const double want = 0.4109890 * (units ? 4 : 1);
         struct dt_metric_values values;
         float z[COUNT];
@@ -471,7 +481,8 @@ START_TEST(quantiles_rise)
         ck_assert_double_eq_tol(values.mae, (units ? 4 : 1) * (1.17406058 + 0.41326165) / 2, 1e-5);
         dt__metrics_destroy(metrics);
     }
-    static const char *const bad[] = {"", "0.5,0.5", "0.5,", ",0.5", "0", "1", "x", "0.5;0.6", "nan"};
+    static const char *const bad[] = {"",  "0.5,0.5", "0.5,",    ",0.5", "0",
+                                      "1", "x",       "0.5;0.6", "nan"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct dt_model *made;
         desc.quantiles = (char *)(uintptr_t)bad[i];
@@ -482,12 +493,12 @@ START_TEST(quantiles_rise)
 }
 END_TEST
 
-static int own_rows; /* rows that the loss was called with */
+static int custom_rows; /* rows that the program's loss was called for */
 
-static double own_row(void *arg, int n, const float *z, const float *goal, float *gradient)
+static double custom_loss_row(void *arg, int n, const float *z, const float *goal, float *gradient)
 {
     double sum = 0;
-    own_rows++;
+    custom_rows++;
     for (int i = 0; i < n; i++) {
         const float error = z[i] - goal[i];
         sum += *(double *)arg * (double)(error * error);
@@ -496,38 +507,39 @@ static double own_row(void *arg, int n, const float *z, const float *goal, float
     return sum;
 }
 
-/* A program's own loss: what one of the table gives, if it is the same; rows have their weights. */
-START_TEST(a_loss_may_be_ones_own)
+/* A program's loss that equals a built-in one gives the same values; rows have their weights. */
+START_TEST(a_program_may_pass_its_loss)
 {
     enum { COUNT = 4 };
     double half = 0.5;
-    const struct dt_own_loss own = {own_row, &half};
+    const struct dt_own_loss custom = {custom_loss_row, &half};
     const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f}, goal[COUNT] = {0.5f, 0, 3, 1.5f};
     const float weight[2] = {3, 0.5f};
     const struct dt_batch batch = {.rows = 2, .target = goal, .weight = weight};
     float z[2][COUNT];
-    double told[2], same[2];
+    double value_only[2], with_gradient[2];
     for (int k = 0; k < 2; k++) {
         set_model(DT_TASK_REGRESS, 2);
-        if (k) EXPECT_OK(dt__model_set_loss(model, &own));
+        if (k) EXPECT_OK(dt__model_set_loss(model, &custom));
         memcpy(z[k], out, sizeof out);
-        told[k] = model->loss->sum(&model->outputs, &batch, z[k], NULL);
-        same[k] = model->loss->sum(&model->outputs, &batch, z[k], z[k]);
+        value_only[k] = model->loss->sum(&model->outputs, &batch, z[k], NULL);
+        with_gradient[k] = model->loss->sum(&model->outputs, &batch, z[k], z[k]);
     }
-    ck_assert_int_eq(own_rows, 4); /* twice */
-    ck_assert_double_eq_tol(told[0], told[1], 1e-6);
-    ck_assert_double_eq_tol(same[0], same[1], 1e-6);
+    ck_assert_int_eq(custom_rows, 4); /* 2 rows, two calls */
+    ck_assert_double_eq_tol(value_only[0], value_only[1], 1e-6);
+    ck_assert_double_eq_tol(with_gradient[0], with_gradient[1], 1e-6);
     for (int i = 0; i < COUNT; i++)
         ck_assert_float_eq_tol(z[0][i], z[1][i], 1e-6f);
     set_model(DT_TASK_CLASSIFY, 2);
-    ck_assert_int_eq(dt__model_set_loss(model, &own), DT_EUSAGE);
+    ck_assert_int_eq(dt__model_set_loss(model, &custom), DT_EUSAGE);
 }
 END_TEST
 
-/* Labels of all rows count alike, as scikit-learn's scores with average="micro" have it. */
+/* Labels of all rows count alike, as in scikit-learn's scores with average="micro". */
 START_TEST(labels_are_counted)
 {
-    const float z[6] = {2, -1, 0.5f, -3, 4, -0.1f}, goal[6] = {1, 0, 0, 1, 1, 1}, weight[2] = {1, 3};
+    const float z[6] = {2, -1, 0.5f, -3, 4, -0.1f}, goal[6] = {1, 0, 0, 1, 1, 1},
+                weight[2] = {1, 3};
     const struct dt_batch rows = {.rows = 2, .target = goal, .weight = weight};
     struct dt_metric_values values;
     struct dt_metrics *metrics;
@@ -545,28 +557,28 @@ START_TEST(labels_are_counted)
 }
 END_TEST
 
-/* Scikit-learn's r2_score of a constant target: 1 where it is met, 0 where it is not; the other targets count. What
- * is no number is neither. */
-START_TEST(constant_targets_are_met_or_not)
+/* As in scikit-learn, the r2_score of a constant target is 1 if it is met and 0 if not, and the
+ * other targets still count; with NaN it is NaN. */
+START_TEST(r2_of_constant_targets_is_0_or_1)
 {
     enum { NOUT = 2 };
     struct dt_metric_values values;
     set_model(DT_TASK_REGRESS, NOUT);
-    for (int met = 0; met < 3; met++) {
+    for (int case_index = 0; case_index < 3; case_index++) {
         fill(NOUT, 0);
         for (int r = 0; r < ROWS; r++) {
             target[2 * r] = 0.1f;
-            logits[2 * r] = met == 2 ? NAN : met ? 0.1f : 0.2f;
+            logits[2 * r] = case_index == 2 ? NAN : case_index ? 0.1f : 0.2f;
             logits[2 * r + 1] = target[2 * r + 1];
         }
         dt__metrics_destroy(measure(&values));
-        ck_assert(met == 2 ? isnan(values.r2) : values.r2 == (met ? 1.0 : 0.5));
+        ck_assert(case_index == 2 ? isnan(values.r2) : values.r2 == (case_index ? 1.0 : 0.5));
     }
 }
 END_TEST
 
-/* A row of weight w counts as w rows: the same values of a chunk with weights and of one with rows that come
- * again. */
+/* A row of weight w counts as w rows: a chunk with weights gives the same values as a chunk with
+ * repeated rows. */
 START_TEST(weights_count_as_repetitions)
 {
     enum { FEW = 60 };
@@ -575,7 +587,7 @@ START_TEST(weights_count_as_repetitions)
     } kinds[] = {{DT_TASK_CLASSIFY, 7, 7}, {DT_TASK_CLASSIFY, 1, 2}, {DT_TASK_REGRESS, 3, 0}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const int nout = kinds[k].nout;
-        float weight[FEW], again[4 * FEW * MOST_CLASSES], again_target[4 * FEW * MOST_CLASSES];
+        float weight[FEW], again[4 * FEW * MAX_CLASSES], again_target[4 * FEW * MAX_CLASSES];
         int32_t again_label[4 * FEW];
         int rows = 0;
         set_model(kinds[k].task, nout);
@@ -612,13 +624,13 @@ START_TEST(weights_count_as_repetitions)
 }
 END_TEST
 
-/* A diverged model may not count as right. */
+/* A diverged model must not count as right. */
 START_TEST(nan_is_never_right)
 {
     struct dt_metric_values values;
-    set_model(DT_TASK_CLASSIFY, MOST_CLASSES);
-    fill(MOST_CLASSES, MOST_CLASSES);
-    for (int i = 0; i < ROWS * MOST_CLASSES; i++)
+    set_model(DT_TASK_CLASSIFY, MAX_CLASSES);
+    fill(MAX_CLASSES, MAX_CLASSES);
+    for (int i = 0; i < ROWS * MAX_CLASSES; i++)
         logits[i] = NAN;
     dt__metrics_destroy(measure(&values));
     ck_assert(values.accuracy == 0.0 && isnan(values.loss));
@@ -631,10 +643,17 @@ START_TEST(nan_is_never_right)
 }
 END_TEST
 
-START_TEST(metric_is_picked_by_the_task)
+START_TEST(the_task_decides_the_metric)
 {
-    const struct dt_metric_values values = {
-        .loss = 1, .accuracy = 2, .top5 = 3, .auc = 4, .rmse = 5, .mae = 6, .r2 = 7, .brier = 8, .f1 = 9};
+    const struct dt_metric_values values = {.loss = 1,
+                                            .accuracy = 2,
+                                            .top5 = 3,
+                                            .auc = 4,
+                                            .rmse = 5,
+                                            .mae = 6,
+                                            .r2 = 7,
+                                            .brier = 8,
+                                            .f1 = 9};
     static const struct {
         int task, nout, metric;
         const char *name; /* NULL: refused */
@@ -670,7 +689,7 @@ START_TEST(metric_is_picked_by_the_task)
 }
 END_TEST
 
-/* The rows of tests/data/make_metrics.py, which made the values below. */
+/* Makes the rows of tests/data/make_metrics.py, whose scikit-learn values follow. */
 static unsigned scattered(unsigned k, unsigned i)
 {
     unsigned x = i * 2654435761u + k * 2246822519u;
@@ -679,7 +698,7 @@ static unsigned scattered(unsigned k, unsigned i)
 }
 
 static const struct golden_kind {
-    int task, nout, there; /* classes that have rows */
+    int task, nout, present; /* number of classes that have rows */
     bool weighted;
 } GOLDEN_KINDS[] = {{DT_TASK_CLASSIFY, 1, 2, false}, {DT_TASK_CLASSIFY, 1, 2, true},
                     {DT_TASK_CLASSIFY, 1, 1, true},  {DT_TASK_CLASSIFY, 4, 3, false},
@@ -745,8 +764,8 @@ static const struct {
 static int golden_label(const struct golden_kind *kind, const float *z, const float *noise)
 {
     int best = 0;
-    if (kind->nout == 1) return kind->there > 1 && z[0] + noise[0] > 0;
-    for (int c = 1; c < kind->there; c++)
+    if (kind->nout == 1) return kind->present > 1 && z[0] + noise[0] > 0;
+    for (int c = 1; c < kind->present; c++)
         if (z[c] + noise[c] > z[best] + noise[best]) best = c;
     return best;
 }
@@ -782,9 +801,10 @@ static void golden_measure(const struct golden_kind *kind, struct dt_metric_valu
     dt__metrics_destroy(metrics);
 }
 
-/* With ties, weights, targets of 0 and a class that has no rows. Would catch other definitions: a mean over classes
- * that are not there, ties taken one by one, bins that are open on the other side. */
-START_TEST(values_are_those_of_scikit_learn)
+/* The rows have ties, weights, targets of 0 and a class without rows. Would catch other
+ * definitions: a mean that includes absent classes, ties taken one after the other, bins that are
+ * open on the other side. */
+START_TEST(metrics_agree_with_scikit_learn)
 {
     struct dt_metric_values values[sizeof GOLDEN_KINDS / sizeof *GOLDEN_KINDS];
     for (size_t k = 0; k < sizeof GOLDEN_KINDS / sizeof *GOLDEN_KINDS; k++)
@@ -803,8 +823,8 @@ START_TEST(values_are_those_of_scikit_learn)
 }
 END_TEST
 
-/* A row of a class that training never saw is wrong whatever is predicted, and has no loss. Would catch a loss or a
- * confusion matrix that takes it for class 0. */
+/* A row whose class training never saw is wrong whatever the prediction, and has no loss. Would
+ * catch a loss or a confusion matrix in which it counts as class 0. */
 START_TEST(unknown_classes_are_wrong)
 {
     const float z[3] = {2, -1, 3}, many[9] = {2, 0, 0, 0, 2, 0, 2, 0, 0};
@@ -835,7 +855,7 @@ START_TEST(unknown_classes_are_wrong)
 }
 END_TEST
 
-/* softmax: sums to 1, survives large logits, works in place; two columns of one logit. */
+/* softmax sums to 1, survives large logits and works in place; one logit gives two columns. */
 START_TEST(softmax_is_stable)
 {
     float rows[2][3] = {{1000.0f, 999.0f, -1000.0f}, {0.0f, 0.0f, 0.0f}}, pair[4];
@@ -855,8 +875,10 @@ START_TEST(softmax_is_stable)
 }
 END_TEST
 
-SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
-      losses_of_numbers_are_those_of_pytorch, losses_have_units,
-      constants_have_the_least_loss, constants_of_classes_are_frequencies, the_bias_of_the_output_is_found,
-      quantiles_rise, a_loss_may_be_ones_own, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
-      metric_is_picked_by_the_task, values_are_those_of_scikit_learn, unknown_classes_are_wrong, softmax_is_stable)
+SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured,
+      regression_outputs_have_units, losses_agree_with_pytorch, losses_have_units,
+      constants_have_the_least_loss, constants_of_classes_are_frequencies,
+      the_bias_of_the_output_layer_is_found, quantiles_never_cross, a_program_may_pass_its_loss,
+      labels_are_counted, r2_of_constant_targets_is_0_or_1, weights_count_as_repetitions,
+      nan_is_never_right, the_task_decides_the_metric, metrics_agree_with_scikit_learn,
+      unknown_classes_are_wrong, softmax_is_stable)
