@@ -22,11 +22,13 @@ struct dt_server_options {
     /* seconds to receive a request, to send an answer, to keep an idle connection, and to finish
      * requests when the server stops */
     double timeout_secs;
+    /* coverage of the intervals of numbers, below 1; 0: as the model's run asked; -1: none */
+    double interval;
 };
 #define DT_SERVER_OPTIONS_INIT                                                                     \
     {                                                                                              \
         sizeof(struct dt_server_options), "127.0.0.1", 8501, "default", 256, 10000, 16u << 20, 1,  \
-            30                                                                                     \
+            30, 0                                                                                  \
     }
 
 struct dt_server;

@@ -4,6 +4,12 @@
 #include "cli/cli.h"
 #include "dtrain/serve.h"
 
+static double interval_of(const struct dt_config *config)
+{
+    if (!dt__config_is_given(config, "predict.interval")) return 0;
+    return config->predict.interval > 0 ? config->predict.interval : -1;
+}
+
 static dt_status serve(const char *path, const struct dt_config *config)
 {
     const struct dt_server_options options = {.size = sizeof options,
@@ -14,7 +20,8 @@ static dt_status serve(const char *path, const struct dt_config *config)
                                               .max_rows = (int)config->serve.max_rows,
                                               .max_body = (size_t)config->serve.max_body_mb << 20,
                                               .threads = (int)config->run.threads,
-                                              .timeout_secs = config->serve.timeout_secs};
+                                              .timeout_secs = config->serve.timeout_secs,
+                                              .interval = interval_of(config)};
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));
     const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons do not separate the port */

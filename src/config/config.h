@@ -536,7 +536,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "standard input")                                                                            \
     X(predict, spread, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "predictions of a model of several members have their deviation too, as spread")             \
-    X(predict, interval, REAL, "0", 0, 0.9999, NULL, FREE, "train predict export",                 \
+    X(predict, interval, REAL, "0", 0, 0.9999, NULL, FREE, "train predict export serve",           \
       "numbers: the part of new targets, e.g. 0.9, that lies between low and high of their "       \
       "predictions; 0: no intervals. A run keeps residuals of its test rows (data.test_fraction), "\
       "a search with folds those of held-out rows, and the model then gives intervals of any "     \

@@ -145,7 +145,7 @@ static void version_free(struct dt__version *version)
     dt_free(version);
 }
 
-static dt_status version_load(const char *path, struct dt__version **out)
+static dt_status version_load(const char *path, double interval, struct dt__version **out)
 {
     struct dt__version *version;
     char *found = NULL;
@@ -156,6 +156,8 @@ static dt_status version_load(const char *path, struct dt__version **out)
     if (!status) version->file = file_identify(found);
     dt_free(found);
     if (!status) status = dt_predictor_open(path, &version->predictor);
+    if (!status && interval != 0)
+        status = dt__predictor_interval(version->predictor, interval > 0 ? interval : 0);
     if (!status) status = dt__columns_of_json(&version->columns, &version->predictor->file.schema);
     if (status) {
         version_free(version);
@@ -217,7 +219,7 @@ static void version_take_up_newer(struct dt_server *server)
     const bool rests = dt__clock_secs() < server->retry_at;
     const bool known =
         is_same_file(file, older->file) || (rests && is_same_file(file, server->refused));
-    const dt_status status = known ? DT_OK : version_load(path, &newer);
+    const dt_status status = known ? DT_OK : version_load(path, server->options.interval, &newer);
     if (status) {
         version_refuse(server, file, status);
     } else if (!known) {
@@ -684,7 +686,7 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
     options = &read;
     if (!options->host || !options->name || options->port < 0 || options->port > 65535 ||
         options->connections < 1 || options->max_rows < 1 || options->threads < 1 ||
-        !(options->timeout_secs > 0))
+        !(options->timeout_secs > 0) || !(options->interval < 1))
         return dt_fail(DT_EUSAGE, "a server: expected a host, a name, a port from 0 to 65535, and "
                                   "connections, max_rows, threads and timeout_secs above 0");
     DT_TRY(dt__library_load(&library));
@@ -697,7 +699,7 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
                        &server->connections));
     for (int i = 0; i < options->connections; i++)
         server->connections[i].fd = -1;
-    DT_GUARD(version_load(model, &server->version));
+    DT_GUARD(version_load(model, options->interval, &server->version));
     DT_GUARD(dt__batcher_create(options->threads, &server->batcher));
     DT_GUARD(server_listen(server));
     *out = server;

@@ -91,26 +91,37 @@ check_ge 'coverage of an ensemble' "$(inside numbers)" 0.86
 check_le 'coverage of an ensemble' "$(inside numbers)" 0.95
 
 # ---- the same everywhere -------------------------------------------------------------------------
-for model in one number quantile classes numbers; do
-    into said "$dtrain" predict $model <rows.jsonl
-    serve "$tmp/$model"
+# answer MODEL KEY=VALUE...: what the server answers to all rows, in a file.
+answer() {
+    serve "$@"
     { printf '{"instances":['; paste -sd, rows.jsonl; printf ']}'; } >body
-    ask /v1/models/default:predict "$(cat body)" | tr -d '\n' |
-        sed 's/^{"predictions": *\[//; s/\]}$//; s/},{/}\n{/g; s/$/\n/' >served
-    # predict says "value" for one number
-    sed 's/"value":/"values":/' said | cmp -s - served || fail "serve $model"
+    ask /v1/models/default:predict "$(cat body)" | tr -d '\n' >answer
     kill -TERM $server
     wait $server
+}
+for model in one number 'number predict.interval=0.5' quantile classes numbers; do
+    # shellcheck disable=SC2086 # words
+    {
+        into said "$dtrain" predict $model <rows.jsonl
+        answer $model
+    }
+    sed 's/^{"predictions": *\[//; s/\]}$//; s/},{/}\n{/g; s/$/\n/' answer >served
+    # predict says "value" for one number
+    sed 's/"value":/"values":/' said | cmp -s - served || fail "serve $model"
     has_python 'onnx, numpy' || continue
-    "$dtrain" export $model model.onnx 2>/dev/null || fail "export $model"
+    "$dtrain" export "${model%% *}" model.onnx ${model#"${model%% *}"} 2>/dev/null ||
+        fail "export $model"
     /usr/bin/python3 "$root/tests/e2e/onnx_run.py" model.onnx said <rows.jsonl >diff ||
         fail "the graph of $model"
     check_le "difference of the graph of $model" "$(sed 's/.*difference=\([^ ]*\).*/\1/' diff)" 1e-5
     check_eq "other classes of the graph of $model" "$(sed 's/.*wrong=//' diff)" 0
 done
+answer number predict.interval=0
+grep -q low answer && fail 'the server gives intervals although none are wanted'
 
 # ---- what is wrong -------------------------------------------------------------------------------
 expect_error 2 'predict.interval: the model predicts classes' 1 predict one predict.interval=0.9
+expect_error 2 'predict.interval: the model predicts classes' 1 serve one predict.interval=0.9
 expect_error 2 'predict.interval: expected model.task=regress' 1 data.train=class.csv run.dir=x \
     $keys predict.interval=0.9
 expect_error 2 'predict.interval: expected data.test_fraction' 1 data.train=number.csv run.dir=x \
