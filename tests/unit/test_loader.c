@@ -451,16 +451,16 @@ START_TEST(long_work_shows_progress_and_can_be_stopped)
     } cases[] = {{false, 1}, {false, 9}, {true, 1}, {true, 9}};
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
-    struct dt_loader *streamed, *held = NULL;
+    struct dt_loader *streamed, *in_memory = NULL;
     struct dt_source *again = NULL;
     set("data.memory_mb=2");
     streamed = open_loader(source, plan, 0, REPLICAS, 0);
     set("data.memory_mb=1024");
     calls_left = cases[_i].calls;
     dt__work_watch(stop_after_calls);
-    dt_status status = cases[_i].load
-                           ? dt__loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
-                           : dt__source_survey(&config, DT_PART_TRAIN, NULL, &again);
+    dt_status status = cases[_i].load ? dt__loader_create(&config, source, plan, 0, REPLICAS, 1,
+                                                          300, 0, &in_memory)
+                                      : dt__source_survey(&config, DT_PART_TRAIN, NULL, &again);
     EXPECT_FAIL(status, DT_STOPPED, "stopped");
     dt__work_watch(NULL);
     read_local(streamed, plan, 60, 1);

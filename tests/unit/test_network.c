@@ -1,4 +1,5 @@
-/* Networks: gradients against finite differences, dropout, hooks, slices, layout. */
+/* Networks: gradients against finite differences, dropout, hooks, passes over parts of a batch, the
+ * layout of tensors, texts of layers. */
 #include "model/activation.h"
 #include "model/onednn.h"
 #include "model_text.h"
@@ -46,19 +47,20 @@ static struct dt_batch whole_batch(void)
 
 static double loss_at(size_t i, float value)
 {
-    const float kept = params[i];
+    const float saved = params[i];
     struct dt_batch batch = whole_batch();
     double loss;
     float *unused = randoms(model->params, 6);
     params[i] = value;
     EXPECT_OK(dt__network_gradient(net, params, &batch, &key, false,
                                    (struct dt_slot){.grad = unused}, &loss, NULL));
-    params[i] = kept;
+    params[i] = saved;
     dt_free(unused);
     return loss;
 }
 
-/* Central differences in f32: the loss has an error of about 1e-6, so a step of 1e-2 leaves 1e-4. */
+/* Compares gradients with central differences in f32: the loss has an error of about 1e-6, so a
+ * step of 1e-2 gives slopes to 1e-4. */
 static void check_gradient(void)
 {
     struct dt_batch batch = whole_batch();
@@ -74,8 +76,8 @@ static void check_gradient(void)
     ck_assert_double_lt(sqrt(error / norm), 2e-3);
 }
 
-/* A wrong derivative of any activation, loss or layer, with and without dropout. relu has kinks: its
- * error here is theirs, the golden gradients hold it to 1e-5. */
+/* Would catch a wrong derivative of any activation, loss or layer, with and without dropout. relu
+ * is left out, because its kinks would give errors; the golden gradients test it to 1e-5. */
 static void check_mlp(int variant)
 {
     const int activation = variant % 4, task = variant / 4 % 2, nout = variant / 8 % 2 ? 1 : 3,
@@ -90,7 +92,7 @@ static void check_mlp(int variant)
     tear_down();
 }
 
-START_TEST(gradient_is_the_slope_of_the_loss)
+START_TEST(gradients_agree_with_differences)
 {
     for (int i = 0; i < 32; i++)
         check_mlp(i);
@@ -104,15 +106,15 @@ static void check_linear(int variant)
     tear_down();
 }
 
-START_TEST(linear_gradient_is_the_slope_of_the_loss)
+START_TEST(linear_gradients_agree_with_differences)
 {
     for (int i = 0; i < 4; i++)
         check_linear(i);
 }
 END_TEST
 
-/* Activations and dropout that no layer takes: as layers of their own, in front, in a row. */
-START_TEST(lone_layers_have_the_right_slope)
+/* Activations and dropout as layers of their own: first, last, and several in a row. */
+START_TEST(activations_and_dropout_may_be_layers)
 {
     static const char *const texts[] = {"tanh, dense 5, sigmoid",
                                         "dense 6 tanh, gelu, dropout 0.3",
@@ -132,8 +134,8 @@ END_TEST
 
 enum { WIDE = 1000, MANY = 40 };
 
-/* The hidden units of one row: with output weights 0 the gradient by weight j is -2 * target * unit
- * j. */
+/* Computes the hidden units of one row: with output weights 0 the gradient of weight j is -2 *
+ * target * unit j. */
 static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *units)
 {
     double loss;
@@ -148,11 +150,11 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
     memcpy(units, grad + output->offset, WIDE * sizeof *units);
 }
 
-/* Wrong rate or scale; masks of draws, rows or units that hang together. */
-static void check_slices(const char *layers)
+/* Would catch a wrong rate or scale, and masks that are correlated between draws, rows or units. */
+static void check_dropout(const char *layers)
 {
     float units[WIDE];
-    double kept = 0.0, pairs = 0.0, last = 0.0;
+    double saved = 0.0, pairs = 0.0, last = 0.0;
     const double rate = 0.3;
     set_up(desc_of(layers, NIN, 1, DT_TASK_REGRESS));
     for (uint64_t row = 0; row < MANY; row++) {
@@ -160,28 +162,29 @@ static void check_slices(const char *layers)
         for (int i = 0; i < WIDE; i++) {
             bool on = units[i] != 0.0f;
             if (on) ck_assert_float_eq_tol(units[i], (float)(1.0 / (1.0 - rate)), 1e-6f);
-            kept += on;
+            saved += on;
             pairs += on * last;
             last = on;
         }
     }
     const double count = WIDE * MANY, sigma = sqrt(rate * (1.0 - rate) / count);
-    ck_assert_double_eq_tol(kept / count, 1.0 - rate, 4.0 * sigma);
+    ck_assert_double_eq_tol(saved / count, 1.0 - rate, 4.0 * sigma);
     ck_assert_double_eq_tol(pairs / count, (1.0 - rate) * (1.0 - rate), 8.0 * sigma);
     tear_down();
 }
 
-START_TEST(dropout_keeps_its_share)
+START_TEST(dropout_drops_at_its_rate)
 {
-    check_slices("dense 1000 relu, dropout 0.3");
-    check_slices("dense 1000 relu, relu, dropout 0.3"); /* as a separate layer */
+    check_dropout("dense 1000 relu, dropout 0.3");
+    check_dropout("dense 1000 relu, relu, dropout 0.3"); /* as a separate layer */
 }
 END_TEST
 
-/* Any part of a run of drop numbers is masked as the whole is: words 0 to 3 of blocks of the key. */
-START_TEST(mask_follows_drop_numbers)
+/* Any range of drop numbers has the mask of these numbers: number n uses word n % 4 of block n / 4
+ * of the key. */
+START_TEST(masks_depend_on_drop_numbers)
 {
-    float one, unused = 1.0f, part[WIDE], other[WIDE];
+    float single, unused = 1.0f, part[WIDE], other[WIDE];
     const struct dt__dropout dropout = {.key = dt__rng_make(1, DT_STREAM_DROPOUT, 2, 3),
                                         .rate = 0.5};
     for (uint64_t start = 0; start < 9; start++) {
@@ -192,17 +195,18 @@ START_TEST(mask_follows_drop_numbers)
             uint32_t words[4];
             const uint64_t number = start + (uint64_t)i;
             dt__rng_block(&dropout.key, number / 4, words);
-            one = 1.0f;
-            dt__dropout_apply(&dropout, number, 1, &one, &unused);
-            ck_assert(part[i] == one && other[i] == one);
-            ck_assert(one == (words[number % 4] < 0x80000000u ? 0.0f : 2.0f));
+            single = 1.0f;
+            dt__dropout_apply(&dropout, number, 1, &single, &unused);
+            ck_assert(part[i] == single && other[i] == single);
+            ck_assert(single == (words[number % 4] < 0x80000000u ? 0.0f : 2.0f));
         }
     }
 }
 END_TEST
 
-/* The same key gives the same mask, another key or row another; evaluation drops nothing. */
-START_TEST(mask_is_a_function_of_the_key)
+/* The same key and row give the same mask, another key or row gives another; evaluation drops
+ * nothing. */
+START_TEST(masks_depend_on_key_and_row)
 {
     float first[WIDE], again[WIDE], out;
     struct dt_rng other = dt__rng_make(9, DT_STREAM_DROPOUT, 0, 1);
@@ -216,8 +220,8 @@ START_TEST(mask_is_a_function_of_the_key)
     ck_assert(memcmp(first, again, sizeof first) == 0);
     for (int i = 0; i < WIDE; i++)
         params[model->tensor[2].offset + (size_t)i] = 1.0f;
-    const struct dt_batch one = {.rows = 1, .x = x};
-    EXPECT_OK(dt__network_forward(net, params, &one, &out));
+    const struct dt_batch single = {.rows = 1, .x = x};
+    EXPECT_OK(dt__network_forward(net, params, &single, &out));
     ck_assert_float_eq(out, (float)WIDE);
     tear_down();
 }
@@ -228,8 +232,9 @@ END_TEST
 #define SMALL "dense 70 gelu, dense 9 gelu"
 #define SMALL_DROPPING "dense 70 gelu, dropout 0.3, dense 9 gelu, dropout 0.3"
 
-/* Slices with first_row must draw the masks of the whole; sums must add up. */
-START_TEST(slices_add_up)
+/* A batch in parts, with first_row, must draw the masks of the whole batch, and its sums must add
+ * up. */
+START_TEST(parts_of_a_batch_add_up)
 {
     double whole_loss, loss, sum = 0.0;
     set_up(desc_of(SMALL_DROPPING ", scale, dense 4, sigmoid", NIN, 3, DT_TASK_CLASSIFY));
@@ -255,7 +260,7 @@ START_TEST(slices_add_up)
 }
 END_TEST
 
-/* A row of weight w pulls as w rows do. */
+/* A row of weight w counts as w rows. */
 START_TEST(weights_count_as_repetitions)
 {
     static const int source[] = {0, 0, 0, 2, 3, 3}, outputs[] = {3, 1, 2};
@@ -288,7 +293,8 @@ START_TEST(weights_count_as_repetitions)
 }
 END_TEST
 
-/* Gradients go straight into exchange buffers, weights are read in place: any address will do. */
+/* Gradients go directly into exchange buffers and weights are read in place, so both may have any
+ * address. */
 START_TEST(bits_do_not_depend_on_alignment)
 {
     enum { SHIFT = 16 };
@@ -317,7 +323,7 @@ END_TEST
 
 struct calls {
     int forward[8], backward[8], nforward, nbackward;
-    float *seen; /* the layer's gradient at its hook */
+    float *seen; /* the layer's gradient when its hook is called */
 };
 
 static void record_forward(void *arg, int layer)
@@ -327,7 +333,7 @@ static void record_forward(void *arg, int layer)
     calls->forward[calls->nforward++] = layer;
 }
 
-/* Spoils the layer's weights: a later read would give another gradient. */
+/* Overwrites the layer's weights: if they were read later, the gradient would differ. */
 static void record_backward(void *arg, int layer)
 {
     struct calls *calls = arg;
@@ -338,7 +344,7 @@ static void record_backward(void *arg, int layer)
         params[i] = NAN;
 }
 
-/* The exchange sends a bucket and takes new weights at the hook. */
+/* At a layer's hook the exchange sends the layer's bucket and may change its weights. */
 static void check_hooks(int variant)
 {
     double loss;
@@ -369,7 +375,7 @@ static void check_hooks(int variant)
     tear_down();
 }
 
-START_TEST(hooks_come_when_a_layer_is_done)
+START_TEST(hooks_are_called_when_a_layer_is_done)
 {
     for (int i = 0; i < 2; i++)
         check_hooks(i);
@@ -381,17 +387,17 @@ START_TEST(no_rows_add_nothing)
     double loss = 1.0;
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
     const struct dt_batch none = {.rows = 0};
-    float *kept = randoms(model->params, 2);
+    float *saved = randoms(model->params, 2);
     EXPECT_OK(dt__network_gradient(net, params, &none, &key, true, (struct dt_slot){.grad = grad},
                                    &loss, NULL));
     ck_assert(loss == 0.0);
-    ck_assert(memcmp(kept, grad, model->params * sizeof *grad) == 0);
-    dt_free(kept);
+    ck_assert(memcmp(saved, grad, model->params * sizeof *grad) == 0);
+    dt_free(saved);
     tear_down();
 }
 END_TEST
 
-/* NaN must reach the loss through every activation: the caller stops on it. */
+/* NaN must reach the loss through every activation, because the caller checks the loss. */
 static void check_nan(int variant)
 {
     double loss;
@@ -416,7 +422,7 @@ END_TEST
 
 /* ---- model ---------------------------------------------------------------------------------- */
 
-START_TEST(tensors_lie_one_behind_the_other)
+START_TEST(tensors_are_contiguous)
 {
     static const struct {
         const char *name;
@@ -447,7 +453,7 @@ START_TEST(tensors_lie_one_behind_the_other)
 }
 END_TEST
 
-START_TEST(table_tells_shapes_and_costs)
+START_TEST(table_lists_shapes_and_costs)
 {
     char *table;
     struct dt_model_desc desc =
@@ -484,15 +490,15 @@ static void check_spread(int variant)
         const double nin = (double)weight->shape[0], nout = (double)weight->shape[1];
         const double expected = he ? 2.0 / nin : 2.0 / (nin + nout);
         const double count = (double)weight->count;
-        double sum = 0.0, square = 0.0, most = 0.0;
+        double sum = 0.0, square = 0.0, greatest = 0.0;
         for (size_t j = weight->offset; j < bias->offset; j++) {
             double w = (double)params[j];
             sum += w, square += w * w;
-            if (fabs(w) > most) most = fabs(w);
+            if (fabs(w) > greatest) greatest = fabs(w);
         }
         ck_assert_double_eq_tol(square / count / expected, 1.0, 8.0 / sqrt(count));
         ck_assert_double_eq_tol(sum / count, 0.0, 5.0 * sqrt(expected / count));
-        if (!he) ck_assert_double_le(most, sqrt(3.0 * expected) * 1.000001);
+        if (!he) ck_assert_double_le(greatest, sqrt(3.0 * expected) * 1.000001);
         for (size_t j = bias->offset; j < bias->offset + bias->count; j++)
             ck_assert(params[j] == 0.0f);
     }
@@ -503,7 +509,7 @@ static void check_spread(int variant)
     dt__model_destroy(model);
 }
 
-START_TEST(initial_weights_have_their_spread)
+START_TEST(initial_weights_have_the_right_variance)
 {
     for (int i = 0; i < 4; i++)
         check_spread(i);
@@ -517,16 +523,17 @@ static dnnl_cpu_isa_t any_isa(void)
     return dnnl_cpu_isa_avx512_core;
 }
 
-static dnnl_status_t no_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
-                              float alpha, const float *a, dnnl_dim_t lda, const float *b,
-                              dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc)
+static dnnl_status_t failing_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                   float alpha, const float *a, dnnl_dim_t lda, const float *b,
+                                   dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc)
 {
     (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)alpha, (void)a, (void)lda;
     (void)b, (void)ldb, (void)beta, (void)c, (void)ldc;
     return dnnl_out_of_memory;
 }
 
-/* A product that oneDNN could not make must not train on what the memory held before. */
+/* Would catch training on the earlier contents of memory after oneDNN failed to compute a
+ * product. */
 START_TEST(a_product_that_fails_is_an_error)
 {
     double loss;
@@ -535,7 +542,7 @@ START_TEST(a_product_that_fails_is_an_error)
     const struct dt_batch batch = whole_batch();
     EXPECT_OK(dt__onednn_load());
     dnnl.get_effective_cpu_isa = any_isa;
-    dnnl.sgemm = no_sgemm;
+    dnnl.sgemm = failing_sgemm;
     ck_assert(dt__blas_choose("oneDNN"));
     EXPECT_FAIL(dt__network_gradient(net, params, &batch, NULL, false,
                                      (struct dt_slot){.grad = grad}, &loss, NULL),
@@ -547,7 +554,7 @@ END_TEST
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Makes a resolved configuration with `assignments` (NULL at the end). */
+/* Makes a configuration with the assignments (up to NULL), and resolves its layers. */
 static dt_status settle(const char *const *assignments, struct dt_config *config)
 {
     EXPECT_OK(dt__config_init(config));
@@ -557,7 +564,8 @@ static dt_status settle(const char *const *assignments, struct dt_config *config
 }
 
 static const struct {
-    const char *given[4], *text; /* text: or what the message says, if `wrong` */
+    const char *given[4], *text; /* text: the resolved layers or, if `wrong`, a part of the
+                                  * message */
     bool wrong;
 } given_texts[] = {
     {{NULL}, "dense 512 relu, dense 256 relu", false},
@@ -595,9 +603,7 @@ static const struct {
     {{"model.layers=embedding 8 relu, dense 16"}, "expected embedding WIDTH", true},
     {{"model.layers=dense 8, wide relu, dense 4"}, "expected wide", true},
     {{"model.layers=dense 8, wide, residual(dense 8)"}, "there is an item after 'wide'", true},
-    {{"model.layers=output dense 3, residual(dense 3)"},
-     "there is an item after the output",
-     true},
+    {{"model.layers=output dense 3, residual(dense 3)"}, "there is an item after the output", true},
     {{"model.layers=residual(dense 8) dense 16"}, "expected a comma or an activation", true},
     {{"model.layers=conv1d 8 3 stride 2x5"}, "expected conv1d", true},
     {{"model.layers=conv1d 8 3 pad 1x2"}, "expected conv1d", true},
@@ -626,7 +632,7 @@ static const struct {
      true},
 };
 
-START_TEST(texts_come_to_their_canonical_form)
+START_TEST(texts_get_their_canonical_form)
 {
     for (size_t i = 0; i < sizeof given_texts / sizeof *given_texts; i++) {
         struct dt_config config;
@@ -644,8 +650,8 @@ START_TEST(texts_come_to_their_canonical_form)
 }
 END_TEST
 
-/* The run's config.ini reads back as the same network, and names it once. */
-START_TEST(settled_text_is_printed_alone)
+/* config.ini of a run is read back as the same network, and lists its layers once. */
+START_TEST(resolved_layers_are_printed_alone)
 {
     struct dt_config config, again;
     char *text;
@@ -664,7 +670,7 @@ START_TEST(settled_text_is_printed_alone)
 }
 END_TEST
 
-/* Descriptions come from checkpoints: hostile until checked. */
+/* A description may come from a hostile checkpoint. */
 START_TEST(bad_descriptions_are_refused)
 {
     char many[30000] = "dense 1";
@@ -693,38 +699,42 @@ START_TEST(bad_descriptions_are_refused)
 }
 END_TEST
 
-/* Outputs that a float's e^x has no room for: the largest of them may be in any part. */
+/* Would catch a softmax of parts that overflows: e^x of these outputs exceeds a float, and the
+ * largest output may be in any part. */
 START_TEST(parts_of_a_softmax_make_the_whole)
 {
-    enum { PARTS = 3, EACH = 2, CLASSES = PARTS * EACH };
+    enum { PARTS = 3, OUTPUTS = 2, CLASSES = PARTS * OUTPUTS };
     static const float logits[CLASSES] = {-150, -148, 1, 140, 138, 141};
     static const float weights[CLASSES] = {1, 2, 0.5f, 3, 1, 1};
-    float z[PARTS][CLASSES][EACH]; /* a row for each turn of the parts, and each label */
+    float z[PARTS][CLASSES]
+           [OUTPUTS]; /* [part][row][output]: the parts take turns, and each class is a
+                                    * label once */
     int32_t labels[CLASSES];
     struct dt_softmax_part part[PARTS * CLASSES];
     const struct dt_batch batch = {.rows = CLASSES, .weight = weights};
     double loss = 0;
     for (int p = 0; p < PARTS; p++)
         for (int r = 0; r < CLASSES; r++)
-            for (int i = 0; i < EACH; i++)
-                z[p][r][i] = logits[((p + r) % PARTS) * EACH + i];
+            for (int i = 0; i < OUTPUTS; i++)
+                z[p][r][i] = logits[((p + r) % PARTS) * OUTPUTS + i];
     for (int r = 0; r < CLASSES; r++)
         labels[r] = r;
     for (int p = 0; p < PARTS; p++)
-        dt__softmax_part(CLASSES, EACH, p * EACH, labels, z[p][0], part + (size_t)p * CLASSES);
+        dt__softmax_part(CLASSES, OUTPUTS, p * OUTPUTS, labels, z[p][0],
+                         part + (size_t)p * CLASSES);
     const double got = dt__softmax_join(&batch, PARTS, CLASSES, part);
     for (int p = 0; p < PARTS; p++)
-        dt__softmax_part_gradient(CLASSES, EACH, p * EACH, labels, z[p][0],
+        dt__softmax_part_gradient(CLASSES, OUTPUTS, p * OUTPUTS, labels, z[p][0],
                                   part + (size_t)p * CLASSES);
     for (int r = 0; r < CLASSES; r++) {
         double sum = 0;
         for (int i = 0; i < CLASSES; i++)
             sum += exp((double)logits[i] - 141);
         for (int i = 0; i < CLASSES; i++) {
-            const double own = logits[((i / EACH + r) % PARTS) * EACH + i % EACH];
-            const double probability = exp(own - 141) / sum;
-            if (i == r) loss += (double)weights[r] * -(own - 141 - log(sum));
-            ck_assert_double_eq_tol((double)z[i / EACH][r][i % EACH],
+            const double logit = logits[((i / OUTPUTS + r) % PARTS) * OUTPUTS + i % OUTPUTS];
+            const double probability = exp(logit - 141) / sum;
+            if (i == r) loss += (double)weights[r] * -(logit - 141 - log(sum));
+            ck_assert_double_eq_tol((double)z[i / OUTPUTS][r][i % OUTPUTS],
                                     (double)weights[r] * (probability - (i == r)), 1e-6);
         }
     }
@@ -732,19 +742,19 @@ START_TEST(parts_of_a_softmax_make_the_whole)
 }
 END_TEST
 
-/* ---- rows apart ----------------------------------------------------------------------------- */
+/* ---- independent rows ----------------------------------------------------------------------- */
 
-enum { APART = 300, INPUTS = 36 };
+enum { ROWS_APART = 300, INPUTS = 36 };
 static const char *const KERNELS[] = {"auto",    "oneDNN",      "SkylakeX", "Haswell", "Zen",
                                       "Nehalem", "Sandybridge", "Prescott", "portable"};
 
-/* The first `rows` of APART rows alone; then as many of them from the last one back. */
+/* Predicts the first `rows` of the ROWS_APART rows alone, then the last `rows`. */
 static void check_apart(const char *kernel, const float *rows_x, const float *expected, int rows,
                         int nout)
 {
-    float out[APART * 3];
+    float out[ROWS_APART * 3];
     for (int end = 0; end < 2; end++) {
-        const int first = end ? APART - rows : 0;
+        const int first = end ? ROWS_APART - rows : 0;
         const struct dt_batch batch = {
             .rows = rows, .ndense = INPUTS, .x = rows_x + (size_t)first * INPUTS};
         EXPECT_OK(dt__network_forward(net, params, &batch, out));
@@ -753,8 +763,9 @@ static void check_apart(const char *kernel, const float *rows_x, const float *ex
     }
 }
 
-/* A prediction whose last digits depend on how many rows are asked for, or on which. */
-START_TEST(rows_are_apart_under_each_kernel)
+/* Would catch a prediction whose last digits depend on how many rows are predicted together, or on
+ * which. */
+START_TEST(rows_are_independent_under_each_kernel)
 {
     static const struct {
         const char *layers;
@@ -762,20 +773,20 @@ START_TEST(rows_are_apart_under_each_kernel)
     } nets[] = {{"dense 50 relu, dense 20 tanh", {1, 1, INPUTS}, 3},
                 {"dense 9 gelu, layernorm, wide", {1, 1, INPUTS}, 1},
                 {"conv 6 3x3 pad same relu, maxpool 2, flatten, dense 40 relu", {6, 6, 1}, 3}};
-    float expected[APART * 3], *rows_x = randoms(APART * INPUTS, 8);
+    float expected[ROWS_APART * 3], *rows_x = randoms(ROWS_APART * INPUTS, 8);
     for (size_t k = 0; k < sizeof KERNELS / sizeof *KERNELS; k++)
         for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
             struct dt_model_desc desc =
                 desc_of(nets[n].layers, INPUTS, nets[n].nout, DT_TASK_CLASSIFY);
             memcpy(desc.shape, nets[n].shape, sizeof desc.shape);
-            if (dt__blas_settle(KERNELS[k])) continue; /* not on this machine */
+            if (dt__blas_settle(KERNELS[k])) continue; /* the CPU cannot run it */
             EXPECT_OK(dt__model_create(&desc, &model));
-            EXPECT_OK(dt__network_create(model, APART, DT_PRECISION_F32, &net));
+            EXPECT_OK(dt__network_create(model, ROWS_APART, DT_PRECISION_F32, &net));
             dt__network_keep_apart(net);
             params = randoms(model->params, 1);
-            const struct dt_batch all = {.rows = APART, .ndense = INPUTS, .x = rows_x};
+            const struct dt_batch all = {.rows = ROWS_APART, .ndense = INPUTS, .x = rows_x};
             EXPECT_OK(dt__network_forward(net, params, &all, expected));
-            for (int rows = 1; rows <= APART; rows += k + n ? 23 : 1)
+            for (int rows = 1; rows <= ROWS_APART; rows += k + n ? 23 : 1)
                 check_apart(KERNELS[k], rows_x, expected, rows, nets[n].nout);
             dt_free(params);
             dt__network_destroy(net);
@@ -785,12 +796,12 @@ START_TEST(rows_are_apart_under_each_kernel)
 }
 END_TEST
 
-SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope_of_the_loss,
-      lone_layers_have_the_right_slope, dropout_keeps_its_share, mask_follows_drop_numbers,
-      mask_is_a_function_of_the_key, slices_add_up, weights_count_as_repetitions,
-      bits_do_not_depend_on_alignment, hooks_come_when_a_layer_is_done, no_rows_add_nothing,
-      nan_reaches_the_loss, tensors_lie_one_behind_the_other, table_tells_shapes_and_costs,
-      initial_weights_have_their_spread, a_product_that_fails_is_an_error,
-      texts_come_to_their_canonical_form, settled_text_is_printed_alone,
-      bad_descriptions_are_refused, parts_of_a_softmax_make_the_whole,
-      rows_are_apart_under_each_kernel)
+SUITE("network", gradients_agree_with_differences, linear_gradients_agree_with_differences,
+      activations_and_dropout_may_be_layers, dropout_drops_at_its_rate,
+      masks_depend_on_drop_numbers, masks_depend_on_key_and_row, parts_of_a_batch_add_up,
+      weights_count_as_repetitions, bits_do_not_depend_on_alignment,
+      hooks_are_called_when_a_layer_is_done, no_rows_add_nothing, nan_reaches_the_loss,
+      tensors_are_contiguous, table_lists_shapes_and_costs, initial_weights_have_the_right_variance,
+      a_product_that_fails_is_an_error, texts_get_their_canonical_form,
+      resolved_layers_are_printed_alone, bad_descriptions_are_refused,
+      parts_of_a_softmax_make_the_whole, rows_are_independent_under_each_kernel)

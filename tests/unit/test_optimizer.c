@@ -1,5 +1,5 @@
-/* Optimizers: any split at any alignment gives the same bits, in place or not; states and defaults.
- * test_golden holds the numbers. */
+/* Optimizers: the same bits however the vector is split or aligned, in place or not; states,
+ * defaults and schedules. test_golden.c compares the numbers with PyTorch. */
 #include "model/model.h"
 #include "suite.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 5003, SHIFT = 16, ROOM = N + SHIFT };
+enum { N = 5003, SHIFT = 16, CAPACITY = N + SHIFT };
 
 static struct dt_optimizer make(int kind, double momentum)
 {
@@ -29,12 +29,12 @@ static void fill(float *values, uint64_t stream)
         values[i] = (float)dt__rng_normal(&rng, i);
 }
 
-/* One update from fixed values; everything is `shift` floats off alignment, and split into ranges
- * of `length`. out: params, then states. */
+/* Applies one update to fixed values, which are `shift` floats off alignment and split into ranges
+ * of `length`. out: parameters, then states. */
 static void update(const struct dt_optimizer *optimizer, size_t shift, size_t length, bool in_place,
                    float out[3][N])
 {
-    static float memory[5][ROOM];
+    static float memory[5][CAPACITY];
     float *grad = memory[0] + shift, *params = memory[1] + shift;
     float *to = in_place ? params : memory[2] + (shift * 7) % SHIFT;
     float *state[2] = {memory[3] + (shift * 3) % SHIFT, memory[4] + (shift * 5) % SHIFT};
@@ -52,7 +52,7 @@ static void update(const struct dt_optimizer *optimizer, size_t shift, size_t le
         memcpy(out[i + 1], state[i], N * sizeof **out);
 }
 
-/* The exchange updates slices on any rank: another split may not give other weights. */
+/* Any rank may update any slice, so another split must not give other weights. */
 static void check_splits(int variant)
 {
     static float whole[3][N], part[3][N];
@@ -104,35 +104,36 @@ START_TEST(states_are_named)
 }
 END_TEST
 
-/* train.epsilon is that of train.optimizer: another kind on the wide part has its own. */
+/* train.epsilon is for train.optimizer; another optimizer of the wide part has its own default. */
 START_TEST(the_wide_part_has_its_own_epsilon)
 {
     static const struct {
-        int usual, wide;
-        double given, usual_epsilon, wide_epsilon;
+        int main_part, wide;
+        double given, main_epsilon, wide_epsilon;
     } rows[] = {{DT_OPT_ADAM, DT_OPT_FTRL, -1, 1e-8, 1},
                 {DT_OPT_ADAM, DT_OPT_FTRL, 0.5, 0.5, 1},
                 {DT_OPT_ADAM, DT_OPT_ADAGRAD, 0.5, 0.5, 1e-10},
                 {DT_OPT_ADAGRAD, DT_OPT_ADAGRAD, 0.5, 0.5, 0.5}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_config config;
-        struct dt_optimizer usual, wide;
+        struct dt_optimizer main_part, wide;
         EXPECT_OK(dt__config_init(&config));
-        config.train.optimizer = rows[i].usual;
+        config.train.optimizer = rows[i].main_part;
         config.train.wide_optimizer = 1 + rows[i].wide;
         config.train.epsilon = rows[i].given;
-        dt__optimizer_init(&usual, &config, false);
+        dt__optimizer_init(&main_part, &config, false);
         dt__optimizer_init(&wide, &config, true);
-        ck_assert(usual.epsilon == rows[i].usual_epsilon && wide.epsilon == rows[i].wide_epsilon);
+        ck_assert(main_part.epsilon == rows[i].main_epsilon &&
+                  wide.epsilon == rows[i].wide_epsilon);
         dt__config_free(&config);
     }
 }
 END_TEST
 
-/* Algorithm 1 of McMahan et al. 2013, line by line, in double. Would catch a weight that is made of the old
- * z, L1 on the wrong side, a learning rate of the sum after instead of before, a start other than 0 that is
- * lost, and a weight without a gradient that moves. */
-START_TEST(ftrl_is_as_the_paper_has_it)
+/* Algorithm 1 of McMahan et al. 2013, line by line, in double. Would catch a weight computed from
+ * the old z, L1 with the wrong sign, a rate of the sum after instead of before the gradient, an
+ * initial value other than 0 that is lost, and a weight that moves without a gradient. */
+START_TEST(ftrl_agrees_with_the_paper)
 {
     enum { COUNT = 64, STEPS = 30, IDLE = 5 };
     const double alpha = 0.1, beta = 1, l1 = _i ? 0.4 : 0, l2 = 0.01, scale = 0.25;
@@ -143,7 +144,7 @@ START_TEST(ftrl_is_as_the_paper_has_it)
     int zeros = 0;
     optimizer.l1 = l1;
     for (int i = 0; i < COUNT; i++) {
-        w[i] = i % 2 ? 0.01 * i : 0; /* z at the start: as if its gradients had led there */
+        w[i] = i % 2 ? 0.01 * i : 0; /* the initial z is that whose weight is w */
         params[i] = (float)w[i];
         z[i] = -w[i] * (beta / alpha + l2);
     }
@@ -157,9 +158,9 @@ START_TEST(ftrl_is_as_the_paper_has_it)
             double sigma = (sqrt(n[i] + g * g) - sqrt(n[i])) / alpha;
             z[i] += g - sigma * w[i];
             n[i] += g * g;
-            w[i] = fabs(z[i]) <= l1 ? 0
-                                    : -(z[i] - (z[i] < 0 ? -l1 : l1)) /
-                                          ((beta + sqrt(n[i])) / alpha + l2);
+            w[i] = fabs(z[i]) <= l1
+                       ? 0
+                       : -(z[i] - (z[i] < 0 ? -l1 : l1)) / ((beta + sqrt(n[i])) / alpha + l2);
             zeros += w[i] == 0;
         }
         for (int i = 0; i < COUNT; i++)
@@ -171,15 +172,15 @@ START_TEST(ftrl_is_as_the_paper_has_it)
 }
 END_TEST
 
-/* Would catch a state of one rule that another rule's tensors read as theirs under a wrong name, and a rule that
- * works on another vector than the one it was given. */
-START_TEST(two_rules_share_their_vectors)
+/* Would catch the state of one optimizer that another optimizer's tensors read under a wrong name,
+ * and an optimizer that uses another vector than it was given. */
+START_TEST(two_optimizers_share_their_vectors)
 {
     static const struct {
-        int one, two;
+        int first, second;
         double momentum;
         const char *name[DT_MAX_STATE]; /* names of the vectors; NULL after the last one */
-        int vector[DT_MAX_STATE];       /* of the second one's states */
+        int vector[DT_MAX_STATE];       /* vectors that hold the second optimizer's states */
     } rows[] = {
         {DT_OPT_ADAGRAD, DT_OPT_FTRL, 0, {"square", "z"}, {1, 0}},
         {DT_OPT_SGD, DT_OPT_FTRL, 0, {"z", "square"}, {0, 1}},
@@ -188,30 +189,30 @@ START_TEST(two_rules_share_their_vectors)
         {DT_OPT_FTRL, DT_OPT_SGD, 0, {"z", "square"}, {0, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct dt_optimizer one = make(rows[i].one, rows[i].momentum);
-        struct dt_optimizer two = make(rows[i].two, 0), alone = two;
+        struct dt_optimizer first = make(rows[i].first, rows[i].momentum);
+        struct dt_optimizer second = make(rows[i].second, 0), alone = second;
         float grad[3] = {0.5f, -1, 2}, w[3] = {1, 2, 3}, v[3] = {1, 2, 3};
         float a[3] = {0}, b[3] = {0}, c[3] = {0}, d[3] = {0};
-        float *shared[] = {a, b}, *own[] = {c, d};
-        dt__optimizer_share(&one, &two);
-        for (int s = 0; s < one.nstate; s++)
-            ck_assert_str_eq(one.state_name[s], rows[i].name[s]);
-        ck_assert_int_eq(one.nstate, (rows[i].name[0] != NULL) + (rows[i].name[1] != NULL));
+        float *shared[] = {a, b}, *separate[] = {c, d};
+        dt__optimizer_share(&first, &second);
+        for (int s = 0; s < first.nstate; s++)
+            ck_assert_str_eq(first.state_name[s], rows[i].name[s]);
+        ck_assert_int_eq(first.nstate, (rows[i].name[0] != NULL) + (rows[i].name[1] != NULL));
         for (uint64_t step = 0; step < 3; step++) {
-            const struct dt_factors factors = dt__optimizer_factors(&two, step, 0.1, 1);
-            dt__optimizer_apply(&two, &factors, 3, grad, w, w, shared);
-            dt__optimizer_apply(&alone, &factors, 3, grad, v, v, own);
+            const struct dt_factors factors = dt__optimizer_factors(&second, step, 0.1, 1);
+            dt__optimizer_apply(&second, &factors, 3, grad, w, w, shared);
+            dt__optimizer_apply(&alone, &factors, 3, grad, v, v, separate);
         }
         ck_assert_mem_eq(w, v, sizeof w);
-        for (int s = 0; s < two.states; s++) {
-            ck_assert_int_eq(two.vector[s], rows[i].vector[s]);
-            ck_assert_mem_eq(shared[two.vector[s]], own[s], sizeof a);
+        for (int s = 0; s < second.states; s++) {
+            ck_assert_int_eq(second.vector[s], rows[i].vector[s]);
+            ck_assert_mem_eq(shared[second.vector[s]], separate[s], sizeof a);
         }
     }
 }
 END_TEST
 
-/* The floor of min_lr, the ramp, and the schedule that lasts the whole run. */
+/* Tests the minimum min_lr, the warm-up, and a schedule over the whole run. */
 START_TEST(schedule_warms_up_and_ends)
 {
     struct dt_config config;
@@ -243,8 +244,8 @@ int main(void)
     tcase_add_test(test_case, splits_give_the_same_bits);
     tcase_add_test(test_case, states_are_named);
     tcase_add_test(test_case, the_wide_part_has_its_own_epsilon);
-    tcase_add_loop_test(test_case, ftrl_is_as_the_paper_has_it, 0, 2);
-    tcase_add_test(test_case, two_rules_share_their_vectors);
+    tcase_add_loop_test(test_case, ftrl_agrees_with_the_paper, 0, 2);
+    tcase_add_test(test_case, two_optimizers_share_their_vectors);
     tcase_add_test(test_case, schedule_warms_up_and_ends);
     return suite_run_case("optimizer", test_case);
 }

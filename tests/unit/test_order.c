@@ -1,4 +1,4 @@
-/* The order of samples: a permutation whatever the sizes, other in each epoch and window. */
+/* The order of samples: a permutation for all sizes, and different in each epoch and window. */
 #include "data/order.h"
 
 #include "data_files.h"
@@ -25,7 +25,7 @@ static uint64_t row_of(struct dt__order *order, uint64_t epoch, uint64_t index)
     return row;
 }
 
-/* Every row once an epoch; asked in any order, the answers are the same. */
+/* Each row occurs once per epoch, and the order does not depend on the order of requests. */
 START_TEST(order_is_a_permutation)
 {
     struct dt__order order = make((size_t)_i, 0), other = make((size_t)_i, 0);
@@ -42,18 +42,18 @@ START_TEST(order_is_a_permutation)
 }
 END_TEST
 
-/* The runs that a window reads are what its slots hold one by one. */
+/* The runs that a window reads are the rows that its slots hold, one by one. */
 START_TEST(runs_are_what_slots_hold)
 {
     struct dt__order order = make((size_t)_i, 1);
-    uint64_t total = 0, run, one;
+    uint64_t total = 0, run, unused;
     for (uint64_t at = 0; at < dt__order_windows(&order); at++) {
         uint64_t rows = dt__order_window_rows(&order, at);
         for (uint64_t slot = 0; slot < rows; slot += run) {
             uint64_t first = dt__order_row(&order, 2, at, slot, &run);
             ck_assert_uint_le(first + run, order.rows);
             for (uint64_t k = 0; k < run && slot + k < rows; k++)
-                ck_assert_uint_eq(dt__order_row(&order, 2, at, slot + k, &one), first + k);
+                ck_assert_uint_eq(dt__order_row(&order, 2, at, slot + k, &unused), first + k);
         }
         total += rows;
     }
@@ -61,9 +61,9 @@ START_TEST(runs_are_what_slots_hold)
 }
 END_TEST
 
-/* 5000 rows in windows of 512: epochs, replicas and windows are shuffled each in its own way, and
- * every epoch cuts its chunks elsewhere, so that no rows are always the last. */
-START_TEST(nothing_repeats)
+/* 5000 rows in windows of 512. Epochs, replicas and windows have different orders, and each epoch
+ * cuts its chunks elsewhere, so that no row is always among the last. */
+START_TEST(no_order_repeats)
 {
     enum { LARGE = 8, EPOCHS = 40 };
     struct dt__order a = make(LARGE, 0), b = make(LARGE, 1);
@@ -79,9 +79,9 @@ START_TEST(nothing_repeats)
     for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
         for (uint64_t i = 4608; i < 5000; i++)
             last += row_of(&a, epoch, i) == 4999;
-    ck_assert_int_lt(last, EPOCHS / 2); /* 392/5000 of them expected */
+    ck_assert_int_lt(last, EPOCHS / 2); /* 392 of 5000 expected */
 }
 END_TEST
 
 DATA_SUITE("order", {order_is_a_permutation, COUNT(SIZES)},
-           {runs_are_what_slots_hold, COUNT(SIZES)}, {nothing_repeats, 1})
+           {runs_are_what_slots_hold, COUNT(SIZES)}, {no_order_repeats, 1})

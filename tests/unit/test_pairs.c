@@ -1,14 +1,15 @@
-/* All pairs of settings: each either goes together or is refused by the rules of src/config/check.c, in one line that
- * names a key of either side. Would catch a rule that names one key alone. That what is allowed runs, with the same bits
- * everywhere, is for random configurations to show (tests/random). */
+/* All pairs of settings: src/config/check.c must allow a pair or refuse it in one line that names a
+ * key of each setting. Would catch a rule that names only one key. (Random configurations, in
+ * tests/random, test that what is allowed runs, with the same bits everywhere.) */
 #include "unit/suite.h"
 
 #include "config/config.h"
 
-enum { MOST_VALUES = 10 };
+enum { MAX_VALUES = 10 };
 
-/* Values of an axis: settings, between bars; the first is what the other pairs have. */
-static const char *const AXES[][MOST_VALUES] = {
+/* Values of each axis; a value is settings with '|' between them. The first value is used where a
+ * pair does not choose another one. */
+static const char *const AXES[][MAX_VALUES] = {
     {"model.hidden=7,5", "model.kind=linear", "model.task=regress|data.normalize_target=yes",
      "model.wide=yes|model.embedding=2",
      "train.wide_optimizer=ftrl|train.wide_lr=0.1|train.l1=0.01|model.wide=yes",
@@ -17,7 +18,8 @@ static const char *const AXES[][MOST_VALUES] = {
     {"train.mode=sync", "train.mode=async",
      "train.mode=async|train.staleness=2|train.staleness_lr=yes",
      "train.mode=async|train.staleness=0", "train.mode=async|train.warm_start_steps=3"},
-    {"train.exchange=auto", "train.exchange=reduce", "train.exchange=node", "train.exchange=ordered"},
+    {"train.exchange=auto", "train.exchange=reduce", "train.exchange=node",
+     "train.exchange=ordered"},
     {"train.local_steps=1", "train.local_steps=2", "train.overlap=yes|train.local_steps=2"},
     {"train.wire=f32", "train.wire=bf16", "train.wire=q8"},
     {"train.clip_norm=0", "train.clip_norm=0.1"},
@@ -28,12 +30,13 @@ static const char *const AXES[][MOST_VALUES] = {
     {"train.lazy=no", "train.lazy=yes"},
     {"train.weight_decay=0", "train.weight_decay=0.01"},
     {"run.precision=f32", "run.precision=bf16"},
-    {"run.replicas=4|train.groups=2", "run.replicas=1|train.groups=1", "run.replicas=5|train.groups=3"},
+    {"run.replicas=4|train.groups=2", "run.replicas=1|train.groups=1",
+     "run.replicas=5|train.groups=3"},
     {"run.reproducible=no", "run.reproducible=yes"},
-    {"train.schedule=constant", "train.schedule=cosine|train.warmup_steps=2", "train.schedule=linear",
-     "train.schedule=plateau|data.eval_fraction=0.25"},
-    {"eval.batches=0", "data.eval_fraction=0.25|eval.steps=2", "eval.patience=2|data.eval_fraction=0.25",
-     "eval.dedicated=yes|data.eval_fraction=0.25",
+    {"train.schedule=constant", "train.schedule=cosine|train.warmup_steps=2",
+     "train.schedule=linear", "train.schedule=plateau|data.eval_fraction=0.25"},
+    {"eval.batches=0", "data.eval_fraction=0.25|eval.steps=2",
+     "eval.patience=2|data.eval_fraction=0.25", "eval.dedicated=yes|data.eval_fraction=0.25",
      "eval.patience=2|eval.dedicated=yes|data.eval_fraction=0.25", "data.eval=other.csv"},
     {"data.normalize=none", "data.normalize=standard|data.clip=1.5", "data.normalize=robust"},
     {"train.class_weight=none", "train.class_weight=balanced"},
@@ -42,11 +45,11 @@ enum { COUNT = sizeof AXES / sizeof *AXES };
 
 static void set_all(struct dt_config *config, const char *settings)
 {
-    char one[100];
+    char assignment[100];
     for (size_t length; *settings; settings += length + (settings[length] == '|')) {
         length = strcspn(settings, "|");
-        snprintf(one, sizeof one, "%.*s", (int)length, settings);
-        EXPECT_OK(dt_config_set(config, one));
+        snprintf(assignment, sizeof assignment, "%.*s", (int)length, settings);
+        EXPECT_OK(dt_config_set(config, assignment));
     }
 }
 
@@ -60,9 +63,9 @@ static bool has_key_of(const char *text, const char *settings)
     return false;
 }
 
-/* Returns true if value v of axis a and value w of axis b go together; false: refused, by a line
- * that names both. */
-static bool go_together(int a, int v, int b, int w)
+/* Returns true if value v of axis a and value w of axis b may be combined, false if they are
+ * refused; the message must then name both. */
+static bool are_allowed(int a, int v, int b, int w)
 {
     struct dt_config config;
     EXPECT_OK(dt__config_init(&config));
@@ -73,22 +76,22 @@ static bool go_together(int a, int v, int b, int w)
     dt__config_free(&config);
     if (!status) return true;
     ck_assert_int_eq(status, DT_EUSAGE);
-    ck_assert_msg(has_key_of(dt_error_text(), AXES[a][v]) && has_key_of(dt_error_text(), AXES[b][w]) &&
-                      !strchr(dt_error_text(), '\n'),
+    ck_assert_msg(has_key_of(dt_error_text(), AXES[a][v]) &&
+                      has_key_of(dt_error_text(), AXES[b][w]) && !strchr(dt_error_text(), '\n'),
                   "%s and %s: '%s' does not name both", AXES[a][v], AXES[b][w], dt_error_text());
     return false;
 }
 
-START_TEST(pairs_are_allowed_or_refused_by_both_names)
+START_TEST(pairs_are_allowed_or_refused_with_both_keys)
 {
     int refused = 0;
     for (int a = 0; a < COUNT; a++)
         for (int b = a + 1; b < COUNT; b++)
-            for (int v = 0; v < MOST_VALUES && AXES[a][v]; v++)
-                for (int w = 0; w < MOST_VALUES && AXES[b][w]; w++)
-                    refused += !go_together(a, v, b, w);
+            for (int v = 0; v < MAX_VALUES && AXES[a][v]; v++)
+                for (int w = 0; w < MAX_VALUES && AXES[b][w]; w++)
+                    refused += !are_allowed(a, v, b, w);
     ck_assert_int_gt(refused, 0);
 }
 END_TEST
 
-SUITE("pairs", pairs_are_allowed_or_refused_by_both_names)
+SUITE("pairs", pairs_are_allowed_or_refused_with_both_keys)

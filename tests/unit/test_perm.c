@@ -1,4 +1,5 @@
-/* The computed permutation: a bijection for every n, and no order is favoured. */
+/* The computed permutation: a bijection for every n, in which no order is more likely than
+ * another. */
 #include "unit/suite.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void check_bijection(uint64_t n)
     dt_free(seen);
 }
 
-START_TEST(every_element_comes_once)
+START_TEST(every_element_occurs_once)
 {
     for (uint64_t n = 1; n <= 600; n++)
         check_bijection(n);
@@ -34,8 +35,9 @@ START_TEST(every_element_comes_once)
 }
 END_TEST
 
-/* Great domains cannot be walked whole: what is seen is within bounds and without repeats. */
-START_TEST(great_domains_work)
+/* A very large domain cannot be tested as a whole: some images must be in range, and successive
+ * images must differ. */
+START_TEST(large_domains_work)
 {
     const uint64_t n = ((uint64_t)1 << 62) - 3;
     struct dt_perm perm = make(n, 1);
@@ -49,7 +51,7 @@ START_TEST(great_domains_work)
 }
 END_TEST
 
-/* Chi-square, over many keys, of the pair of the first two elements' images. */
+/* Returns chi-square, over many keys, of the pair of images of the first two elements. */
 static double pair_chi2(int n, int keys)
 {
     double count[32 * 32] = {0}, chi2 = 0;
@@ -65,8 +67,8 @@ static double pair_chi2(int n, int keys)
     return chi2;
 }
 
-/* Small domains are where a Feistel network mixes badly. */
-START_TEST(every_order_is_as_likely)
+/* A Feistel network mixes small domains worst. */
+START_TEST(every_order_is_equally_likely)
 {
     for (int n = 2; n <= 16; n++) {
         const double freedom = n * (n - 1) - 1;
@@ -75,8 +77,8 @@ START_TEST(every_order_is_as_likely)
 }
 END_TEST
 
-/* Neighbours must part: the mean distance of two random elements is n / 3. */
-START_TEST(neighbours_part)
+/* Neighbours must be separated: the mean distance of two random elements is n / 3. */
+START_TEST(neighbours_are_separated)
 {
     const uint64_t n = 60000;
     struct dt_perm perm = make(n, 3);
@@ -87,10 +89,11 @@ START_TEST(neighbours_part)
 }
 END_TEST
 
-/* Checkpoints of earlier versions resume in this order: it never changes. */
+/* Checkpoints of earlier versions are resumed in this order: it must not change. */
 START_TEST(the_order_never_changes)
 {
-    struct dt_perm perm = make(1000, 1), whole = make(1024, 1); /* all of a power of two */
+    struct dt_perm perm = make(1000, 1), whole = make(1024, 1); /* the whole domain of a power of
+                                                                 * two */
     const uint64_t expected[] = {270, 160, 291, 899}, of_whole[] = {794, 68, 940, 937};
     for (uint64_t i = 0; i < 4; i++) {
         ck_assert_uint_eq(dt__perm_at(&perm, i), expected[i]);
@@ -99,5 +102,5 @@ START_TEST(the_order_never_changes)
 }
 END_TEST
 
-SUITE("perm", every_element_comes_once, great_domains_work, every_order_is_as_likely,
-      neighbours_part, the_order_never_changes)
+SUITE("perm", every_element_occurs_once, large_domains_work, every_order_is_equally_likely,
+      neighbours_are_separated, the_order_never_changes)

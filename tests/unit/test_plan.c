@@ -1,13 +1,13 @@
-/* The plan: Webster's order by brute force, full batches, each sample once, assignment of
+/* The plan: Webster's order by brute force, full batches, each sample once per epoch, assignment of
  * shards. */
 #include "data/order.h"
 #include "data_files.h"
 
-enum { MOST_FILES = 16, MOST_REPLICAS = 8 };
+enum { MAX_FILES = 16, MAX_REPLICAS = 8 };
 
-/* A case: rows of each CSV file, R, B. */
+/* A case: the rows of each CSV file, the replicas and the batch. */
 static const struct {
-    int rows[MOST_FILES];
+    int rows[MAX_FILES];
     int replicas, batch;
 } CASES[] = {
     {{60}, 1, 7},
@@ -26,7 +26,7 @@ static const struct {
 static struct dt_source *make_source(const int *rows)
 {
     struct dt_text list = {0};
-    for (int i = 0; i < MOST_FILES && rows[i]; i++) {
+    for (int i = 0; i < MAX_FILES && rows[i]; i++) {
         char name[16];
         snprintf(name, sizeof name, "f%02d.csv", i);
         FILE *out = fopen(name, "w");
@@ -48,8 +48,8 @@ static struct dt_plan *make_plan(const struct dt_source *source, int replicas, i
     return plan;
 }
 
-/* Returns true if sample j of replica r comes before sample k of q: (2j+1)/(2 s_r), ties by
- * replica. */
+/* Returns true if sample j of replica r comes before sample k of replica q: a sample's key is
+ * (2j+1) / (2 rows), and of equal keys the lower replica is first. */
 static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_t k)
 {
     uint64_t left = (2 * j + 1) * dt__plan_replica_rows(plan, q);
@@ -57,10 +57,10 @@ static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_
     return left < right || (left == right && r < q);
 }
 
-/* The replica that owns each position, by always taking the least key that is left. */
+/* Sets the owner of each position by always choosing the lowest key that is left. */
 static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
 {
-    uint64_t next[MOST_REPLICAS] = {0};
+    uint64_t next[MAX_REPLICAS] = {0};
     for (uint64_t p = 0; p < dt__plan_samples(plan); p++) {
         int least = -1;
         for (int r = 0; r < replicas; r++) {
@@ -72,14 +72,14 @@ static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
     }
 }
 
-/* A wrong compare, tie, boundary, or an epoch that straddles a step. */
+/* Would catch a wrong comparison, tie or boundary, and a step with samples of two epochs. */
 START_TEST(local_batches_follow_websters_order)
 {
     int replicas = CASES[_i].replicas, *owner;
     struct dt_source *source = make_source(CASES[_i].rows);
     struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
     uint64_t samples = dt__plan_samples(plan), steps = dt__plan_steps_per_epoch(plan);
-    uint64_t batch = dt__plan_batch(plan), drawn[MOST_REPLICAS] = {0};
+    uint64_t batch = dt__plan_batch(plan), drawn[MAX_REPLICAS] = {0};
     ck_assert_uint_eq(samples, dt__source_rows(source));
     ck_assert_uint_eq(steps, (samples + batch - 1) / batch);
     EXPECT_OK(dt__alloc(samples, sizeof *owner, "owners", &owner));
@@ -112,7 +112,8 @@ START_TEST(local_batches_follow_websters_order)
 }
 END_TEST
 
-/* Every row of the source belongs to one replica; shards are whole files, or as equal as can be. */
+/* Every row of the source belongs to one replica; shards are whole files, or as equal as
+ * possible. */
 START_TEST(shards_cover_the_source)
 {
     int replicas = CASES[_i].replicas, *seen;
@@ -136,10 +137,10 @@ START_TEST(shards_cover_the_source)
 }
 END_TEST
 
-/* Files of equal length are assigned whole, so a shard has one range per file. Others are cut. */
-START_TEST(even_files_stay_whole)
+/* Files of almost equal length are not cut, so a shard has one range per file; others are cut. */
+START_TEST(files_of_equal_length_are_not_cut)
 {
-    const int even[MOST_FILES] = {100, 101, 99, 100}, uneven[MOST_FILES] = {100, 300};
+    const int even[MAX_FILES] = {100, 101, 99, 100}, uneven[MAX_FILES] = {100, 300};
     struct dt_source *source = make_source(even);
     struct dt_plan *plan = make_plan(source, 2, 10);
     for (int r = 0; r < 2; r++) {
@@ -159,10 +160,10 @@ START_TEST(even_files_stay_whole)
 }
 END_TEST
 
-/* Another seed deals files otherwise, the same seed alike: ten files, five replicas. */
-START_TEST(seed_deals_the_files)
+/* The seed decides which replica gets which of ten files. */
+START_TEST(the_seed_assigns_the_files)
 {
-    const int rows[MOST_FILES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
+    const int rows[MAX_FILES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
     struct dt_source *source = make_source(rows);
     struct dt_plan *a, *b, *c;
     EXPECT_OK(dt__plan_create(source, 1, 5, 10, &a));
@@ -180,11 +181,12 @@ START_TEST(seed_deals_the_files)
 }
 END_TEST
 
-/* A local batch that costs as much as there are replicas: each of a step would take minutes. */
-START_TEST(local_batches_of_many_replicas)
+/* Would catch a local batch whose cost grows with the number of replicas: computing all of a step
+ * would take minutes. */
+START_TEST(local_batches_of_many_replicas_are_fast)
 {
     enum { REPLICAS = 1 << 16 };
-    const int rows[MOST_FILES] = {40000, 30001};
+    const int rows[MAX_FILES] = {40000, 30001};
     struct dt_source *source = make_source(rows);
     struct dt_plan *plan = make_plan(source, REPLICAS, 50000);
     for (uint64_t step = 0; step < 2; step++) {
@@ -199,5 +201,5 @@ START_TEST(local_batches_of_many_replicas)
 END_TEST
 
 DATA_SUITE("plan", {local_batches_follow_websters_order, COUNT(CASES)},
-           {shards_cover_the_source, COUNT(CASES)}, {even_files_stay_whole, 1},
-           {seed_deals_the_files, 1}, {local_batches_of_many_replicas, 1})
+           {shards_cover_the_source, COUNT(CASES)}, {files_of_equal_length_are_not_cut, 1},
+           {the_seed_assigns_the_files, 1}, {local_batches_of_many_replicas_are_fast, 1})

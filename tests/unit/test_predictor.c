@@ -1,5 +1,6 @@
-/* The predictor against numbers worked out here: scaling, normalisation, probabilities, names, chunks. Would
- * catch a row that is normalised twice or not at all, and rows mixed up between chunks. */
+/* The predictor against numbers computed in this test: scaling, normalisation, probabilities,
+ * names, chunks. Would catch a row that is normalised twice or not at all, and rows that are
+ * swapped between chunks. */
 #include <math.h>
 
 #include "model_text.h"
@@ -8,13 +9,14 @@
 
 enum { NIN = 2, ROWS = 600 };
 static const float RAW[NIN] = {3, -1};
-/* 2-3 linear: weight (2, 3), bias (3). */
+/* Parameters of a linear layer, (2, 3) weights and (3) biases; regression and two classes use the
+ * first 3. */
 static float params[] = {0.5f, -1, 2, 1, 0.25f, -0.5f, 0.1f, 0.2f, -0.3f};
 static float mean[] = {1, 2}, inv_std[] = {0.5f, 4};
 static char *features[] = {"width", "height"};
 static char *labels[] = {"ant", "bee", "cat"};
 
-/* A linear model of `nout` logits or values, written and opened. */
+/* Writes a linear model with `nout` logits or values, and opens it. */
 static struct dt_predictor *open_linear(int task, int nout)
 {
     struct dt_checkpoint model = {.step = 7, .params = params, .params_count = (size_t)(3 * nout)};
@@ -51,7 +53,7 @@ static void close_linear(struct dt_predictor *predictor)
     remove_test_dir();
 }
 
-/* Logit `o` of `nout` for raw features. */
+/* Returns logit `o` of `nout` for raw features. */
 static double logit(const float *raw, int o, int nout)
 {
     double z = params[NIN * nout + o];
@@ -97,10 +99,10 @@ START_TEST(one_logit_is_two_classes)
 }
 END_TEST
 
-/* Many rows, prepared or not, are the rows one by one. */
-START_TEST(values_come_in_order)
+/* Many rows, raw or already normalised, give the values of single rows, in order. */
+START_TEST(values_are_in_order)
 {
-    static float raw[ROWS][NIN], x[ROWS][NIN], out[ROWS], again[ROWS];
+    static float raw[ROWS][NIN], x[ROWS][NIN], out[ROWS], of_normalised[ROWS];
     struct dt_predictor *predictor = open_linear(DT_TASK_REGRESS, 1);
     ck_assert_int_eq(dt_predictor_classes(predictor), 0);
     ck_assert_ptr_null(dt_predictor_class_name(predictor, 0));
@@ -112,16 +114,16 @@ START_TEST(values_come_in_order)
     }
     assert_ok(dt_predictor_rows(predictor, raw[0], ROWS, out, NULL));
     const struct dt_inputs inputs = {.x = x[0]};
-    assert_ok(dt__predictor_inputs(predictor, &inputs, ROWS, again, NULL));
+    assert_ok(dt__predictor_inputs(predictor, &inputs, ROWS, of_normalised, NULL));
     for (int r = 0; r < ROWS; r++) {
         ck_assert_double_eq_tol(out[r], logit(raw[r], 0, 1), 1e-3);
-        ck_assert_float_eq(out[r], again[r]);
+        ck_assert_float_eq(out[r], of_normalised[r]);
     }
     close_linear(predictor);
 }
 END_TEST
 
-START_TEST(what_is_no_model_is_refused)
+START_TEST(other_files_are_refused)
 {
     struct dt_predictor *predictor = NULL;
     make_test_dir();
@@ -134,5 +136,5 @@ START_TEST(what_is_no_model_is_refused)
 }
 END_TEST
 
-SUITE("predictor", classes_have_probabilities, one_logit_is_two_classes, values_come_in_order,
-      what_is_no_model_is_refused)
+SUITE("predictor", classes_have_probabilities, one_logit_is_two_classes, values_are_in_order,
+      other_files_are_refused)

@@ -1,4 +1,4 @@
-/* Records as JSON lines, torn lines, a full disk, progress. */
+/* Records as JSON lines, incomplete lines, a full disk, the progress line, status.json. */
 #include "unit/suite.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 
 #include "report/report.h"
 
-/* ---- writes that are watched ---------------------------------------------------------------- */
+/* ---- counted and failing calls -------------------------------------------------------------- */
 
-static int writes;           /* to anything but stderr */
-static long disk_bytes = -1; /* room left on the disk; -1: plenty */
-static bool interrupted;     /* the next write is, by a signal */
+static int writes;           /* number of writes, except to stderr */
+static long disk_bytes = -1; /* bytes left on the disk; -1: no limit */
+static bool interrupted;     /* a signal interrupts the next write */
 static bool fsync_fails, close_fails;
 ssize_t __real_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length);
@@ -51,23 +51,23 @@ int __wrap_close(int fd)
     return close_fails ? -1 : result;
 }
 
-static double ahead; /* seconds */
+static double clock_ahead; /* seconds that the clock is ahead */
 double __real_dt__clock_secs(void);
 double __wrap_dt__clock_secs(void);
 double __wrap_dt__clock_secs(void)
 {
-    return __real_dt__clock_secs() + ahead;
+    return __real_dt__clock_secs() + clock_ahead;
 }
 
-static bool another_appends; /* after the next look into the file */
-static const char ANOTHERS[] = "{\"kind\":\"final\",\"step\":9}\n";
+static bool other_appends; /* another process appends a line after the next read of the file */
+static const char OTHER_LINE[] = "{\"kind\":\"final\",\"step\":9}\n";
 ssize_t __real_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *bytes, size_t length, off_t offset)
 {
     const ssize_t got = __real_pread(fd, bytes, length, offset);
-    if (another_appends) ck_assert_int_gt(__real_write(fd, ANOTHERS, strlen(ANOTHERS)), 0);
-    another_appends = false;
+    if (other_appends) ck_assert_int_gt(__real_write(fd, OTHER_LINE, strlen(OTHER_LINE)), 0);
+    other_appends = false;
     return got;
 }
 
@@ -130,7 +130,7 @@ START_TEST(a_record_is_one_line_in_one_write)
 }
 END_TEST
 
-/* Any string makes a line that a JSON parser takes, and gives back what was UTF-8. */
+/* Any string makes a line that a JSON parser accepts, and valid UTF-8 comes back unchanged. */
 START_TEST(strings_are_escaped)
 {
     const char *const values[] = {"",
@@ -157,7 +157,7 @@ START_TEST(strings_are_escaped)
 }
 END_TEST
 
-/* Probabilities as the shortest text that reads back as the same float. */
+/* Probabilities are the shortest texts that are read back as the same floats. */
 START_TEST(floats_read_back)
 {
     enum { COUNT = 1000 };
@@ -182,7 +182,7 @@ START_TEST(floats_read_back)
 }
 END_TEST
 
-START_TEST(metrics_show_what_applies)
+START_TEST(metrics_omit_what_does_not_apply)
 {
     struct dt_metric_values values = {.rows = 10,
                                       .loss = 0.5,
@@ -239,7 +239,7 @@ START_TEST(metrics_show_what_applies)
 }
 END_TEST
 
-/* ---- files that are torn -------------------------------------------------------------------- */
+/* ---- incomplete and missing files ----------------------------------------------------------- */
 
 START_TEST(records_are_appended)
 {
@@ -250,32 +250,34 @@ START_TEST(records_are_appended)
 }
 END_TEST
 
-/* Would catch a line of the launcher's that cuts off one of a bank which outlives its mpirun for a moment. */
-START_TEST(what_is_appended_cuts_no_other_line)
+/* Would catch the launcher cutting off a line of a bank that lives a moment longer than its
+ * mpirun. */
+START_TEST(appending_cuts_no_other_line)
 {
     set_up("{\"a\":1}\n");
-    another_appends = true;
+    other_appends = true;
     EXPECT_OK(dt__report_append(".", "{\"b\":1}\n"));
     expect_file("{\"a\":1}\n{\"kind\":\"final\",\"step\":9}\n{\"b\":1}\n");
     tear_down();
 }
 END_TEST
 
-/* A kill in a write leaves half a line; the next record must not join it. */
-START_TEST(a_torn_last_line_is_cut)
+/* A kill during a write leaves half a line; the next record must not be appended to it. */
+START_TEST(an_incomplete_last_line_is_cut)
 {
-    const char *const torn[] = {"{\"a\":1}\n{\"b", "{\"b", "", "{\"a\":1}\n", "{\"a\":1}\n\n"};
-    const char *const kept[] = {"{\"a\":1}\n", "", "", "{\"a\":1}\n", "{\"a\":1}\n\n"};
+    const char *const incomplete[] = {"{\"a\":1}\n{\"b", "{\"b", "", "{\"a\":1}\n",
+                                      "{\"a\":1}\n\n"};
+    const char *const whole[] = {"{\"a\":1}\n", "", "", "{\"a\":1}\n", "{\"a\":1}\n\n"};
     for (int i = 0; i < 5; i++) {
-        set_up(torn[i]);
-        expect_file(kept[i]);
+        set_up(incomplete[i]);
+        expect_file(whole[i]);
         tear_down();
     }
 }
 END_TEST
 
-/* Longer than what is looked at in one read. */
-START_TEST(a_long_torn_line_is_cut)
+/* The incomplete line is longer than one read of the file's end. */
+START_TEST(a_long_incomplete_line_is_cut)
 {
     for (size_t length = 4080; length < 4105; length++) {
         char text[5000] = "{\"a\":1}\n";
@@ -287,7 +289,8 @@ START_TEST(a_long_torn_line_is_cut)
 }
 END_TEST
 
-/* Lines that a full disk refuses wait for the next record; the file has whole lines. */
+/* Lines that do not fit on the disk wait for the next record; the file never has a part of a
+ * line. */
 START_TEST(a_full_disk_leaves_whole_lines)
 {
     dt_log_set_level(DT_LOG_ERROR);
@@ -307,7 +310,7 @@ START_TEST(a_full_disk_leaves_whole_lines)
 }
 END_TEST
 
-/* They wait for the close at last, which fails if they find no room. */
+/* Lines that still wait are written at the close, which fails if they do not fit. */
 START_TEST(a_disk_that_stays_full_is_an_error)
 {
     dt_log_set_level(DT_LOG_ERROR);
@@ -328,28 +331,28 @@ START_TEST(a_disk_that_stays_full_is_an_error)
 }
 END_TEST
 
-/* Nor do they wait without end. */
-START_TEST(records_that_wait_have_a_limit)
+/* The memory of the lines that wait has a limit. */
+START_TEST(waiting_records_have_a_limit)
 {
     enum { LONG = 1 << 20 };
     char *line;
-    int taken = 0;
+    int accepted = 0;
     dt_log_set_level(DT_LOG_ERROR);
     set_up(NULL);
     ck_assert_ptr_nonnull(line = calloc(1, LONG));
     memset(line, ' ', LONG - 1);
     memcpy(line, "{}", 2);
     disk_bytes = 0;
-    while (taken < 100 && !dt__record_line(report, line))
-        taken++;
-    ck_assert_int_eq(taken, 16);
+    while (accepted < 100 && !dt__record_line(report, line))
+        accepted++;
+    ck_assert_int_eq(accepted, 16);
     free(line);
     disk_bytes = -1;
     tear_down();
 }
 END_TEST
 
-START_TEST(an_interrupted_write_goes_on)
+START_TEST(an_interrupted_write_is_continued)
 {
     set_up(NULL);
     interrupted = true;
@@ -359,8 +362,9 @@ START_TEST(an_interrupted_write_goes_on)
 }
 END_TEST
 
-/* Deleted during the run: the next record, or the close, puts all of them back. */
-START_TEST(deleted_records_are_put_back)
+/* If the file is deleted during the run, the next record, or the close, writes all records
+ * again. */
+START_TEST(deleted_records_are_restored)
 {
     dt_log_set_level(DT_LOG_ERROR);
     set_up("{\"a\":1}\n");
@@ -375,7 +379,7 @@ START_TEST(deleted_records_are_put_back)
 }
 END_TEST
 
-START_TEST(records_that_cannot_be_put_back_are_an_error)
+START_TEST(records_that_cannot_be_restored_are_an_error)
 {
     dt_log_set_level(DT_LOG_ERROR);
     set_up(NULL);
@@ -387,7 +391,7 @@ START_TEST(records_that_cannot_be_put_back_are_an_error)
 }
 END_TEST
 
-START_TEST(another_file_in_their_place_is_gone_on_with)
+START_TEST(a_replaced_file_is_appended_to)
 {
     dt_log_set_level(DT_LOG_ERROR);
     set_up("{\"a\":1}\n");
@@ -398,7 +402,7 @@ START_TEST(another_file_in_their_place_is_gone_on_with)
 }
 END_TEST
 
-START_TEST(a_failed_last_sync_or_close_is_told)
+START_TEST(a_failed_last_sync_or_close_is_an_error)
 {
     set_up(NULL);
     fsync_fails = true;
@@ -412,7 +416,7 @@ START_TEST(a_failed_last_sync_or_close_is_told)
 }
 END_TEST
 
-START_TEST(a_directory_that_is_not_there_is_an_error)
+START_TEST(a_missing_directory_is_an_error)
 {
     EXPECT_FAIL(dt__report_open("/none/such", &report), DT_EIO,
                 "/none/such/metrics.jsonl: cannot open: No such file");
@@ -422,7 +426,7 @@ END_TEST
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-/* stderr goes to a file from here on, which is no terminal. */
+/* Redirects stderr to a file, which is not a terminal. */
 static void redirect_stderr(void)
 {
     int fd = open("stderr", O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -440,8 +444,8 @@ static void expect_stderr(const char *text)
     dt_free(bytes);
 }
 
-/* A log file gets a plain line at once and then one in ten seconds. */
-START_TEST(progress_is_sparse_in_a_file)
+/* A file gets a plain progress line at once, and then one every ten seconds. */
+START_TEST(progress_in_a_file_is_sparse)
 {
     unsetenv("OMPI_COMM_WORLD_RANK");
     scratch_enter(scratch);
@@ -450,18 +454,20 @@ START_TEST(progress_is_sparse_in_a_file)
     struct dt_progress progress = {1, 100, 0.25, 0.5, 0.1, 1234, 5, 3723, "  best rmse 2"};
     dt__progress_show(report, &progress, false);
     progress.step = 2;
-    ahead = 9;
+    clock_ahead = 9;
     dt__progress_show(report, &progress, false);
     progress.step = 3;
     progress.secs_left = 59.9;
-    ahead = 10.5;
+    clock_ahead = 10.5;
     dt__progress_show(report, &progress, false);
     progress.step = 4;
     progress.secs_left = NAN;
     dt__progress_show(report, &progress, true);
-    expect_stderr("dtrain: step 1/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  1:02:03 left\n"
-                  "dtrain: step 3/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  0:59 left\n"
-                  "dtrain: step 4/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  time left unknown\n");
+    expect_stderr(
+        "dtrain: step 1/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  1:02:03 left\n"
+        "dtrain: step 3/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  0:59 left\n"
+        "dtrain: step 4/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  time left "
+        "unknown\n");
     tear_down();
 }
 END_TEST
@@ -476,9 +482,9 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
     warnings += level == DT_LOG_WARN;
 }
 
-/* status.json exists as long as the report is open. Would catch a full disk that is reported every
- * two seconds. */
-START_TEST(a_status_that_fails_is_told_once)
+/* status.json exists while the report is open. Would catch a full disk that is reported every two
+ * seconds. */
+START_TEST(a_failed_status_is_reported_once)
 {
     const struct dt_progress progress = {.last_step = 100};
     set_up(NULL);
@@ -496,10 +502,10 @@ START_TEST(a_status_that_fails_is_told_once)
 END_TEST
 
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
-      metrics_show_what_applies, records_are_appended, what_is_appended_cuts_no_other_line,
-      a_torn_last_line_is_cut, a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
-      a_disk_that_stays_full_is_an_error, records_that_wait_have_a_limit,
-      an_interrupted_write_goes_on, deleted_records_are_put_back,
-      records_that_cannot_be_put_back_are_an_error, another_file_in_their_place_is_gone_on_with,
-      a_failed_last_sync_or_close_is_told, a_directory_that_is_not_there_is_an_error,
-      progress_is_sparse_in_a_file, a_status_that_fails_is_told_once)
+      metrics_omit_what_does_not_apply, records_are_appended, appending_cuts_no_other_line,
+      an_incomplete_last_line_is_cut, a_long_incomplete_line_is_cut, a_full_disk_leaves_whole_lines,
+      a_disk_that_stays_full_is_an_error, waiting_records_have_a_limit,
+      an_interrupted_write_is_continued, deleted_records_are_restored,
+      records_that_cannot_be_restored_are_an_error, a_replaced_file_is_appended_to,
+      a_failed_last_sync_or_close_is_an_error, a_missing_directory_is_an_error,
+      progress_in_a_file_is_sparse, a_failed_status_is_reported_once)

@@ -1,15 +1,21 @@
-/* Requests of `dtrain serve` as they are read: the reader of JSON, all forms of rows, and their answers. */
+/* Requests of `dtrain serve`: the JSON reader, all forms of rows, and the answers. */
 #include "predict/serve.h"
 #include "suite.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static char *names[] = {"a", "b"};
-static struct dt_predictor predictor = {.file = {.schema = {.features = 2, .dense = 2, .scale = 1, .feature_names = names}},
-                                        .answer = "values", .features = 2, .numbers = 2, .width = 1, .chunk = 4};
+static struct dt_predictor predictor = {
+    .file = {.schema = {.features = 2, .dense = 2, .scale = 1, .feature_names = names}},
+    .answer = "values",
+    .features = 2,
+    .numbers = 2,
+    .width = 1,
+    .chunk = 4};
 
-/* Reads a request for at most three rows of two numbers; "" or what is wrong with it. */
-static const char *read_request(const char *body, bool v2, struct dt_inputs *inputs, struct dt_text *answer)
+/* Reads a request for at most three rows of two numbers; returns "" or the error message. */
+static const char *read_request(const char *body, bool v2, struct dt_inputs *inputs,
+                                struct dt_text *answer)
 {
     const float values[] = {0.5f, 1.5f, 2.5f};
     const int32_t classes[3] = {0};
@@ -27,8 +33,9 @@ static const char *read_request(const char *body, bool v2, struct dt_inputs *inp
     return status ? dt_error_text() : "";
 }
 
-/* Would catch a token taken for another one, or a copy that continues where the original is. */
-START_TEST(json_is_a_row_of_tokens)
+/* Would catch a token that is read as another one, and a copy of the reader that continues where
+ * the original is. */
+START_TEST(json_is_read_as_tokens)
 {
     const char body[] = " {\"a\\u0062\" : [1,-2.5e1,{}, []],\"c\":[{\"d\":true}, null ]} ";
     struct dt_text scratch = {0};
@@ -46,28 +53,36 @@ START_TEST(json_is_a_row_of_tokens)
     ck_assert_int_eq(dt__json_next(&copy), '}');
     ck_assert_int_eq(dt__json_next(&copy), 'n');
     dt__json_begin(&json, "[[1,2],{\"a\":[3,4]},5]", 21, &scratch);
-    ck_assert_uint_eq(dt__json_pass(&json, dt__json_next(&json)), 4); /* an object is one value */
+    ck_assert_uint_eq(dt__json_pass(&json, dt__json_next(&json)), 4); /* an object counts as one
+                                                                       * value */
     dt__text_free(&scratch);
 }
 END_TEST
 
-/* Values go to their columns, in any form and order of the request. */
-START_TEST(rows_have_many_forms)
+/* Values get to their columns, in any form and order of the request. */
+START_TEST(rows_may_have_many_forms)
 {
     static const struct {
         bool v2;
         const char *body, *answer;
     } requests[] = {
         {false, "{\"instances\":[[1,2],[3,4]]}", "{\"predictions\":[0.5,1.5]}\n"},
-        {false, "{\"x\":[{}],\"instances\":[{\"b\":2,\"c\":[0],\"a\":1},{\"input\":[3,[4]]}]}", "{\"predictions\":[0.5,1.5]}\n"},
+        {false, "{\"x\":[{}],\"instances\":[{\"b\":2,\"c\":[0],\"a\":1},{\"input\":[3,[4]]}]}",
+         "{\"predictions\":[0.5,1.5]}\n"},
         {false, "{\"inputs\":{\"input\":[[1,2],[3,4]]}}", "{\"outputs\":[0.5,1.5]}\n"},
         {false, "{\"inputs\":{\"b\":[2,[4]],\"c\":[1],\"a\":[1,3]}}", "{\"outputs\":[0.5,1.5]}\n"},
-        {true, "{\"id\":\"q\\n\",\"inputs\":[{\"data\":[[1,2],[3,4]],\"shape\":[2,2],\"datatype\":\"FP32\",\"name\":\"input\"}]}",
-         "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\\n\",\"outputs\":[{\"name\":\"values\",\"datatype\":\"FP32\","
+        {true,
+         "{\"id\":\"q\\n\",\"inputs\":[{\"data\":[[1,2],[3,4]],\"shape\":[2,2],\"datatype\":"
+         "\"FP32\",\"name\":\"input\"}]}",
+         "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\\n\",\"outputs\":[{\"name\":"
+         "\"values\",\"datatype\":\"FP32\","
          "\"shape\":[2,1],\"data\":[0.5,1.5]}]}\n"},
-        {true, "{\"inputs\":[{\"data\":[2,4],\"name\":\"b\",\"shape\":[2,1],\"datatype\":\"INT8\"},{\"name\":\"a\",\"shape\":[2],"
-               "\"datatype\":\"FP32\",\"data\":[1,3]}],\"outputs\":[{\"name\":\"values\"}]}",
-         "{\"model_name\":\"m\",\"model_version\":\"7\",\"outputs\":[{\"name\":\"values\",\"datatype\":\"FP32\","
+        {true,
+         "{\"inputs\":[{\"data\":[2,4],\"name\":\"b\",\"shape\":[2,1],\"datatype\":\"INT8\"},{"
+         "\"name\":\"a\",\"shape\":[2],"
+         "\"datatype\":\"FP32\",\"data\":[1,3]}],\"outputs\":[{\"name\":\"values\"}]}",
+         "{\"model_name\":\"m\",\"model_version\":\"7\",\"outputs\":[{\"name\":\"values\","
+         "\"datatype\":\"FP32\","
          "\"shape\":[2,1],\"data\":[0.5,1.5]}]}\n"},
     };
     for (size_t i = 0; i < COUNT(requests); i++) {
@@ -83,41 +98,59 @@ START_TEST(rows_have_many_forms)
 }
 END_TEST
 
-/* One line says what, where, and what was expected. What is no JSON at all is said first: whoever sent half a body
- * did not send a wrong row. */
-START_TEST(wrong_requests_are_told_of)
+/* The one-line message says what is wrong, where, and what was expected. JSON errors come before
+ * all others: half a body is not a wrong row. */
+START_TEST(wrong_requests_give_their_message)
 {
     static const struct {
         bool v2;
         const char *body, *message;
     } requests[] = {
-        {false, "{\"instances\":[[1,2],[3]]}", "instances: row 1: 1 values, the model has 2 columns"},
+        {false, "{\"instances\":[[1,2],[3]]}",
+         "instances: row 1: 1 values, the model has 2 columns"},
         {false, "{\"instances\":[[1,2],[3]]", "not JSON: line 1, column 25: expected ',' or '}'"},
-        {false, "{\"instances\":[[1,\"x\"],\n[3,01]]}", "not JSON: line 2, column 6: expected a value"},
-        {false, "{\"instances\":[[1,2]]} []", "not JSON: line 1, column 23: something after the value"},
-        {false, "{\"instances\":[[1,2]],\"inputs\":[[1,2]]}", "expected \"instances\" or \"inputs\""},
-        {false, "{\"instances\":[[1,2],[1,2],[1,2],[1,2],[1,2]]}", "instances: 5 rows, at most 3 in a request"},
-        {false, "{\"instances\":[{\"a\":1,\"b\":2},{\"a\":{\"b\":2},\"b\":2}]}", "instances: row 1: 'a': not a number"},
-        {false, "{\"inputs\":{\"a\":[1,2],\"b\":[1,\"x\"]}}", "inputs: row 1: 'b': 'x' is not a number"},
-        {false, "{\"inputs\":{\"a\":[1,2,3,4],\"b\":[1,2,3,4]}}", "inputs: 4 rows, at most 3 in a request"},
-        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,3,{}]}]}",
+        {false, "{\"instances\":[[1,\"x\"],\n[3,01]]}",
+         "not JSON: line 2, column 6: expected a value"},
+        {false, "{\"instances\":[[1,2]]} []",
+         "not JSON: line 1, column 23: something after the value"},
+        {false, "{\"instances\":[[1,2]],\"inputs\":[[1,2]]}",
+         "expected \"instances\" or \"inputs\""},
+        {false, "{\"instances\":[[1,2],[1,2],[1,2],[1,2],[1,2]]}",
+         "instances: 5 rows, at most 3 in a request"},
+        {false, "{\"instances\":[{\"a\":1,\"b\":2},{\"a\":{\"b\":2},\"b\":2}]}",
+         "instances: row 1: 'a': not a number"},
+        {false, "{\"inputs\":{\"a\":[1,2],\"b\":[1,\"x\"]}}",
+         "inputs: row 1: 'b': 'x' is not a number"},
+        {false, "{\"inputs\":{\"a\":[1,2,3,4],\"b\":[1,2,3,4]}}",
+         "inputs: 4 rows, at most 3 in a request"},
+        {true,
+         "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,3,{}"
+         "]}]}",
          "inputs: row 1: item 1: not a number"},
-        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2e1,2],\"data\":[1]}]}",
+        {true,
+         "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2e1,2],\"data\":[1]}]}",
          "inputs: the shape's item 0 is not a size"},
-        {true, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}",
+        {true,
+         "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}",
          "inputs: item 0: the model has no input 'x': expected 'input'"},
-        {true, "{\"inputs\":[{\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}", "inputs: item 0: expected a name"},
-        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2],\"data\":[1,2]}]}",
+        {true, "{\"inputs\":[{\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1,2]}]}",
+         "inputs: item 0: expected a name"},
+        {true,
+         "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[2],\"data\":[1,2]}]}",
          "inputs: 1 numbers in a row, the model has 2 features"},
-        {true, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,2,1],\"data\":[1,2]}]}",
+        {true,
+         "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,2,1],\"data\":[1,2]}]"
+         "}",
          "inputs: a shape of 3 dimensions, expected [1,2]"},
         {true, "{\"inputs\":{}}", "expected \"inputs\", a list"},
     };
     struct dt_inputs inputs = {0};
     struct dt_text answer = {0};
     for (size_t i = 0; i < COUNT(requests); i++)
-        ck_assert_str_eq(read_request(requests[i].body, requests[i].v2, &inputs, &answer), requests[i].message);
+        ck_assert_str_eq(read_request(requests[i].body, requests[i].v2, &inputs, &answer),
+                         requests[i].message);
 }
 END_TEST
 
-SUITE("request", json_is_a_row_of_tokens, rows_have_many_forms, wrong_requests_are_told_of)
+SUITE("request", json_is_read_as_tokens, rows_may_have_many_forms,
+      wrong_requests_give_their_message)

@@ -1,4 +1,4 @@
-/* Counter-based random numbers: the published vectors, independence of streams, distributions. */
+/* Counter-based random numbers: published vectors, independent streams, distributions. */
 #include "unit/suite.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum { DRAWS = 200000 };
 
-/* The lines "philox4x32 10" of tests/kat_vectors in the Random123 distribution. */
+/* From the lines "philox4x32 10" in tests/kat_vectors of the Random123 distribution. */
 static const struct {
     uint32_t counter[4], key[2], out[4];
 } VECTORS[] = {
@@ -31,7 +31,7 @@ START_TEST(philox_gives_the_published_numbers)
 }
 END_TEST
 
-/* Checkpoints of earlier versions resume with these numbers: they never change. */
+/* Checkpoints of earlier versions are resumed with these numbers: they must not change. */
 START_TEST(streams_never_change)
 {
     struct dt_rng rng = dt__rng_make(1, DT_STREAM_SHUFFLE, 2, 3);
@@ -41,7 +41,7 @@ START_TEST(streams_never_change)
 }
 END_TEST
 
-/* Two numbers a block; the high half follows the low one. */
+/* A block has two numbers; in each the low word comes first. */
 START_TEST(numbers_are_words_of_blocks)
 {
     struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, 0, 0);
@@ -54,25 +54,26 @@ START_TEST(numbers_are_words_of_blocks)
 }
 END_TEST
 
-/* Many at once are the same blocks as one by one, across the carry of the counter too. */
-START_TEST(blocks_are_blocks)
+/* Several blocks at once are the same as one by one, even where the counter carries into its high
+ * word. */
+START_TEST(many_blocks_equal_single_blocks)
 {
-    enum { MOST = 100 };
+    enum { MAX_BLOCKS = 100 };
     const uint64_t starts[] = {0, 5, 0xffffffff - 40, ~(uint64_t)0 - 200};
     struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, 0, 0);
-    for (size_t count = 0; count <= MOST; count++) {
-        uint32_t all[4 * MOST], one[4];
+    for (size_t count = 0; count <= MAX_BLOCKS; count++) {
+        uint32_t all[4 * MAX_BLOCKS], single[4];
         const uint64_t start = starts[count % 4];
         dt__rng_blocks(&rng, start, count, all);
         for (size_t i = 0; i < count; i++) {
-            dt__rng_block(&rng, start + i, one);
-            ck_assert_mem_eq(all + 4 * i, one, sizeof one);
+            dt__rng_block(&rng, start + i, single);
+            ck_assert_mem_eq(all + 4 * i, single, sizeof single);
         }
     }
 }
 END_TEST
 
-/* Each argument matters, the high halves of the long ones too. */
+/* Each argument makes another stream, the high halves of 64-bit arguments too. */
 START_TEST(streams_differ)
 {
     const uint64_t big = (uint64_t)1 << 40;
@@ -104,7 +105,7 @@ START_TEST(uniform_is_uniform)
     const double expected = (double)DRAWS / BINS;
     for (int b = 0; b < BINS; b++)
         chi2 += (count[b] - expected) * (count[b] - expected) / expected;
-    ck_assert_double_lt(chi2, 63 + 5 * sqrt(2 * 63)); /* five standard deviations */
+    ck_assert_double_lt(chi2, 63 + 5 * sqrt(2 * 63)); /* 5 standard deviations above 63 */
 }
 END_TEST
 
@@ -125,7 +126,7 @@ START_TEST(normal_has_the_moments_of_the_normal)
 }
 END_TEST
 
-/* Number i is made of uniform numbers 2i and 2i + 1, by Box and Muller. */
+/* Number i is made from the uniform numbers 2i and 2i + 1 (Box and Muller). */
 START_TEST(normal_is_box_muller)
 {
     struct dt_rng rng = dt__rng_make(5, DT_STREAM_TEST, 0, 0);
@@ -137,20 +138,23 @@ START_TEST(normal_is_box_muller)
 }
 END_TEST
 
-/* Errors of the portable functions, relative to the C library's in long double. */
-START_TEST(portable_functions_are_right)
+/* Bounds the errors of the portable functions against long double; relative errors where the result
+ * may be large or small. */
+START_TEST(portable_functions_are_accurate)
 {
     dt__elementary_choose(true);
     const struct dt__elementary *f = dt__elementary;
     for (int i = 1; i < 20000; i++) {
-        const double x = i / 20000.0, far = i * i / 1e4;
+        const double x = i / 20000.0, wide_x = i * i / 1e4;
         const long double angle = 6.5L * (long double)x;
-        const double of = (double)angle;
+        const double angle_value = (double)angle;
         ck_assert_double_le(fabs(f->log(x) / (double)logl((long double)x) - 1), 4e-16);
-        ck_assert_double_le(fabs(f->log(far) - (double)logl((long double)far)), 2e-15);
-        ck_assert_double_le(fabs(f->cos(of) - (double)cosl((long double)of)), 2e-16);
+        ck_assert_double_le(fabs(f->log(wide_x) - (double)logl((long double)wide_x)), 2e-15);
+        ck_assert_double_le(fabs(f->cos(angle_value) - (double)cosl((long double)angle_value)),
+                            2e-16);
         ck_assert_double_le(fabs(f->pow(x, 7.5) / (double)powl((long double)x, 7.5L) - 1), 2e-14);
-        ck_assert_double_le(fabs((double)f->logf((float)far) - log((double)(float)far)), 5e-7);
+        ck_assert_double_le(fabs((double)f->logf((float)wide_x) - log((double)(float)wide_x)),
+                            5e-7);
         ck_assert_double_le(
             fabs((double)f->expm1f((float)(0.01 + 20 * x)) / expm1((double)(float)(0.01 + 20 * x)) -
                  1),
@@ -161,21 +165,23 @@ START_TEST(portable_functions_are_right)
 }
 END_TEST
 
-/* The vector form, with its remainder, over a carry into the counter's high word. */
-START_TEST(blocks_are_single_blocks)
+/* The vector code, with its remainder, gives the blocks of the scalar code where the counter
+ * carries. */
+START_TEST(vector_blocks_equal_single_blocks)
 {
     enum { COUNT = 77 };
-    uint32_t many[4 * COUNT], one[4];
+    uint32_t many[4 * COUNT], single[4];
     struct dt_rng rng = dt__rng_make(6, DT_STREAM_TEST, 0, 0);
     const uint64_t first = 0xfffffff0u;
     dt__rng_blocks(&rng, first, COUNT, many);
     for (uint64_t i = 0; i < COUNT; i++) {
-        dt__rng_block(&rng, first + i, one);
-        ck_assert_mem_eq(many + 4 * i, one, sizeof one);
+        dt__rng_block(&rng, first + i, single);
+        ck_assert_mem_eq(many + 4 * i, single, sizeof single);
     }
 }
 END_TEST
 
 SUITE("rng", philox_gives_the_published_numbers, streams_never_change, numbers_are_words_of_blocks,
-      blocks_are_blocks, streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
-      normal_is_box_muller, portable_functions_are_right, blocks_are_single_blocks)
+      many_blocks_equal_single_blocks, streams_differ, uniform_is_uniform,
+      normal_has_the_moments_of_the_normal, normal_is_box_muller, portable_functions_are_accurate,
+      vector_blocks_equal_single_blocks)

@@ -1,4 +1,5 @@
-/* Rows to predict: CSV, JSON lines and LIBSVM; bad rows are named and the others go on. */
+/* Rows to predict: CSV, JSON lines and LIBSVM. An error names its row, and the rows after it are
+ * still read. */
 #include "data_files.h"
 
 static char *names[] = {"p", "q, r", "s"};
@@ -59,16 +60,16 @@ static void expect_end(void)
     close_rows();
 }
 
-START_TEST(csv_has_many_guises)
+START_TEST(csv_has_many_forms)
 {
-    static const char *const guises[] = {
+    static const char *const forms[] = {
         "1,2,3\n4,5,6\n",
         "1,2,3,yes\r\n4,5,6,no\r\n",
         "\xEF\xBB\xBF\"1\",2,3\n4,5,6",
         "  1   2  \"3\"\t\n 4\t5 6\n \t \n",
     };
-    for (size_t i = 0; i < COUNT(guises); i++) {
-        open_rows(guises[i]);
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        open_rows(forms[i]);
         expect_row(1, 1, 2, 3);
         expect_row(2, 4, 5, 6);
         expect_end();
@@ -77,7 +78,8 @@ START_TEST(csv_has_many_guises)
     expect_row(2, 1, 2, 3);
     expect_row(4, 4, 5, 6);
     expect_end();
-    set("data.decimal=,"); /* which the first row is searched for before blanks are known to separate */
+    set("data.decimal=,"); /* the first row is tested for decimal commas before blanks are known to
+                            * be separators */
     open_rows(" 1,5 2,0  3,5\n4,5 5 6\n");
     expect_row(1, 1.5f, 2, 3.5f);
     expect_row(2, 4.5f, 5, 6);
@@ -85,8 +87,8 @@ START_TEST(csv_has_many_guises)
 }
 END_TEST
 
-/* If a header names every feature, order and further columns do not matter. */
-START_TEST(csv_columns_go_by_name)
+/* If the header names every feature, the order of columns does not matter, nor do more columns. */
+START_TEST(csv_columns_are_matched_by_name)
 {
     schema.feature_names = names;
     open_rows("s,label,p,\"q, r\",x\n3,yes,1,2,what\n6,\"no\nway\",4,5,\n9,?,7,8,9\n");
@@ -98,21 +100,22 @@ START_TEST(csv_columns_go_by_name)
 }
 END_TEST
 
-/* data.header takes precedence over a guess. */
-START_TEST(csv_has_the_header_that_it_is_told)
+/* data.header takes precedence over detection. */
+START_TEST(data_header_is_obeyed)
 {
-    set("data.header=yes"); /* its names are numbers, as years are */
+    set("data.header=yes"); /* the names are numbers, such as years */
     open_rows("2020,2021,2022\n1,2,3\n");
     expect_row(2, 1, 2, 3);
     expect_end();
     schema.feature_names = names;
-    open_rows("2020,2021,2022\n1,2,3\n"); /* and none of the model's: never by place */
+    open_rows("2020,2021,2022\n1,2,3\n"); /* none is a name of the model, and columns are never
+                                           * matched by position */
     float x[3];
     uint64_t line;
     bool end;
     EXPECT_FAIL(dt__rows_next(rows, x, &line, &end), DT_EMISMATCH, "the header lacks 'p', 'q, r'");
     expect_end();
-    set("data.header=no"); /* rows by place, whose texts are none of the names */
+    set("data.header=no"); /* rows by position; these texts are not names */
     open_rows("NA,,?\n1,2,3\n");
     expect_bad(1, "column 'p': 'NA' is a missing value");
     expect_row(2, 1, 2, 3);
@@ -121,7 +124,7 @@ START_TEST(csv_has_the_header_that_it_is_told)
 }
 END_TEST
 
-/* Two features of an HDF5 file may have one name: their rows come as lists, and by no name. */
+/* Two features from an HDF5 file may have the same name: such rows must be lists, without names. */
 START_TEST(features_may_share_a_name)
 {
     char *shared[] = {"p", "p", "s"};
@@ -141,8 +144,8 @@ START_TEST(features_may_share_a_name)
 }
 END_TEST
 
-/* Columns that are not asked for may have any names, as a sheet has that ends in empty columns. */
-START_TEST(csv_repeats_a_name)
+/* Columns that are not needed may have any names, such as the empty ones at the end of a sheet. */
+START_TEST(csv_may_repeat_other_names)
 {
     schema.feature_names = names;
     open_rows("s,x,p,\"q, r\",x,,\n3,7,1,2,8,,\n6,7,4,5,8,,\n");
@@ -162,8 +165,9 @@ START_TEST(csv_repeats_a_name)
 }
 END_TEST
 
-/* A header that lacks a feature is never read by position, however well the numbers would fit. */
-START_TEST(csv_lacks_a_name)
+/* If the header lacks a feature, columns are never matched by position, even if their number
+ * fits. */
+START_TEST(csv_must_name_every_feature)
 {
     static const struct {
         const char *text, *message;
@@ -202,7 +206,7 @@ START_TEST(csv_uses_the_training_columns)
 }
 END_TEST
 
-START_TEST(csv_goes_on_behind_bad_rows)
+START_TEST(csv_continues_after_bad_rows)
 {
     open_rows("1\n1,2,3\n1,x,3\n1,2\n1,2,3,4\n\"1\"x,2,3\n4,5,6\n7,\"8\n,9\n");
     expect_bad(1, "1 columns, the model has 3 features");
@@ -240,7 +244,7 @@ static void count_call(void)
     calls++;
 }
 
-START_TEST(who_watches_is_told_of_what_is_read)
+START_TEST(reading_shows_progress_to_the_watchdog)
 {
     calls = 0;
     dt__work_watch(count_call);
@@ -252,7 +256,7 @@ START_TEST(who_watches_is_told_of_what_is_read)
 }
 END_TEST
 
-START_TEST(json_goes_on_behind_bad_rows)
+START_TEST(json_continues_after_bad_rows)
 {
     static const char *const bad[] = {
         "[1,2]",      "[1,2,3,4]", "[1,2,null]", "[1,2,3",   "[1,2,3]]",    "{\"a\":1}",
@@ -273,8 +277,8 @@ START_TEST(json_goes_on_behind_bad_rows)
 }
 END_TEST
 
-/* A table's columns: by name in objects and headers, by place in arrays; gaps are filled, texts looked up,
- * and each error names its column. */
+/* Columns of a table are matched by name in objects and headers, by position in lists. Missing
+ * values are filled, texts are looked up, and each error names its column. */
 START_TEST(tables_are_read)
 {
     char *texts[] = {"red", "blue"};
@@ -299,8 +303,9 @@ START_TEST(tables_are_read)
     expect_row(3, 9, 0, 1);
     expect_bad(4, "column 'carat': 'z' is not a number");
     expect_end();
-    columns[0].name = " color "; /* old models have blanks in names */
-    open_rows("\ncarat\tcolor\n2\tred\n\t\n\n \n5\tred\n"); /* a row of gaps is no blank line */
+    columns[0].name = " color ";                            /* older models have blanks in names */
+    open_rows("\ncarat\tcolor\n2\tred\n\t\n\n \n5\tred\n"); /* a row of missing values is not a
+                                                             * blank line */
     expect_row(3, 2, 1, 0);
     expect_row(4, 9, 0, 1);
     expect_row(7, 5, 1, 0);
@@ -309,8 +314,8 @@ START_TEST(tables_are_read)
 }
 END_TEST
 
-/* A JSON number is looked up as written, as in a CSV, then by its shortest text, and with the point
- * that JavaScript leaves out. */
+/* A JSON number is looked up as it is written, as in CSV, then as its shortest text, and then with
+ * the ".0" that JavaScript omits. */
 START_TEST(numbers_may_be_categories)
 {
     char *texts[] = {"0.1"}, *many[] = {"1000000"}, *whole[] = {"1.0"};
@@ -331,7 +336,8 @@ START_TEST(numbers_may_be_categories)
     expect_row(2, 2, 1, 0);
     expect_end();
     columns[0].categories = whole;
-    open_rows("{\"carat\": 2, \"size\": 1.0}\n{\"carat\": 2, \"size\": 1}\n{\"carat\": 2, \"size\": 10}\n");
+    open_rows("{\"carat\": 2, \"size\": 1.0}\n{\"carat\": 2, \"size\": 1}\n{\"carat\": 2, "
+              "\"size\": 10}\n");
     expect_row(1, 2, 1, 0);
     expect_row(2, 2, 1, 0);
     expect_row(3, 2, 0, 1);
@@ -347,19 +353,19 @@ START_TEST(numbers_may_be_categories)
 }
 END_TEST
 
-/* Logged lines. */
-static char said[200];
+/* Lines that were logged, each followed by '|'. */
+static char logged[200];
 
-static void catch_lines(void *arg, enum dt_log_level level, const char *line)
+static void catch_log(void *arg, enum dt_log_level level, const char *line)
 {
-    const size_t length = strlen(said);
+    const size_t length = strlen(logged);
     (void)arg, (void)level;
-    snprintf(said + length, sizeof said - length, "%s|", line);
+    snprintf(logged + length, sizeof logged - length, "%s|", line);
 }
 
 START_TEST(libsvm_rows_are_read)
 {
-    dt_log_set_sink(catch_lines, NULL);
+    dt_log_set_sink(catch_log, NULL);
     open_rows("1 1:1 3:3\n2:5\n0 4:1\n0 1:x\n-1 2:7 5:1\n");
     expect_row(1, 1, 0, 3);
     expect_row(2, 0, 5, 0);
@@ -368,11 +374,11 @@ START_TEST(libsvm_rows_are_read)
     expect_row(5, 0, 7, 0);
     expect_end();
     dt_log_set_sink(NULL, NULL);
-    ck_assert_str_eq(said, "rows:3: features beyond 3, here 4, are ignored|");
+    ck_assert_str_eq(logged, "rows:3: features beyond 3, here 4, are ignored|");
 }
 END_TEST
 
-/* Nor are comments rows of a stream; a header may begin like one. */
+/* Comments are not rows in a stream either; a header may start like a comment. */
 START_TEST(comments_are_no_rows)
 {
     open_rows("# one\n\n1 1:1\n  # two\n2:5\n#");
@@ -391,8 +397,8 @@ START_TEST(comments_are_no_rows)
 }
 END_TEST
 
-/* A first row without features looks like CSV, until a later row decides. */
-START_TEST(libsvm_may_begin_with_labels_alone)
+/* A first row without features could be CSV, until a later row decides. */
+START_TEST(libsvm_may_start_with_labels_alone)
 {
     open_rows("1\n\n0\n1 2:1 # one\n");
     expect_row(1, 0, 0, 0);
@@ -411,9 +417,9 @@ START_TEST(libsvm_may_begin_with_labels_alone)
 }
 END_TEST
 
-/* If the model takes one column, single numbers are rows of CSV, and one is answered before the
- * next arrives. */
-START_TEST(numbers_alone_may_be_rows)
+/* For a model of one column, a single number is a CSV row, and each row is returned before the next
+ * one arrives. */
+START_TEST(single_numbers_may_be_rows)
 {
     int ends[2];
     uint64_t line;
@@ -444,7 +450,7 @@ START_TEST(numbers_alone_may_be_rows)
 }
 END_TEST
 
-START_TEST(rows_have_the_format_that_they_are_told)
+START_TEST(data_format_is_obeyed)
 {
     set("data.format=libsvm");
     open_rows("0\n1 2:1\n");
@@ -459,9 +465,8 @@ START_TEST(rows_have_the_format_that_they_are_told)
 }
 END_TEST
 
-/* For a model of a table with categories a LIBSVM row must have one entry a column, whatever the
- * line has. */
-START_TEST(libsvm_rows_are_no_table)
+/* A model of a table with categories cannot read LIBSVM rows, whatever the line has. */
+START_TEST(libsvm_rows_are_not_tables)
 {
     struct dt_column columns[] = {{.kind = DT_COLUMN_CATEGORY, .ncategories = 2}};
     schema.columns = columns, schema.ncolumns = 1;
@@ -487,16 +492,16 @@ END_TEST
 
 static void expect_kept(const char *first, const char *second)
 {
-    char **kept = dt__rows_take_passthrough(rows);
-    ck_assert_ptr_nonnull(kept);
-    ck_assert_str_eq(kept[0], first);
-    ck_assert_str_eq(kept[1], second);
-    dt_free(kept[0]), dt_free(kept[1]), dt_free(kept);
+    char **kept_text = dt__rows_take_passthrough(rows);
+    ck_assert_ptr_nonnull(kept_text);
+    ck_assert_str_eq(kept_text[0], first);
+    ck_assert_str_eq(kept_text[1], second);
+    dt_free(kept_text[0]), dt_free(kept_text[1]), dt_free(kept_text);
 }
 
-/* Kept texts are those of the last row, whole or not at all: nothing remains of an earlier row
- * whose texts were not taken, and a row that lacks a column has none. */
-START_TEST(kept_texts_are_of_one_row)
+/* predict.keep keeps all texts of the last row, or none: texts of an earlier row that were not
+ * taken are dropped, and a row that lacks a kept column has none. */
+START_TEST(kept_texts_belong_to_one_row)
 {
     schema.feature_names = names;
     open_rows("id,s,\"q, r\",p,note\n1,3,2,1,x\n2,3,2,1,y\n3,3,2\n4,3,2,1,z\n");
@@ -509,7 +514,7 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(5, 1, 2, 3);
     expect_kept("z", "4");
     expect_end();
-    set("data.decimal=,"); /* with a comma and a point */
+    set("data.decimal=,"); /* texts with a comma and with a point */
     open_rows("id;s;q, r;p;note\n1,5;3;2,0;1;1.5\n");
     EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(2, 1, 2, 3);
@@ -519,7 +524,8 @@ START_TEST(kept_texts_are_of_one_row)
     expect_row(2, 1, 2, 3);
     expect_row(3, 4, 5, 6);
     expect_end();
-    open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, r\":2,\"s\":3,\"note\":\"y\"}\n"
+    open_rows("{\"p\":1,\"q, r\":2,\"s\":3,\"id\":7,\"note\":\"x\"}\n{\"p\":1,\"q, "
+              "r\":2,\"s\":3,\"note\":\"y\"}\n"
               "{\"p\":4,\"q, r\":2,\"s\":3,\"note\":\"z\",\"id\":8}\n");
     EXPECT_OK(dt__rows_keep(rows, "note,id"));
     expect_row(1, 1, 2, 3);
@@ -532,7 +538,7 @@ START_TEST(kept_texts_are_of_one_row)
 }
 END_TEST
 
-/* No rows at all; a stream that is not a file. */
+/* A stream may have no rows, and need not be a file. */
 START_TEST(streams_may_be_empty_or_in_memory)
 {
     open_rows("");
@@ -548,7 +554,8 @@ START_TEST(streams_may_be_empty_or_in_memory)
 }
 END_TEST
 
-/* A stream that is packed, or a table of another kind, says so and not that a row is malformed. */
+/* If a stream is packed, or data of another kind, the message says that, and not that a row is
+ * malformed. */
 START_TEST(packed_streams_are_named)
 {
     static const struct {
@@ -559,7 +566,8 @@ START_TEST(packed_streams_are_named)
         {"\x1f\x8b\x08\0\0\0\0\0", 8, "memory: this is packed by gzip: unpack it first, with zcat"},
         {"\x28\xB5\x2F\xFD\0\0", 6, "memory: this is packed by zstd"},
         {"PAR1\x15\0", 6, "memory: this is a Parquet file"},
-        {"\x89HDF\r\n\x1a\n", 8, "memory: this is HDF5, which is read from plain files alone (data.train, data.eval)"},
+        {"\x89HDF\r\n\x1a\n", 8,
+         "memory: this is HDF5, which is read from plain files alone (data.train, data.eval)"},
         {"\0\0\x08\x01\0\0", 6, "memory: this is IDX, which"},
     };
     for (size_t i = 0; i < COUNT(streams); i++) {
@@ -571,12 +579,14 @@ START_TEST(packed_streams_are_named)
 }
 END_TEST
 
-DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
-           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1}, {csv_repeats_a_name, 1}, {features_may_share_a_name, 1},
-           {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
-           {json_lines_are_read, 1}, {who_watches_is_told_of_what_is_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
-           {comments_are_no_rows, 1}, {libsvm_rows_are_no_table, 1}, {libsvm_may_begin_with_labels_alone, 1},
-           {numbers_alone_may_be_rows, 1}, {rows_have_the_format_that_they_are_told, 1},
-           {tables_are_read, 1}, {numbers_may_be_categories, 1},
-           {kept_texts_are_of_one_row, 1}, {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
+DATA_SUITE("rows", {csv_has_many_forms, 1}, {csv_columns_are_matched_by_name, 1},
+           {data_header_is_obeyed, 1}, {csv_must_name_every_feature, 1},
+           {csv_may_repeat_other_names, 1}, {features_may_share_a_name, 1},
+           {csv_uses_the_training_columns, 1}, {csv_continues_after_bad_rows, 1},
+           {json_lines_are_read, 1}, {reading_shows_progress_to_the_watchdog, 1},
+           {json_continues_after_bad_rows, 1}, {libsvm_rows_are_read, 1}, {comments_are_no_rows, 1},
+           {libsvm_rows_are_not_tables, 1}, {libsvm_may_start_with_labels_alone, 1},
+           {single_numbers_may_be_rows, 1}, {data_format_is_obeyed, 1}, {tables_are_read, 1},
+           {numbers_may_be_categories, 1}, {kept_texts_belong_to_one_row, 1},
+           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
            {packed_streams_are_named, 1})
