@@ -1,8 +1,7 @@
 #!/bin/sh
-# Async: every gradient is sent, applied and counted once, over a stop (75) and a resume with
-# another number of ranks; a bound of 0 is sync; checkpoints come when they are due. Would catch
-# gradients that are lost or counted twice, tickets that are handed out twice, and time that is
-# counted twice.
+# Fails if async loses a gradient, counts it or its time twice, or assigns a ticket twice. Every
+# gradient is sent, applied and counted once, over a stop (75) and a resume with another number of
+# ranks; a bound of 0 is sync; checkpoints come when they are due.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The command line: help, version, options, wrong arguments, OpenBLAS's settings.
+# Fails if the command line misreads its words, or hides an error. Help, version, options, wrong
+# arguments, OpenBLAS's settings.
 . "$(dirname "$0")/lib.sh"
 
 # errors CODE TEXT ARGS...: dtrain alone ends with CODE and one error line that holds TEXT.
@@ -36,9 +37,8 @@ errors 2 'foo: no such file, and no command' foo
 errors 2 'data.train: expected data.train=VALUE' train data.train
 errors 2 'data.data.train: unknown key; did you mean data.train' train data.data.train=x
 errors 2 'trian: no such file, and no command of this name; did you mean train?' trian
-errors 2 \
-    "launch: expected CONFIG.ini or section.key=value after mpirun's options; this is no such file: key=value" \
-    launch -np 3 key=value
+errors 2 "launch: expected CONFIG.ini or section.key=value after mpirun's options; this is no such \
+file: key=value" launch -np 3 key=value
 printf 'a,b,c\n1,2,3\n' >"$tmp/my.csv"
 errors 2 'my.csv: a table, not a configuration: `dtrain inspect ' "$tmp/my.csv"
 errors 2 'run.dir=runs/first data.label=a` trains' "$tmp/my.csv" data.label=a

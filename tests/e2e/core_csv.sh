@@ -1,6 +1,6 @@
 #!/bin/sh
-# The penguins: a CSV with a header, text labels and ignored columns learns its species, and the
-# same table with a BOM, CRLF and quotes trains to the same bits.
+# Fails if a CSV with a header, text labels and ignored columns does not learn its classes, or a
+# byte order mark, CRLF or quotes change the bits.
 . "$(dirname "$0")/lib.sh"
 run() { job 3 "$recipes/penguins.ini" run.dir="$tmp/$1" data.train="$2" || fail "$1"; }
 plain=$recipes/data/penguins.csv

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Two hosts over TCP, each a network namespace: the bits of one process, also with a rule over whole
+# Fails if an order of sums depends on hosts, or an exchange needs flags across hosts. Two hosts
+# over TCP, each a network namespace, have the bits of one process, also with a rule over whole
 # tensors and over a rounded wire; async loses nothing; a rank that is killed on the other host is
-# named. Would catch an order of sums that depends on hosts, and an exchange that needs flags across
-# hosts.
+# named.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"

@@ -1,8 +1,7 @@
 #!/bin/sh
-# `dtrain launch`: a rank that is killed costs a restart and not a bit; a signal stops the job at a
-# checkpoint (75); the user's errors are not tried again; a job that fails at every start ends;
-# hosts that do not answer are left out. Would catch a launcher that gives up, tries for ever, or
-# starts from the beginning.
+# Fails if `dtrain launch` gives up, tries forever, or starts from the beginning. A killed rank
+# costs a restart and not a bit; a signal stops the job at a checkpoint (75); the user's errors are
+# not tried again; a job that fails at every start ends; hosts that do not answer are left out.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/mpirun.sh"

@@ -1,8 +1,7 @@
 #!/bin/sh
-# What train.* and run.* offer besides plain sync: local steps, a rounded wire, sparse rows, split
-# layers, bf16. Each ends with the bits of one process on several ranks, and over a resume with
-# another number of them. Would catch a group, a rounding error or state that a checkpoint lacks or
-# that depends on the rank that computes it.
+# Fails if a checkpoint lacks state, or a group or a rounding error depends on the rank. Local
+# steps, a rounded wire, sparse rows, split layers and bf16 end with the bits of one process, on
+# several ranks and over a resume with another number of them.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 make_csv "$tmp/data.csv"

@@ -1,9 +1,8 @@
 #!/bin/sh
-# One model, and all that is made of it: `dtrain eval`, `predict` from CSV, JSON and a file,
-# `inspect`, `export` to ONNX, `report`. The table has numbers with gaps, texts, and classes whose
-# names look like markup or are not UTF-8. Would catch inputs that are scaled or filled in another
-# way than in training, rows or columns that change places, a bad row that takes others with it, and
-# names that get lost.
+# Fails if inputs are scaled or filled otherwise than in training, rows or columns change places, a
+# bad row takes others with it, or names get lost. One model through `dtrain eval`, `predict` from
+# CSV, JSON and a file, `inspect`, `export` to ONNX and `report`; its table has numbers with gaps,
+# texts, and classes whose names look like markup or are not UTF-8.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {srand(3); split("red green blue", colour, " "); print "id,a,b,colour,kind"
     for (i = 0; i < 500; i++) {

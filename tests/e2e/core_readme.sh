@@ -1,6 +1,7 @@
 #!/bin/sh
-# The README's way from a CSV to predictions works when pasted: on its own data, and on a file with
-# a byte order mark, quoted names, commas, quotes and line ends within fields, text labels and CRLF.
+# Fails if the README's commands do not lead from a CSV to predictions when pasted: on its own data,
+# and on a file with a byte order mark, quoted names, commas, quotes and line ends within fields,
+# text labels and CRLF.
 . "$(dirname "$0")/lib.sh"
 sed -n '/<!-- csv -->/,/<!-- end of csv -->/p' README.md | sed '/^```/d; /^<!--/d' >"$tmp/pasted"
 commands=$(grep -c '^[^ ]' "$tmp/pasted")

@@ -1,8 +1,7 @@
 #!/bin/sh
-# `dtrain serve`: its answers are those of `dtrain predict`, in both protocols; wrong requests are
-# refused one by one; a newer model in the file's place is taken up once it is whole; SIGTERM ends
-# it cleanly. Would catch answers that change places, a body that takes the memory of all, and half
-# a model.
+# Fails if answers change places, one body takes the memory of all, or half a model is loaded.
+# `dtrain serve` answers as `dtrain predict` does, in both protocols; wrong requests are refused one
+# by one; a newer model in the file's place is loaded once it is complete; SIGTERM ends it cleanly.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/serve.sh"

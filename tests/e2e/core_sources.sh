@@ -1,8 +1,7 @@
 #!/bin/sh
-# The same rows in every format: CSV, JSON lines, IDX, LIBSVM, packed files and a pipe train to the
-# same bits, HDF5 shards at any number of ranks, and a model of shards is evaluated on all of them.
-# Would catch a reader that loses or scales a row, labels that a format counts from another number,
-# and rows that other ranks do not get.
+# Fails if a reader loses or scales a row, counts labels from another number, or a rank misses rows.
+# CSV, JSON lines, IDX, LIBSVM, packed files and a pipe train to the same bits, HDF5 shards at any
+# number of ranks; a model of shards is evaluated on all of them.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {srand(5); for (i = 0; i < 480; i++) {
     a = int(256 * rand()); b = int(256 * rand())

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
-# again: USR1 to mpirun, TERM to one rank, USR1 to one process. Would catch a lost step, a signal
-# that is not agreed on, and an exit before the save.
+# Fails if a stop loses a step, is not agreed on by all ranks, or comes before the save. A run that
+# is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started again:
+# USR1 to mpirun, TERM to one rank, USR1 to one process.
 # waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"

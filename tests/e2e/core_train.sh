@@ -1,8 +1,8 @@
 #!/bin/sh
-# Training: the same bits, losses and evaluation at any number of ranks, beside a dedicated
-# evaluator, and over a kill and a resume; `dtrain eval` measures what was recorded. Other data or
-# another network is not resumed. Would catch sums or draws that depend on ranks, rows that no
-# worker evaluates, and state that a checkpoint lacks.
+# Fails if sums or draws depend on ranks, rows are not evaluated, or a checkpoint lacks state. The
+# same bits, losses and evaluation at any number of ranks, with a dedicated evaluator, and over a
+# kill and a resume; `dtrain eval` measures what was recorded; other data or another network is not
+# resumed.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Wrong input at three ranks: one error line that names file, line or key, the right exit code, an
-# end by itself, no process left, the run directory as it was. Would catch input that is taken in
-# silence.
+# Fails if wrong input is taken in silence, or an error leaves a process. Three ranks print one line
+# that names file, line or key, exit with the right code, and leave the run directory as it was.
 # seconds: 240
 # waits
 . "$(dirname "$0")/lib.sh"

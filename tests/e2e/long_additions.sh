@@ -1,8 +1,6 @@
 #!/bin/sh
-# The changes of scripts/doc/contributing.md, applied to a copy of the sources: each new kind is
-# built, is known to help and manual, and trains.
-#
-# Would catch: a recipe that is no longer all that it takes.
+# Fails if a worked example of scripts/doc/contributing.md is not all that an addition takes. Each,
+# applied to a copy of the sources, is built, is known to help and manual, and trains.
 . tests/e2e/lib.sh
 need git patch
 git -c safe.directory="$root" ls-files >"$tmp/files" 2>/dev/null && [ -s "$tmp/files" ] ||
@@ -16,16 +14,23 @@ cd "$tree" || exit 1
 patch -s -F0 -p1 <"$tmp/all.diff" || fail 'the changes do not fit'
 make -s -j2 dtrain BUILD=build CFLAGS=-O1 WERROR=1 >"$tmp/out" 2>&1 ||
     { tail -20 "$tmp/out"; fail 'it does not build'; }
-awk 'BEGIN {srand(1); print "x,z,y"; for (i = 0; i < 200; i++) {x = rand(); z = rand(); print x "," z "," 2 * x - z}}' \
-    >"$tmp/rows.csv"
+awk 'BEGIN {
+    srand(1)
+    print "x,z,y"
+    for (i = 0; i < 200; i++) {
+        x = rand()
+        z = rand()
+        print x "," z "," 2 * x - z
+    }
+}' >"$tmp/rows.csv"
 cut -d, -f1,2 "$tmp/rows.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows.jsonl"
 for with in train.optimizer=signsgd train.loss=logcosh 'model.layers=dense 8 relu, shift'; do
     mpirun --oversubscribe -np 3 ./dtrain run.dir="$tmp/${with#*=}" data.train="$tmp/rows.csv" \
         data.label=y model.task=regress 'model.layers=dense 8 relu' train.batch=20 train.lr=0.01 \
         train.epochs=30 "$with" 2>"$tmp/err" || fail_with "$tmp/err" "$with"
     expect_line "$tmp/err" 'completed at step 300' "$with did not end"
-    first=$(sed -n 's/.*"kind":"train".*"loss":\([0-9.e-]*\).*/\1/p' "$tmp/${with#*=}/metrics.jsonl" | head -1)
-    last=$(sed -n 's/.*"kind":"train".*"loss":\([0-9.e-]*\).*/\1/p' "$tmp/${with#*=}/metrics.jsonl" | tail -1)
+    losses=$(records "$tmp/${with#*=}" train loss)
+    first=$(echo "$losses" | head -n 1) last=$(echo "$losses" | tail -n 1)
     check_le "$with: loss at the end, of that at the start" \
         "$(echo "$last $first" | awk '{print $1 / $2}')" 0.5
     ./dtrain export "$tmp/${with#*=}" "$tmp/graph.onnx" 2>"$tmp/err" ||

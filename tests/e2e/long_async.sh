@@ -1,6 +1,6 @@
 #!/bin/sh
-# 8 workers, a million parameters, GRADIENTS (20,000, of which the ways that copy more get a
-# quarter): none lost, none applied twice, none torn, over every way to put and get.
+# Fails if async loses, tears or applies twice one of GRADIENTS (20,000; a quarter of it in the ways
+# that copy more) of 8 workers with a million parameters, over every way to put and get.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 all=${GRADIENTS:-20000} some=${GRADIENTS:-5000}

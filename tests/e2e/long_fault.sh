@@ -1,15 +1,16 @@
 #!/bin/sh
-# One call of the program's own that fails: an allocation, write, fsync, rename, open, read, close
-# or thread start, at every STRIDE-th (9) place where one is made; once, and from there on. A place
-# is a stack of calls: of those that repeat, the first is taken, over all ways that run the same
-# role (PLACES=calls: each call of each way). Whatever it is, the job ends in time, with one error
-# line and a directory that the next start completes, or with nothing lost. Would catch a crash, a
-# hang, a missing or second error line, an exit code 0 that lies.
+# Fails if a call that fails makes a crash, a hang, a missing or second error line, or an exit code
+# 0 that is not true. One call of the program's own fails: an allocation, write, fsync, rename,
+# open, read, close or thread start, at every STRIDE-th (9) place where one is made; once, and from
+# there on. A place is a stack of calls: the first of those that repeat, over all ways that run the
+# same role (PLACES=calls: each call of each way). The job ends in time, with one error line and a
+# directory that the next start completes, or with nothing lost.
 # WAYS and KINDS choose (all); STRIDE=1 tries every place.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 stride=${STRIDE:-9} kinds=${KINDS:-thread rename fsync write open read close alloc}
-ways=${WAYS:-alone resume stream bank worker async-bank async-worker evaluator eval predict shard inspect}
+ways='alone resume stream bank worker async-bank async-worker evaluator eval predict shard inspect'
+ways=${WAYS:-$ways}
 library=$tmp/fault.so
 need_cc
 ${CC:-cc} -O1 -shared -fPIC -o "$library" tests/e2e/fault.c -ldl || fail 'fault.c'
@@ -22,7 +23,8 @@ train() {
     set -- "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" run.replicas=2 run.checkpoint_steps=2 run.log_steps=1 \
         eval.steps=2 train.max_steps=6 model.hidden=8 run.stall_secs=10 "$@"
-    case $np in 1) command=$dtrain ;; *) command="mpirun --timeout $limit --oversubscribe -np $np $dtrain" ;; esac
+    command=$dtrain
+    [ "$np" = 1 ] || command="mpirun --timeout $limit --oversubscribe -np $np $dtrain"
     timeout -k 5 "$limit" $command "$@"
 }
 # way NAME DIR: what is run, over and over; sets $rank, the one whose calls fail.
@@ -65,7 +67,10 @@ outcome() {
         for kind in latest best; do ls "$2/export/$kind" | sort -n | tail -n 1; done
         records "$2" train step | sort -nu | paste -sd ' '
         # A dedicated evaluator takes the newest checkpoint that there is.
-        case $1 in evaluator) record "$2" eval step ;; *) records "$2" eval step | sort -nu | paste -sd ' ' ;; esac
+        case $1 in
+        evaluator) record "$2" eval step ;;
+        *) records "$2" eval step | sort -nu | paste -sd ' ' ;;
+        esac
         ls "$2/config.ini" "$2"/*/*tmp* "$2"/*/*/*tmp* 2>/dev/null | sed 's|.*/||'
         ;;
     esac
@@ -79,13 +84,15 @@ try() {
     errors=$(grep -c '^dtrain: error:' "$dir.err")
     case $status in
     0) [ "$errors" -eq 0 ] || bad='exit 0 with an error line'
-       outcome "$1" "$dir" | diff "$tmp/$1.whole" - >"$dir.diff" || bad="exit 0 with something lost" ;;
+       outcome "$1" "$dir" | diff "$tmp/$1.whole" - >"$dir.diff" ||
+           bad="exit 0 with something lost" ;;
     1 | 2) [ "$errors" -eq 1 ] || bad="$errors error lines"
        rm -f "$dir.diff"
        [ "$1" != shard ] || rm -rf "$dir"
        way "$1" "$dir" >"$dir.out" 2>"$dir.again" ||
            bad="$bad, then exit $?: $(grep error: "$dir.again")"
-       outcome "$1" "$dir" | diff "$tmp/$1.whole" - >"$dir.diff" || bad="$bad, and something lost" ;;
+       outcome "$1" "$dir" | diff "$tmp/$1.whole" - >"$dir.diff" ||
+           bad="$bad, and something lost" ;;
     *) bad="exit $status" ;;
     esac
     [ -z "$bad" ] || {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# As test_kill.sh, KILLS (30) times in sync and as often in async.
+# Fails if one of KILLS (30) kills in sync, and as many in async, changes a result: as test_kill.sh.
 # seconds: 1200
 # waits
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `dtrain launch` on three hosts, again and again: at a random moment a random rank is killed, a
-# host is cut off, or all its processes are killed; each job ends by itself with the undisturbed
-# bits. Prints the time that each event cost. EVENTS (4): how many.
+# Fails if a job on three hosts does not end by itself with the undisturbed bits after EVENTS (4)
+# events: `dtrain launch`, while a random rank is killed, a host is cut off, or all its processes
+# are killed, at a random moment. Prints the time that each event cost.
 # seconds: 600
 # waits
 . "$(dirname "$0")/lib.sh"

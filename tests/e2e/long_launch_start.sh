@@ -1,8 +1,8 @@
 #!/bin/sh
-# `dtrain launch` of jobs of which a random rank is killed in the second behind the first one's
-# birth, most of them in
-# MPI_Init, where neither mpirun nor the other ranks can be trusted: each job ends by itself, with
-# the undisturbed bits or one error line. KILLS (100): how many; LANES (4): at a time.
+# Fails if a kill while a job starts makes `dtrain launch` hang or end with other bits and no error.
+# A random rank is killed in the second after the first one starts, most of them in MPI_Init, where
+# neither mpirun nor the other ranks can be trusted: each job ends by itself, with the undisturbed
+# bits or one error line. KILLS (100): how many; LANES (4): at a time.
 # seconds: 600
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -29,7 +29,8 @@ one_kill() { # one_kill NAME
     wait $job
     code=$?
     errors=$(grep -c '^dtrain: error:' "$tmp/$1.err")
-    echo "$1: $said; exit $code $(millis_since "$start") ms later, $errors error lines, bits $(crc "$tmp/$1")"
+    ended="exit $code $(millis_since "$start") ms later, $errors error lines"
+    echo "$1: $said; $ended, bits $(crc "$tmp/$1")"
     case $code in
     0) [ "$(crc "$tmp/$1")" = "$want" ] ;;
     *) [ "$errors" -eq 1 ] ;;

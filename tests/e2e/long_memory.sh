@@ -1,7 +1,7 @@
 #!/bin/sh
-# 2 GB of data, as HDF5 shards and as one CSV, train with every rank under 300 MB at memory_mb=128.
-# MEGABYTES sets another size. Would catch a reader, an index or a shuffle that holds what it should
-# stream.
+# Fails if a reader, an index or a shuffle holds in memory what it should stream. 2 GB of data, as
+# HDF5 shards and as one CSV, train with every rank under 300 MB at memory_mb=128. MEGABYTES sets
+# another size.
 # seconds: 900
 . "$(dirname "$0")/lib.sh"
 megabytes=${MEGABYTES:-2000}
@@ -32,7 +32,8 @@ watched() {
     { "$@" 2>"$tmp/$name.err"; echo $? >"$tmp/$name.exit"; } &
     peak=0
     while [ ! -s "$tmp/$name.exit" ]; do
-        for kb in $(all_pids "$tmp/$name" | sed 's|.*|/proc/&/status|' | xargs -r sed -n '/^VmHWM/s/[^0-9]*//gp' 2>/dev/null); do
+        for kb in $(all_pids "$tmp/$name" | sed 's|.*|/proc/&/status|' |
+            xargs -r sed -n '/^VmHWM/s/[^0-9]*//gp' 2>/dev/null); do
             [ "$kb" -le $((peak * 1024)) ] || peak=$(((kb + 1023) / 1024))
         done
         sleep 0.2

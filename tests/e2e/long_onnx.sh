@@ -1,5 +1,6 @@
 #!/bin/sh
-# The recipes' models in onnxruntime: the same answers as `dtrain predict` over all held-out rows.
+# Fails if a recipe's model answers otherwise in onnxruntime than in `dtrain predict`, over all
+# held-out rows.
 # seconds: 400
 . "$(dirname "$0")/lib.sh"
 need node npm

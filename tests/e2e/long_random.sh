@@ -1,6 +1,6 @@
 #!/bin/sh
-# Random configurations for two minutes, others each day: see test_random.sh. SEED: where they
-# begin.
+# Fails if a random configuration breaks a promise (see test_random.sh), in two minutes, others each
+# day. SEED: where they begin.
 # seconds: 250
 . "$(dirname "$0")/lib.sh"
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `dtrain serve` under much more: 10,000 requests, 20 new versions, 1,000 wrong requests.
+# Fails if `dtrain serve` breaks under 10,000 requests, 20 new versions and 1,000 wrong requests.
 # seconds: 300
 # waits
 . "$(dirname "$0")/lib.sh"

@@ -1,17 +1,17 @@
 #!/bin/sh
-# On clusters that SimGrid simulates, with links and ranks that are late by seed, runs end, and have
-# the bits of the same run under mpirun; a step takes what the link's speed asks for. Would catch a
-# message that nobody waits for, sums that depend on who comes first, ranks that wait for each
-# other, traffic that passes one link twice. Two planted faults of the exchange, one of each of the
-# first kinds, are found.
+# Fails if a message is never awaited, sums depend on arrival, ranks wait for each other, or traffic
+# passes one link twice. On clusters that SimGrid simulates, with links and ranks that are late by
+# seed, runs end, and have the bits of the same run under mpirun; a step takes what the link's speed
+# asks for. Two planted faults of the exchange, one of each of the first kinds, are found.
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
 need smpirun python3
 make -s sim >"$tmp/make" 2>&1 || fail_with "$tmp/make" 'make sim'
 "$recipes/exp-data.sh" "$tmp/data"
-keys="data.train=$tmp/data/train.csv data.label=y model.task=regress model.hidden=40,20 train.batch=24 train.lr=0.01 \
-train.optimizer=adam train.epochs=90 train.max_steps=12 run.log_steps=12 run.replicas=4 run.kernel=Haswell \
-run.checkpoint_secs=0 export.latest=no export.best=no"
+keys="data.train=$tmp/data/train.csv data.label=y model.task=regress model.hidden=40,20
+    train.batch=24 train.lr=0.01 train.optimizer=adam train.epochs=90 train.max_steps=12
+    run.log_steps=12 run.replicas=4 run.kernel=Haswell run.checkpoint_secs=0 export.latest=no
+    export.best=no"
 
 # same NAME KEYS...: on $hosts hosts
 same() {
@@ -59,8 +59,9 @@ planted() {
     ! diff -rq "$root/src/comm" "$tmp/copy/src/comm" >"$tmp/diff" || fail "$1: no such line"
     make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || fail_with "$tmp/make" "$1: make sim"
     # shellcheck disable=SC2086
-    (cd "$tmp/copy" && ! SIM_PATIENCE=60 BUILD=build python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) \
-        >"$tmp/$1" 2>&1 || fail "$1 is not found"
+    (cd "$tmp/copy" && ! SIM_PATIENCE=60 BUILD=build \
+        python3 scripts/sim/sim.py schedules --hosts 4 --count 20 $keys) >"$tmp/$1" 2>&1 ||
+        fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
 planted race 's/if (\*dt__chunk_left(x, chunk)) break;/if (*dt__chunk_left(x, chunk) > 1) break;/' \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The slot protocol under many more schedules than the unit test tries.
+# Fails if the slot protocol breaks under many more schedules than the unit test tries.
 # seconds: 200
 . "$(dirname "$0")/lib.sh"
 export CK_TIMEOUT_MULTIPLIER=20

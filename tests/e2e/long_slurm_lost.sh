@@ -1,7 +1,6 @@
 #!/bin/sh
-# An allocation of two nodes of a Slurm cluster, of which one dies: the batch script's `dtrain
-# launch` goes on on the other, and the job ends with the undisturbed bits. Would catch hosts that
-# are not taken from Slurm.
+# Fails if `dtrain launch` does not take its hosts from Slurm. One of the allocation's two nodes
+# dies: the batch script goes on on the other, and the job ends with the undisturbed bits.
 # seconds: 300
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -9,8 +8,8 @@
 . "$root/tests/e2e/slurm.sh"
 slurm_up 2 4
 "$recipes/exp-data.sh" "$tmp/data"
-keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1 run.replicas=3
-    run.checkpoint_steps=20 run.stall_secs=10"
+keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1
+    run.replicas=3 run.checkpoint_steps=20 run.stall_secs=10"
 job 4 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || fail_with "$tmp/out" whole
 
 id=$(DTRAIN=$dtrain OMPI_MCA_btl_tcp_if_include=eth0 slurm sbatch --parsable --nodes=2 \

@@ -1,10 +1,9 @@
 #!/bin/sh
+# Fails if a signal comes too early to be handled, hits a kernel's stack, or a save is not exact.
 # STOPS (24) requests to stop, by USR1, TERM and INT in turn, at random moments from the first
 # millisecond on: of one process, of a rank of three, and (USR1) by way of mpirun, on the two larger
 # recipes. Each ends with 75, saved or nothing begun, and the next start goes on to the undisturbed
 # bits.
-# Would catch a signal before anybody takes it, one that hits a kernel's stack, a save that is not
-# exact.
 # seconds: 600
 . "$(dirname "$0")/lib.sh"
 stops=${STOPS:-24}
@@ -44,7 +43,9 @@ random() { echo $(($(od -An -N4 -tu4 /dev/urandom) % $1)); }
 # theirs. (While the program is loaded, before main, nothing can hold a signal off.)
 ranks() {
     for id in $job $(cat "/proc/$job/task/$job/children" 2>/dev/null); do
-        case $(sed -n 's/^Name:[^a-z]*\(.*\)/\1/p; s/^SigBlk:[^0-9a-f]*//p' "/proc/$id/status" 2>/dev/null | paste -sd' ') in
+        status=/proc/$id/status
+        case $(sed -n 's/^Name:[^a-z]*\(.*\)/\1/p; s/^SigBlk:[^0-9a-f]*//p' "$status" 2>/dev/null |
+            paste -sd' ') in
         'dtrain '*[2367abef]??) echo "$id" ;;
         esac
     done
@@ -92,7 +93,8 @@ for recipe in fashion curve; do
     echo "$recipe: $whole_millis ms, $whole_crc"
     n=0
     while [ $n -lt $((stops / 2)) ]; do
-        for way in '1 USR1 rank' '3 USR1 mpirun' '1 TERM rank' '3 TERM rank' '1 INT rank' '3 USR1 rank' '3 INT rank'; do
+        for way in '1 USR1 rank' '3 USR1 mpirun' '1 TERM rank' '3 TERM rank' '1 INT rank' \
+            '3 USR1 rank' '3 INT rank'; do
             n=$((n + 1))
             [ $n -gt $((stops / 2)) ] || stop $recipe $way
         done

@@ -1,10 +1,9 @@
 #!/bin/sh
-# Ranks that are late at places of their own, each in turn the one that is late most, on one host
-# and on what looks like several (delay.c): the bits, losses and evaluations are those of one
-# process, with hosts that have no replica or no group of their own, a bank alone on its host, ranks
-# that go to hosts in turn; in async no gradient is lost.
-# Would catch weights or gradients that change while a slow rank still reads them, an answer taken
-# before all have asked, a wait that nobody ends, a rank that is taken for stuck.
+# Fails if a slow rank still reads weights or gradients that change, an answer is taken before all
+# ranks have asked, a wait never ends, or a late rank is taken for stuck. Ranks are late at places
+# of their own, each in turn most of all, on one host and on what looks like several (delay.c): the
+# bits, losses and evaluations are those of one process, with hosts that have no replica or no group
+# of their own, a bank alone on its host, ranks that go to hosts in turn; async loses no gradient.
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
 library=$tmp/delay.so
@@ -17,14 +16,15 @@ awk 'BEGIN {
     print "shop,weight,color,price"
     for (srand(4); n++ < 700;) {
         shop = int(rand() * rand() * 300); c = 1 + int(rand() * 3); w = rand()
-        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
+        price = (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
+        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], price
     }
 }' >"$tmp/table.csv"
 curve="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv data.label=y model.hidden=60,30"
-table="data.train=$tmp/table.csv data.label=price data.eval_fraction=0.1 model.hidden=16 model.embedding=4 \
-model.wide=yes data.hash_bits=8"
-more='model.task=regress train.batch=37 train.lr=0.004 train.optimizer=adam train.epochs=90 train.max_steps=24
-run.log_steps=8 eval.steps=12 export.latest=no export.best=no'
+table="data.train=$tmp/table.csv data.label=price data.eval_fraction=0.1 model.hidden=16
+    model.embedding=4 model.wide=yes data.hash_bits=8"
+more='model.task=regress train.batch=37 train.lr=0.004 train.optimizer=adam train.epochs=90
+    train.max_steps=24 run.log_steps=8 eval.steps=12 export.latest=no export.best=no'
 
 # late NAME HOSTS SEED KEYS...: a letter of HOSTS a rank.
 late() {

@@ -1,7 +1,8 @@
 #!/bin/sh
-# More of test_watchdog.sh and test_watchdog_hosts.sh: a survey and an evaluation that take longer
-# than the limit, ranks stopped at meetings, an evaluator, and every rank of four on three hosts, in
-# sync and async.
+# Fails if the watchdog ends a job that is slow, or misses a rank that is stuck. More of
+# test_watchdog.sh and test_watchdog_hosts.sh: a survey and an evaluation that take longer than the
+# limit, ranks stopped at meetings, an evaluator, and every rank of four on three hosts, in sync and
+# async.
 # seconds: 600
 # waits
 . "$(dirname "$0")/lib.sh"

@@ -1,14 +1,23 @@
 #!/bin/sh
-# `dtrain export`: onnx's own checker is content, and the graph computed with numpy says what
-# `dtrain predict` says, for several classes, two, values, each activation and normalisation. Would
-# catch a weight that is turned, rows that are normalised twice, probabilities in the wrong order,
-# gaps (NaN) that are not filled, and a class whose name is not UTF-8 left out of the names.
+# Fails if an exported graph turns a weight, normalises twice, orders probabilities otherwise,
+# leaves gaps (NaN) as they are, or loses a class whose name is not UTF-8. onnx's own checker
+# accepts what `dtrain export` writes, and the graph computed with numpy says what `dtrain predict`
+# says, for several classes, two, values, each activation and normalisation.
 # seconds: 120
 . "$(dirname "$0")/lib.sh"
-awk 'BEGIN { srand(5); print "a,b,value,two,six"; for (i = 0; i < 500; i++) {
-    a = 4 * rand() - 1; b = 20 * rand(); v = sin(a) + 0.05 * b; six = int(2 * v + 2 * rand()); six = six < 0 ? 0 : six > 5 ? 5 : six
-    printf "%.6g,%.6g,%.6g,%s,%s\n", a, b, v, (v > 0.9 ? "yes" : "no"), six == 2 ? "caf\351" : "c" six } }' \
-    >"$tmp/rows.csv"
+awk 'BEGIN {
+    srand(5)
+    print "a,b,value,two,six"
+    for (i = 0; i < 500; i++) {
+        a = 4 * rand() - 1
+        b = 20 * rand()
+        v = sin(a) + 0.05 * b
+        six = int(2 * v + 2 * rand())
+        six = six < 0 ? 0 : six > 5 ? 5 : six
+        two = v > 0.9 ? "yes" : "no"
+        printf "%.6g,%.6g,%.6g,%s,%s\n", a, b, v, two, six == 2 ? "caf\351" : "c" six
+    }
+}' >"$tmp/rows.csv"
 cut -d, -f1,2 "$tmp/rows.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows.jsonl"
 
 errors() { # CODE TEXT ARGS...
@@ -42,9 +51,9 @@ model robust value data.ignore=two,six model.task=regress model.hidden=6 data.no
 model two two data.ignore=value,six model.hidden=5 model.activation=gelu data.scale=0.25
 model value value data.ignore=two,six model.task=regress model.hidden=9 model.activation=sigmoid \
     train.lr=0.05
-awk -F, \
-    'BEGIN { OFS = "," } { print $1, $2, (NR == 1 ? "p" : ($1 > 1) + 0), (NR == 1 ? "q" : ($2 < 5) + 0), $3 }' \
-    "$tmp/rows.csv" >"$tmp/more.csv"
+awk -F, 'BEGIN { OFS = "," }
+    NR == 1 { print $1, $2, "p", "q", $3 }
+    NR > 1 { print $1, $2, ($1 > 1) + 0, ($2 < 5) + 0, $3 }' "$tmp/rows.csv" >"$tmp/more.csv"
 model labels p,q data.train="$tmp/more.csv" data.ignore=value model.task=multilabel model.hidden=5
 model values value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 \
     data.normalize_target=yes data.clamp_target=yes
@@ -62,23 +71,49 @@ model linear six data.ignore=value,two model.kind=linear
 model tanh two data.ignore=value,six model.hidden=6 model.activation=tanh model.dropout=0.3 \
     data.normalize=standard
 # Pictures of 4 x 6, and lines.
-awk 'BEGIN { srand(9); for (i = 0; i < 300; i++) { line = "["; s = 0
-    for (j = 0; j < 24; j++) { v = rand(); s += v * (j % 5); line = line (j ? "," : "") sprintf("%.4f", v) }
-    print line "]" > "'"$tmp"'/rows.jsonl"; gsub(/[][]/, "", line); print line ",k" int(s / 4) % 3 } }' \
-    >"$tmp/rows.csv"
-model pictures -1 data.shape=4x6x1 train.batch=32 \
-    model.layers='conv 4 3x3 pad same, batchnorm relu, residual(conv 6 3x3 stride 2 pad same gelu), maxpool 2 stride 1, upsample 2, layernorm silu, avgpool 2, dropout 0.2, conv 4 1x2 groups 2 tanh, globalpool, scale, dense 5 sigmoid'
-model lines -1 train.batch=32 \
-    model.layers='conv1d 4 3 pad same relu, residual(conv1d 4 5 pad same, batchnorm), maxpool 2, flatten, dense 8 tanh, dense 8 leaky_relu, dense 8 softplus, batchnorm'
+awk -v rows="$tmp/rows.jsonl" 'BEGIN {
+    srand(9)
+    for (i = 0; i < 300; i++) {
+        line = "["
+        s = 0
+        for (j = 0; j < 24; j++) {
+            v = rand()
+            s += v * (j % 5)
+            line = line (j ? "," : "") sprintf("%.4f", v)
+        }
+        print line "]" >rows
+        gsub(/[][]/, "", line)
+        print line ",k" int(s / 4) % 3
+    }
+}' >"$tmp/rows.csv"
+layers='conv 4 3x3 pad same, batchnorm relu, residual(conv 6 3x3 stride 2 pad same gelu)'
+layers="$layers, maxpool 2 stride 1, upsample 2, layernorm silu, avgpool 2, dropout 0.2"
+layers="$layers, conv 4 1x2 groups 2 tanh, globalpool, scale, dense 5 sigmoid"
+model pictures -1 data.shape=4x6x1 train.batch=32 model.layers="$layers"
+layers='conv1d 4 3 pad same relu, residual(conv1d 4 5 pad same, batchnorm), maxpool 2, flatten'
+layers="$layers, dense 8 tanh, dense 8 leaky_relu, dense 8 softplus, batchnorm"
+model lines -1 train.batch=32 model.layers="$layers"
 # Gaps, and categories through an embedding with the linear path: a graph's input has an input a
 # number and a text.
-awk 'BEGIN { srand(2); print "shop,weight,size,day,age,price"; for (i = 0; i < 300; i++) { shop = int(9 * rand()); w = rand()
-    d = rand() < 0.2 ? "" : sprintf("20%02d-%02d-%02d", i % 25, i % 12 + 1, i % 28 + 1)
-    s = substr("SML", 1 + int(3 * rand()), 1); a = 1 + rand(); p = shop % 4 + w; if (rand() < 0.3) w = ""; if (rand() < 0.2) a = ""
-    print "s" shop "," w "," s "," d "," a "," p
-    printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"day\":%s,\"age\":%s}\n", shop, w == "" ? "null" : w, s,
-        d == "" ? "null" : "\"" d "\"", a == "" ? "null" : a \
-        >"'"$tmp"'/rows.jsonl" } }' >"$tmp/rows.csv"
+awk -v rows="$tmp/rows.jsonl" '
+function or_null(value, quote) { return value == "" ? "null" : quote value quote }
+BEGIN {
+    srand(2)
+    print "shop,weight,size,day,age,price"
+    for (i = 0; i < 300; i++) {
+        shop = int(9 * rand())
+        w = rand()
+        d = rand() < 0.2 ? "" : sprintf("20%02d-%02d-%02d", i % 25, i % 12 + 1, i % 28 + 1)
+        s = substr("SML", 1 + int(3 * rand()), 1)
+        a = 1 + rand()
+        p = shop % 4 + w
+        if (rand() < 0.3) w = ""
+        if (rand() < 0.2) a = ""
+        print "s" shop "," w "," s "," d "," a "," p
+        printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"day\":%s,\"age\":%s}\n", shop,
+            or_null(w), s, or_null(d, "\""), or_null(a) >rows
+    }
+}' >"$tmp/rows.csv"
 model flag -1 model.task=regress data.clamp_target=yes model.hidden=7 model.embedding=3 \
     model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
 model cosine -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes \

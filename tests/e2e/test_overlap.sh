@@ -1,11 +1,10 @@
 #!/bin/sh
-# train.overlap: the exchange of a round goes on through the next one. The same bits at any number
-# of ranks, with records, saves and evaluations between, behind a kill, a stop and a resume with
-# another number of ranks; what a checkpoint has pending is in none of them lost. One group alone
-# goes where it goes without overlap; with plain averaging two rounds are one of twice the length,
-# for then groups first meet at the end.
-# Would catch an exchange that takes part in a round before all have its result, differences that a
-# checkpoint forgets, or that a resume applies twice, an end that leaves the last round out.
+# Fails if a group takes part in a round before all groups have its result, a checkpoint forgets a
+# pending difference, a resume applies it twice, or the end omits the last round. With train.overlap
+# the exchange of a round goes on during the next one: the same bits at any number of ranks, with
+# records, saves and evaluations between, after a kill, a stop and a resume with another number of
+# ranks. One group alone has the weights that it has without overlap; with plain averaging two
+# rounds are one of twice the length, for then groups first meet at the end.
 # seconds: 150
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -34,7 +33,8 @@ near() { echo "$(record "$tmp/$1" eval loss) $(record "$tmp/$2" eval loss)" |
 sgd='train.optimizer=sgd train.lr=0.05 run.log_steps=8 train.max_steps=72'
 meet="$sgd train.local_steps=8 train.groups=1 train.outer_lr=0.3"
 good 1 alone $meet
-good 1 alone-late $meet train.overlap=yes # 0.3 (1 + 0.9) of its own difference are foreseen, as is the momentum
+# 0.3 (1 + 0.9) of its own difference are foreseen, as is the momentum.
+good 1 alone-late $meet train.overlap=yes
 near alone alone-late || fail 'one group alone goes elsewhere with overlap'
 # Groups have as many samples in each round.
 plain="$sgd run.replicas=4 train.batch=32 train.groups=2 train.outer_lr=1 train.outer_momentum=0"
@@ -43,7 +43,8 @@ good 1 twice $plain train.max_steps=16 train.local_steps=8 train.overlap=yes
 good 1 once $plain train.max_steps=16 train.local_steps=16
 # Groups of one and of two replicas: what the first round has pending counts as the exchange would
 # count it.
-uneven="$sgd run.replicas=3 train.batch=33 train.groups=2 train.outer_lr=1 train.outer_momentum=0 train.local_steps=8"
+uneven="$sgd run.replicas=3 train.batch=33 train.groups=2 train.outer_lr=1 train.outer_momentum=0
+    train.local_steps=8"
 good 1 uneven $uneven train.max_steps=8
 good 1 pending $uneven train.max_steps=12 train.overlap=yes run.checkpoint_steps=8
 good 1 taken $uneven train.max_steps=8 run.resume="$tmp/pending/ckpt/step-000000008.h5"
@@ -106,9 +107,11 @@ good 1 back $local train.outer_lr=0 train.lr=0 train.max_steps=$((step + 8)) \
 import h5py, numpy
 ahead, back = (h5py.File(f'$tmp/{name}') for name in ('elsewhere/ckpt/$at', 'back/ckpt/latest.h5'))
 for name in ('layers/0/weight', 'layers/1/bias'):
-    weights, momentum = (ahead[f'{group}/{name}'][()] for group in ('model', 'optimizer/outer_momentum'))
+    weights, momentum = (ahead[f'{group}/{name}'][()]
+                         for group in ('model', 'optimizer/outer_momentum'))
     assert abs(momentum).max() > 1e-4, momentum
-    assert numpy.allclose(back[f'model/{name}'][()], weights + 0.5 * 0.9 ** 2 * momentum, 1e-6, 1e-8), name
+    want = weights + 0.5 * 0.9 ** 2 * momentum
+    assert numpy.allclose(back[f'model/{name}'][()], want, 1e-6, 1e-8), name
 " || fail 'the weights stay ahead by the rate of before'
 # A run that has ended goes on: with its momentum, and nothing pending.
 good 2 half $local train.max_steps=56
@@ -122,7 +125,8 @@ same half half1
 good 1 after1 train.local_after=30 $local
 good 4 after4 train.local_after=30 $local
 same after4 after1
-good 1 before train.local_after=30 $local train.max_steps=30 # ends where the first round would begin
+# Ends where the first round would begin.
+good 1 before train.local_after=30 $local train.max_steps=30
 
 # ---- a stop --------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Local steps on three hosts whose exchange goes on while the next round computes, with groups of
-# one host and of two.
-# Would catch what a group has pending that does not come to all of its hosts.
+# Fails if what a group has pending does not reach all of its hosts. Local steps on three hosts
+# whose exchange goes on while the next round computes, with groups of one host and of two.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/local_hosts.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# scripts/plot.sh: a panel for what is there and none for what is not (a rate that never changes, no
-# held-out rows), and nothing for gnuplot to warn of, with one evaluation, equal losses, a torn line
-# and odd names.
+# Fails if scripts/plot.sh omits a panel, draws one of nothing (a rate that never changes, no
+# held-out rows), or makes gnuplot warn: with one evaluation, equal losses, a torn line, odd names.
 . "$(dirname "$0")/lib.sh"
 need gnuplot
 # run NAME RATE LINES...: a run directory with those records; the rate at its end is RATE, it begins
@@ -14,7 +13,8 @@ run() {
         for step in 10 20 30; do
             rate=0.1
             [ $step -lt 30 ] || rate=$2
-            echo "{\"kind\":\"train\",\"step\":$step,\"loss\":0.$step,\"lr\":$rate,\"samples_per_sec\":1000,\"wall_secs\":$step}"
+            printf '{"kind":"train","step":%s,"loss":0.%s,"lr":%s,' $step $step $rate
+            echo "\"samples_per_sec\":1000,\"wall_secs\":$step}"
         done
         shift 2
         printf '%s\n' "$@"
@@ -29,8 +29,10 @@ drawn() {
     TMPDIR="$tmp/a place" scripts/plot.sh "$@" -o "$tmp/it's/out.png" $examples >"$tmp/log" \
         2>"$tmp/err" || fail "$(cat "$tmp/err")"
     [ ! -s "$tmp/err" ] || fail "gnuplot warns: $(cat "$tmp/err")"
+    # Width and height are big-endian words.
     size=$(od -An -tu1 -j16 -N8 "$tmp/it's/out.png" |
-            awk '{print $1 * 2^24 + $2 * 65536 + $3 * 256 + $4 "x" $5 * 2^24 + $6 * 65536 + $7 * 256 + $8}')
+        awk 'function word(i) { return (($i * 256 + $(i + 1)) * 256 + $(i + 2)) * 256 + $(i + 3) }
+            { print word(1) "x" word(5) }')
     check_eq "size of the picture of $*" "$size" "$want"
 }
 one='{"kind":"eval","step":30,"loss":0.3,"accuracy":0.5,"wall_secs":31}'
@@ -122,9 +124,10 @@ job 2 run.dir="$tmp/pictures" data.train="$tmp/pictures.csv" data.eval_fraction=
     train.epochs=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 "$dtrain" -q predict "$tmp/pictures" predict.held_out=yes predict.target=yes predict.features=yes \
     >"$tmp/held" || fail 'predict.held_out'
-wrong=$(awk '{ match($0, /"class":[0-9]/); said = substr($0, RSTART + 8, 1)
-    match($0, /"target":[0-9]/); wrong += said != substr($0, RSTART + 9, 1) } END { print wrong / NR }' \
-        "$tmp/held")
+wrong=$(awk '
+    { match($0, /"class":[0-9]/); said = substr($0, RSTART + 8, 1) }
+    { match($0, /"target":[0-9]/); wrong += said != substr($0, RSTART + 9, 1) }
+    END { print wrong / NR }' "$tmp/held")
 right=$("$dtrain" -q eval "$tmp/pictures" eval.json=yes | json accuracy)
 check_eq "rows that are held out, and said wrong as eval says" \
     "$(wc -l <"$tmp/held") $(awk "BEGIN { print $wrong + $right }")" '60 1'
@@ -145,7 +148,8 @@ for quantiles in "1280x880 $tmp/quantiles" "660x660 --examples $tmp/quantiles"; 
     drawn $quantiles
     "$dtrain" -q predict "$tmp/quantiles" predict.held_out=yes |
         awk -F '[][, ]' 'NR == FNR { for (i = 2; i < 5; i++) said[FNR - 1, $i] = i; next }
-            { at[said[$1, $2]]++ } END { print (at[2] > 900), (at[3] > 900), (at[4] > 900), at[""] + 0 }' \
+            { at[said[$1, $2]]++ }
+            END { print (at[2] > 900), (at[3] > 900), (at[4] > 900), at[""] + 0 }' \
             - "$tmp/truth" >"$tmp/out"
     check_eq "points of three quantiles, and others, of ${quantiles%% *}" "$(cat "$tmp/out")" \
         '1 1 1 0'
@@ -157,8 +161,13 @@ job 2 run.dir="$tmp/labels" data.train="$tmp/rows.csv" data.eval_fraction=0.1 da
 scripts/plot.sh --examples "$tmp/labels" 2>"$tmp/err" && fail 'a picture of several labels'
 grep -q 'have no picture' "$tmp/err" || fail "$(cat "$tmp/err")"
 # Pictures in colour; fields, of which truth and prediction have one scale.
-awk 'BEGIN { srand(5); for (i = 0; i < 100; i++) { for (k = 0; k < 12; k++) printf "%.2f,", rand(); print i % 2 } }' \
-    >"$tmp/rows.csv"
+awk 'BEGIN {
+    srand(5)
+    for (i = 0; i < 100; i++) {
+        for (k = 0; k < 12; k++) printf "%.2f,", rand()
+        print i % 2
+    }
+}' >"$tmp/rows.csv"
 job 2 run.dir="$tmp/colours" data.train="$tmp/rows.csv" data.eval_fraction=0.2 data.shape=2x2x3 \
     model.layers='conv 2 1x1 relu, flatten' train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 drawn 1524x516 --examples "$tmp/colours"
@@ -170,8 +179,9 @@ job 2 run.dir="$tmp/fields" data.train="$tmp/rows.csv" data.label=p,q,r,s \
 drawn 1820x408 --examples "$tmp/fields"
 check_eq 'scales' "$(grep -c 'set cbrange \[-*[0-9]' "$tmp/script")" 8
 # A class that is never said has its name as well.
-awk 'BEGIN { for (i = 0; i < 400; i++) print i % 3 "," (i % 40 == 7 ? "rare" : i % 3 ? "down" : "up") }' \
-    >"$tmp/rows.csv"
+awk 'BEGIN {
+    for (i = 0; i < 400; i++) print i % 3 "," (i % 40 == 7 ? "rare" : i % 3 ? "down" : "up")
+}' >"$tmp/rows.csv"
 job 2 run.dir="$tmp/rare" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" train.epochs=3 \
     2>"$tmp/err" || fail "$(cat "$tmp/err")"
 drawn 500x500 --examples "$tmp/rare"

@@ -1,11 +1,13 @@
 #!/bin/sh
-# run.precision=bf16: the same bits at any number of ranks, from factors of gradients and from whole
-# ones, over a kill and a resume; evaluation and prediction in f32; a resume in another precision is
-# refused by name. By rounding in f32, so on any CPU.
+# Fails if run.precision=bf16 has other bits at another number of ranks, from factors of gradients
+# or from whole ones, over a kill or a resume. Evaluation and prediction are in f32; a resume in
+# another precision is refused by name. bf16 is rounding in f32 here, so the test runs on any CPU.
 . "$(dirname "$0")/lib.sh"
 data=$tmp/data.csv
-awk 'BEGIN { OFS = ","; for (i = 0; i < 1500; i++) print i % 7 / 7, i % 11 / 11, i % 13 / 13, i % 17 / 17, i % 5 % 3 }' \
-    >"$data"
+awk 'BEGIN {
+    OFS = ","
+    for (i = 0; i < 1500; i++) print i % 7 / 7, i % 11 / 11, i % 13 / 13, i % 17 / 17, i % 5 % 3
+}' >"$data"
 
 # bf16 NP NAME ARGS...: a run in bf16 of 40 steps.
 bf16() {

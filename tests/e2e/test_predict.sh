@@ -1,8 +1,8 @@
 #!/bin/sh
-# `dtrain predict` agrees with a numpy forward pass from the exported file, gives one record a row
-# in order whatever the format of the rows, answers each bad row with its line and goes on, and does
-# not keep answers back while input pauses. Would catch rows mixed up between batches, scaling that
-# differs from training, and an error that takes other rows with it.
+# Fails if `dtrain predict` mixes rows up between batches, scales otherwise than training, or lets a
+# bad row take others with it. It agrees with a numpy forward pass from the exported file, gives one
+# record a row in order whatever the format of the rows, answers each bad row with its line and goes
+# on, and does not keep answers back while input pauses.
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null && numpy=yes || numpy=no
@@ -127,9 +127,19 @@ exec 3>&-
 wait $! || fail 'a stream that ends'
 
 # ---- sparse rows: the same digits from a file and from rows ---------------------------
-awk 'BEGIN { srand(3); for (i = 0; i < 300; i++) { y = int(2 * rand()); line = y; at = 0
-    for (j = 0; j < 12; j++) { at += 1 + int(rand() * 350); if (at <= 4000) line = line " " at ":" (y ? 1 : 0.5) * rand() }
-    print line } }' >"$tmp/rows.svm"
+awk 'BEGIN {
+    srand(3)
+    for (i = 0; i < 300; i++) {
+        y = int(2 * rand())
+        line = y
+        at = 0
+        for (j = 0; j < 12; j++) {
+            at += 1 + int(rand() * 350)
+            if (at <= 4000) line = line " " at ":" (y ? 1 : 0.5) * rand()
+        }
+        print line
+    }
+}' >"$tmp/rows.svm"
 job 2 data.train="$tmp/rows.svm" data.eval="$tmp/rows.svm" run.dir="$tmp/sparse" model.hidden=8 \
     train.epochs=3 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 "$dtrain" predict "$tmp/sparse" data.eval="$tmp/rows.svm" >"$tmp/want" 2>"$tmp/err" ||
@@ -148,8 +158,15 @@ agree curve "$tmp/data/test.csv"
 head -n 1 "$tmp/out" | grep -qx '{"value":[-0-9.e]*}' || fail 'a value'
 
 # Rows whose value is beyond all floats: an error each, in their places.
-awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' \
-    >"$tmp/linear.csv"
+awk 'BEGIN {
+    srand(1)
+    print "a,b,y"
+    for (i = 0; i < 200; i++) {
+        a = rand()
+        b = rand()
+        print a "," b "," 3 * a + 2 * b
+    }
+}' >"$tmp/linear.csv"
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear \
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 printf '[1,2]\n[3e38,3e38]\n{"instances":[[1,1],[3e38,3e38]]}\n{"instances":[]}\n' >"$tmp/rows"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Random configurations over all keys and kinds of data, a fixed set of them, held to what is
-# promised of all: the same bits at any number of ranks and hosts, behind a stop or a kill, and from
-# config.ini; the digits of eval and predict; one line for what is refused. Would catch keys that do
-# not work together. ALONE=1: one process each, for sanitizers.
+# Fails if keys do not work together: a fixed set of random configurations, over all keys and kinds
+# of data, is held to what is promised of all. That is the same bits at any number of ranks and
+# hosts, after a stop or a kill, and from config.ini; the digits of eval and predict; one line for
+# what is refused. ALONE=1: one process each, for sanitizers.
 # seconds: 200
 . "$(dirname "$0")/lib.sh"
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'

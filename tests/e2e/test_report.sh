@@ -1,11 +1,17 @@
 #!/bin/sh
-# `dtrain report`: one page without references, of a run that ended, of one that was killed with a
-# torn line, and of one whose classes have names that look like markup, or are not UTF-8. Chromium
-# draws it, where it is installed.
+# Fails if `dtrain report` writes a page with references, or one that a class's name breaks. Pages
+# of a run that ended, of one that was killed with a torn line, and of one whose classes have names
+# that look like markup, or are not UTF-8. Chromium draws them, where it is installed.
 . "$(dirname "$0")/lib.sh"
-awk 'BEGIN { srand(3); print "a,b,kind"; for (i = 0; i < 400; i++) {
-    a = rand(); b = rand(); print a "," b "," (a > b ? "<!--<script></script><b>x" : "caf\351") } }' \
-    >"$tmp/rows.csv"
+awk 'BEGIN {
+    srand(3)
+    print "a,b,kind"
+    for (i = 0; i < 400; i++) {
+        a = rand()
+        b = rand()
+        print a "," b "," (a > b ? "<!--<script></script><b>x" : "caf\351")
+    }
+}' >"$tmp/rows.csv"
 job 2 data.train="$tmp/rows.csv" data.eval_fraction=0.3 run.dir="$tmp/one" model.hidden=8 \
     train.epochs=6 run.log_steps=2 eval.metric=accuracy 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp -r "$tmp/one" "$tmp/torn"
@@ -68,10 +74,20 @@ for t in $(seq 0 59); do
     mkdir -p "$(printf '%s/search/trials/%04d' "$tmp" "$t")"
     cp "$tmp/on/metrics.jsonl" "$(printf '%s/search/trials/%04d/metrics.jsonl' "$tmp" "$t")"
 done
-awk 'BEGIN { for (t = 0; t < 60; t++) printf "{\"kind\":\"trial\",\"trial\":%d,\"status\":\"%s\",%s\"settings\":%s,\"secs\":2}\n",
-    t, t == 9 ? "diverged" : "completed", t == 9 ? "\"error\":\"</script>\"," : "\"score\":" (t == 40 ? 0.5 : 2 - t % 2) ",",
-    t ? "{\"train.lr\":\"" 10 ^ (-3 + t * 7 % 60 / 59) "\",\"model.hidden\":\"" (t % 2 ? "<b>x" : 64) "\"}" : "{}" }' \
-    >"$tmp/search/search.jsonl"
+awk 'BEGIN {
+    for (t = 0; t < 60; t++) {
+        score = "\"score\":" (t == 40 ? 0.5 : 2 - t % 2)
+        rate = 10 ^ (-3 + t * 7 % 60 / 59)
+        hidden = t % 2 ? "<b>x" : 64
+        if (t == 9)
+            result = "\"status\":\"diverged\",\"error\":\"</script>\""
+        else
+            result = "\"status\":\"completed\"," score
+        keys = "\"train.lr\":\"" rate "\",\"model.hidden\":\"" hidden "\""
+        printf "{\"kind\":\"trial\",\"trial\":%d,%s,\"settings\":{%s},\"secs\":2}\n",
+            t, result, t ? keys : ""
+    }
+}' >"$tmp/search/search.jsonl"
 echo '{"kind":"ensemble","trials":60,"members":[40,1],"score":0.4}' >>"$tmp/search/search.jsonl"
 printf '[search]\nspace = "train.lr=log 1e-3..1e-2\\x3b model.hidden=64|<b>x"\n' \
     >"$tmp/search/trials/0040/config.ini"
@@ -90,14 +106,16 @@ for page in one two; do
     timeout "$limit" chromium --headless --no-sandbox --disable-gpu \
         --user-data-dir="$tmp/chromium" --dump-dom "file://$tmp/$page.html" >"$tmp/dom" \
         2>/dev/null || fail 'chromium'
-    for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' '&lt;/script&gt;&lt;b&gt;x' 'caf\xE9'; do
+    for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' \
+        '&lt;/script&gt;&lt;b&gt;x' 'caf\xE9'; do
         grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
     done
     check_ge "curves of $page.html" "$(grep -o '<path d="M' "$tmp/dom" | wc -l)" 3
 done
 for page in ended on; do
-    timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
-        "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
+    timeout "$limit" chromium --headless --no-sandbox --disable-gpu \
+        --user-data-dir="$tmp/chromium" --dump-dom "file://$tmp/$page.html" >"$tmp/dom" \
+        2>/dev/null || fail 'chromium'
     [ $page = on ] && want='36 7 1:06:40' || want='36 9 1:23:20'
     check_eq "steps, speed and time of $page.html" \
         "$(grep -o '<td class="number">[^<]*' "$tmp/dom" |
@@ -105,7 +123,8 @@ for page in ended on; do
 done
 timeout "$limit" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" \
     --dump-dom "file://$tmp/search.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
-for text in '60 trials decided' 'Best score so far, by time' 'Which keys mattered' '>failed<' '>0.005<' '>&lt;b&gt;x</text>' '48 of 60'; do
+for text in '60 trials decided' 'Best score so far, by time' 'Which keys mattered' '>failed<' \
+    '>0.005<' '>&lt;b&gt;x</text>' '48 of 60'; do
     grep -qF -e "$text" "$tmp/dom" || fail "search.html does not show '$text'"
 done
 check_eq 'members among the lines' \

@@ -1,14 +1,20 @@
 #!/bin/sh
-# A search comes to the same decisions and the same bytes of its model at any number of ranks, after
-# kills and a stop; a trial that fails is its own result. Would catch decisions by arrival, a trial
-# that is lost or counted twice, a model whose score is another than the recorded one, a search that
-# ends with a bad trial.
+# Fails if a search decides by arrival, loses a trial or counts it twice, has a model of another
+# score than the recorded one, or ends because of a bad trial. It comes to the same decisions and
+# the same bytes of its model at any number of ranks, after kills and a stop.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
-awk 'BEGIN { srand(5); print "a,b,kind,y"; for (i = 0; i < 900; i++) {
-    a = 4 * rand() - 2; b = 4 * rand() - 2; k = int(3 * rand())
-    print a "," b "," substr("pqr", k + 1, 1) "," (sin(2 * a) + a * b + k + 5 * rand() > 3.5 ? "yes" : "no") } }' \
-    >rows.csv
+awk 'BEGIN {
+    srand(5)
+    print "a,b,kind,y"
+    for (i = 0; i < 900; i++) {
+        a = 4 * rand() - 2
+        b = 4 * rand() - 2
+        k = int(3 * rand())
+        yes = sin(2 * a) + a * b + k + 5 * rand() > 3.5
+        print a "," b "," substr("pqr", k + 1, 1) "," (yes ? "yes" : "no")
+    }
+}' >rows.csv
 keys="data.train=rows.csv run.dir=$tmp/s search.trials=9 train.epochs=6"
 # search NP ARGS...: all in one directory, so that the models have the same configuration.
 search() {
@@ -95,7 +101,8 @@ grep -q 'the search is complete' err || fail 'it does not say that it is complet
 check_eq 'decisions' "$(decisions s)" "$(decisions np1)"
 if search 2 'search.space=train.lr=log 0.001..0.1'; then fail 'another space'; fi
 grep -q 'search.space' err || fail 'the space is not named'
-for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8 eval.threshold=f1; do # also where the space draws it not
+# Also a key that the space does not draw.
+for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8 eval.threshold=f1; do
     search 1 search.trials=10 $other && fail "$other for later trials"
     grep -q "error: .*${other%=*}=.*the run to resume has" err || { cat err; fail "$other"; }
 done
@@ -132,7 +139,8 @@ again=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' folds1/search.jsonl | tr ,
 [ -z "$again" ] || fail "trial $again is a member twice"
 rows=0
 for fold in 0 1 2; do
-    rows=$((rows + $("$dtrain" predict "folds1/trials/0000-$fold" predict.held_out=yes 2>/dev/null | wc -l)))
+    held=$("$dtrain" predict "folds1/trials/0000-$fold" predict.held_out=yes 2>/dev/null | wc -l)
+    rows=$((rows + held))
 done
 check_eq 'rows that some fold holds out' $rows 720
 test=$(sed -n 's/.*"ensemble_test":\([^,]*\).*/\1/p' folds1/search.jsonl)

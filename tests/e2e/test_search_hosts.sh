@@ -1,8 +1,8 @@
 #!/bin/sh
-# A search on three hosts, one of which is lost, goes on with the other two, and ends with the decisions and the
-# model of one process; a host that does not see the run directory is named. Would catch decisions that depend on
-# the host of a trial, a trial of the lost host that is counted or skipped, and trials in directories that the
-# leader cannot read.
+# Fails if decisions depend on the host of a trial, a trial of a lost host is counted or skipped, or
+# trials are in directories that the leader cannot read. A search on three hosts, one of which is
+# lost, goes on with the other two, and ends with the decisions and the model of one process; a host
+# that does not see the run directory is named.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -25,7 +25,8 @@ mkdir hidden
 hosts_hide 3 "$tmp/hidden"
 search on_hosts 3 run.dir="$tmp/hidden/s" && fail 'a run directory that a host lacks: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' err)" 1
-expect_line err "^dtrain: error: \[rank 2 on $(host_name 3)\].*run.dir=.*does not see the directory of $(host_name 1);"
+blind="^dtrain: error: \[rank 2 on $(host_name 3)\].*run.dir=.*does not see the directory of"
+expect_line err "$blind $(host_name 1);"
 
 search job 1 run.dir="$tmp/s" || fail_with err 'one process'
 mv s alone
@@ -37,8 +38,9 @@ job=$!
 begun() { [ "$(grep -c '"trial"' s/search.jsonl)" -ge 2 ]; }
 settle begun || fail_with err 'no decisions'
 lost=$(cat "$bed/$(host_name 3)")
+network=$(readlink "/proc/$lost/ns/net")
 for process in /proc/[0-9]*; do
-    [ "$(readlink "$process/ns/net")" != "$(readlink "/proc/$lost/ns/net")" ] || [ "${process#/proc/}" = "$lost" ] ||
+    [ "$(readlink "$process/ns/net")" != "$network" ] || [ "${process#/proc/}" = "$lost" ] ||
         kill -KILL "${process#/proc/}" 2>/dev/null
 done
 wait $job

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `dtrain serve`: the answers of `dtrain predict` over 32 connections, new versions under load,
-# wrong and slow clients, a clean stop. Would catch answers that are mixed up between requests of a
-# batch.
+# Fails if `dtrain serve` mixes answers up between requests of a batch. It gives the answers of
+# `dtrain predict` over 32 connections, loads new versions under load, and survives wrong and slow
+# clients; a stop is clean.
 # waits
 . "$(dirname "$0")/lib.sh"
 . tests/e2e/serve.sh
@@ -15,9 +15,15 @@ check_eq 'exit code without an address' $? 1
 check_eq 'exit code with a key of others' $? 2
 
 # A table with texts: rows and columns by name, a text that training never saw, one that is missing.
-awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " "); for (i = 0; i < 300; i++) {
-    k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' \
-    >"$tmp/table.csv"
+awk 'BEGIN {
+    srand(4)
+    print "size,colour,kind"
+    split("red green blue", c, " ")
+    for (i = 0; i < 300; i++) {
+        k = 1 + int(3 * rand())
+        print rand() "," c[k] "," (k == 2 ? "leaf" : "other")
+    }
+}' >"$tmp/table.csv"
 job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 \
     2>"$tmp/err" || fail "$(cat "$tmp/err")"
 serve "$tmp/table" serve.max_rows=60000 serve.timeout_secs=20
@@ -37,12 +43,13 @@ check_eq 'labels of a text never seen' \
 check_eq 'columns by name' \
     "$(ask /v1/models/default:predict '{"inputs":{"size":[0.5,0.5],"colour":["green","red"]}}' |
     labels)" '"label":["leaf","other"]'
-check_eq 'v2' \
-    "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[2],"data":["green","red"]},
+check_eq 'v2' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[2],"data":["green","red"]},
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" \
     '"BYTES","shape":[2],"data":["leaf","other"]'
-check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
-    '"inputs":[{"name":"size","datatype":"FP32","shape":[-1]},{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
+want='"inputs":[{"name":"size","datatype":"FP32","shape":[-1]}'
+want=$want',{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
+check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" "$want"
 offers() {
     ask /v2/models/default | sed 's/.*"outputs"//' | grep -o '"name":"[a-z]*"' | tr '\n' ' '
 }
@@ -60,8 +67,8 @@ v2_outputs() { # LIST, of one row
 check_eq 'one output of v2' "$(v2_outputs '[{"name":"label"}]' | sed 's/.*"outputs"//')" \
     ':[{"name":"label","datatype":"BYTES","shape":[1],"data":["leaf"]}]}'
 check_eq 'two of them' \
-    "$(v2_outputs '[{"name":"class","parameters":{}},{"name":"probabilities"}]' | grep -o '"name":"[a-z]*"' |
-    paste -sd' ')" '"name":"probabilities" "name":"class"'
+    "$(v2_outputs '[{"name":"class","parameters":{}},{"name":"probabilities"}]' |
+        grep -o '"name":"[a-z]*"' | paste -sd' ')" '"name":"probabilities" "name":"class"'
 check_eq 'all of them' "$(v2_outputs '[]' | grep -o '"name":"[a-z]*"' | wc -l)" 3
 check_eq 'one that is not there' "$(v2_outputs '[{"name":"scores"}]' | head -n 1)" \
     "400 {\"error\":\"outputs: there is no 'scores'\"}"
@@ -69,9 +76,11 @@ check_eq 'no list of them' "$(v2_outputs '"class"' | head -n 1)" \
     '400 {"error":"outputs: expected a list"}'
 check_eq 'one without a name' "$(v2_outputs '[{}]' | head -n 1)" \
     '400 {"error":"outputs: expected names"}'
-for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' '{"inputs":{"size":[1],"colour":[]}}' \
-    '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}' \
-    '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
+for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' \
+    '{"inputs":{"size":[1],"colour":[]}}' '{"inputs":{"size":[1]}}' \
+    '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}' \
+    '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' \
+    '{"instances":[[{"size":1,"colour":"red"}]]}'; do
     check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
 done
 /usr/bin/python3 tests/e2e/serve_client.py idle "$port" 11 >"$tmp/idle" &
@@ -105,8 +114,15 @@ settle check_answer ||
 ! grep '^wrong' "$tmp/said" || fail 'clients of a server that stops'
 wait $server || fail 'a stop'
 # A regression, of a file that another one takes the place of. A value beyond all floats is no null.
-awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' \
-    >"$tmp/linear.csv"
+awk 'BEGIN {
+    srand(1)
+    print "a,b,y"
+    for (i = 0; i < 200; i++) {
+        a = rand()
+        b = rand()
+        print a "," b "," 3 * a + 2 * b
+    }
+}' >"$tmp/linear.csv"
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear \
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
@@ -131,8 +147,8 @@ check_eq 'too large a body that does not say its length' "$(/usr/bin/python3 -c 
 import http.client
 connection = http.client.HTTPConnection('127.0.0.1', $port, timeout=30)
 try:
-    connection.request('POST', '/v1/models/default:predict', (b' ' * 65536 for _ in range(32)), encode_chunked=True,
-                       headers={'Transfer-Encoding': 'chunked'})
+    connection.request('POST', '/v1/models/default:predict', (b' ' * 65536 for _ in range(32)),
+                       encode_chunked=True, headers={'Transfer-Encoding': 'chunked'})
 except OSError:
     pass # it need not read all
 print(connection.getresponse().status)")" 413
@@ -145,8 +161,8 @@ values() { grep -o '[0-9][0-9.]*' | paste -sd' '; }
 want=$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)
 check_eq 'numbers as columns' \
     "$(ask /v1/models/default:predict '{"inputs":{"b":[2,1],"a":[[1],0.5]}}' | values)" "$want"
-check_eq 'numbers as columns of v2' \
-    "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
+check_eq 'numbers as columns of v2' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
     {"name":"b","datatype":"FP32","shape":[2],"data":[2,1]}]}' | sed 's/.*"data"//' | values)" \
     "$want"
 refuse_shape() { # OF_TWO_VALUES ERROR
@@ -165,8 +181,8 @@ refuse '{"inputs":{"a":[1,2],"b":[1]}}' "'b': 1 values for 2 rows"
 refuse '{"inputs":{"a":[1,2]}}' "row 0: 'b' is missing"
 refuse '{"inputs":{"a":[1],"b":1}}' "'b': expected a list"
 refuse '{"inputs":{"a":[1],"a":[2],"b":[1]}}' "'a' appears twice"
-check_eq 'a column that appears twice in v2' \
-    "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[1],"data":[1]},
+check_eq 'a column that appears twice in v2' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"a","datatype":"FP32","shape":[1],"data":[1]},
     {"name":"a","datatype":"FP32","shape":[1],"data":[2]}]}' | head -n 1)" \
     "400 {\"error\":\"inputs: item 1: 'a' appears twice\"}"
 refuse '{"inputs":{"a":[],"b":[]}}' 'no rows'

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Named sets of rows: measured with those held out, they choose nothing; each has its records, its
-# line at the end and its part of `dtrain eval`, with the same digits at any number of ranks and by
-# a dedicated evaluator. Would catch a set that decides the best model, rows of unknown classes
-# taken for known ones, and a sample that changes.
+# Fails if a named set of rows decides the best model, takes unknown classes for known ones, or
+# changes its sample. Sets are measured with the rows held out and choose nothing; each has its
+# records, its line at the end and its part of `dtrain eval`, with the same digits at any number of
+# ranks and by a dedicated evaluator.
 # seconds: 120
 . "$(dirname "$0")/lib.sh"
 # table FILE SEED ROWS NOISE CLASSES
@@ -108,7 +108,8 @@ expect_line "$tmp/page.html" '"set":"shift"' 'no curve'
 idx() { # FILE ROWS CLASSES
     awk -v n="$2" -v k="$3" 'BEGIN {
         printf "0000080300%06x0000000200000002", n >"/dev/stdout"
-        for (i = 0; i < n; i++) printf "%02x%02x%02x%02x", 255 * (i % k == 0), 255 * (i % k == 1), 100 * (i % k), i % 7
+        for (i = 0; i < n; i++)
+            printf "%02x%02x%02x%02x", 255 * (i % k == 0), 255 * (i % k == 1), 100 * (i % k), i % 7
     }' | xxd -r -p >"$1.img"
     awk -v n="$2" -v k="$3" \
         'BEGIN { printf "0000080100%06x", n; for (i = 0; i < n; i++) printf "%02x", i % k }' |
@@ -125,8 +126,9 @@ if command -v xxd >/dev/null; then
         fail 'labels of IDX'
 fi
 # What is refused, with the key.
-for pair in 'later.csv|expected NAME:FILES' 'a:later.csv,a:test.csv|is taken' 'init:later.csv|is taken' \
-    'train:later.csv|number of training rows' 'a:|expected files behind the colon' 'a:none.csv|none.csv'; do
+for pair in 'later.csv|expected NAME:FILES' 'a:later.csv,a:test.csv|is taken' \
+    'init:later.csv|is taken' 'train:later.csv|number of training rows' \
+    'a:|expected files behind the colon' 'a:none.csv|none.csv'; do
     timeout 20 "$dtrain" run.dir="$tmp/bad" data.train=train.csv data.eval=eval.csv data.label=y \
         eval.also="${pair%%|*}" 2>"$tmp/err" && fail "$pair is taken"
     expect_line "$tmp/err" "error: eval.also.*${pair#*|}" "$pair"

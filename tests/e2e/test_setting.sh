@@ -1,8 +1,7 @@
 #!/bin/sh
-# What a run says of its setting, and what it refuses: settings of MPI, cores and kernels, the
-# resolved config, a twin on its directory, and a finished run that is left as it is. Would catch a
-# config.ini that does not repeat its run, two jobs that write into one directory, and a touched
-# file.
+# Fails if config.ini does not repeat its run, two jobs write into one directory, or a finished run
+# is touched. What a run says of its setting, and what it refuses: settings of MPI, cores and
+# kernels, the resolved config, a second job on its directory.
 # seconds: 120
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -39,8 +38,9 @@ run many "$@" run.threads=1000
 says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
 
 # ---- config.ini ----------------------------------------------------------------------------------
+# Keys that train takes, without short forms.
 "$dtrain" help --bash | sed -n "s/^ *local table='train://p" | tr ' ' '\n' | sed -n 's/=.*//p' |
-    sort -u | grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys" # those that train takes, without short forms
+    sort -u | grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys"
 check_ge 'keys' "$(wc -l <"$tmp/keys")" 50
 awk '/^\[/ {section = substr($1, 2, length($1) - 2)} / = / || / =$/ {print section "." $1}' \
     "$tmp/one/config.ini" | sort >"$tmp/found"
@@ -65,7 +65,8 @@ check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
 # ---- a twin --------------------------------------------------------------------------------------
-job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=2 2>"$tmp/first" &
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=2 \
+    2>"$tmp/first" &
 settle grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
 holder=$(pid "$tmp/twin" dtrain 0)
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"

@@ -1,16 +1,28 @@
 #!/bin/sh
-# What works on a CSV works on its shards, with the same bits. A CSV is sharded, then brought into
-# the order of its shard, which follows from the number of rows, and both are trained on: texts,
-# embeddings, the wide path, hashed texts, rare texts, gaps, dates, weights, several targets. Would
-# catch a gap that is filled before the training rows are known, codes of another dictionary,
-# weights that are lost, and rows that are written out in full.
+# Fails if shards fill a gap before the training rows are known, use codes of another dictionary,
+# lose weights, or write rows out in full. What works on a CSV works on its shards, with the same
+# bits: a CSV is sharded, then brought into the order of its shard, which follows from the number of
+# rows, and both are trained on. Texts, embeddings, the wide path, hashed texts, rare texts, gaps,
+# dates, weights, several targets.
 . "$(dirname "$0")/lib.sh"
 rows=600
-awk -v n=$rows 'BEGIN {srand(6); print "user,item,num,when,w,a,b,y"
-    for (i = 0; i < n; i++) {u = int(40 * rand()); v = int(30 * rand()); x = rand(); d = 1 + int(28 * rand())
-        printf "u%d,%s,%s,%s,%s,%.4f,%.4f,%s\n", u, rand() < .05 ? "" : "i" v, rand() < .1 ? "NA" : x * 9 - 3,
-            rand() < .1 ? "" : d "/" 1 + d % 12 "/2021", 1 + int(3 * rand()), u / 40 + x, v / 30 - x,
-            rand() < 1 / (1 + exp((20 - u) / 9 + (v - 15) / 9)) ? "yes" : "no"}}' >"$tmp/a.csv"
+awk -v n=$rows 'BEGIN {
+    srand(6)
+    print "user,item,num,when,w,a,b,y"
+    for (i = 0; i < n; i++) {
+        u = int(40 * rand())
+        v = int(30 * rand())
+        x = rand()
+        d = 1 + int(28 * rand())
+        item = rand() < .05 ? "" : "i" v
+        num = rand() < .1 ? "NA" : x * 9 - 3
+        when = rand() < .1 ? "" : d "/" 1 + d % 12 "/2021"
+        w = 1 + int(3 * rand())
+        yes = rand() < 1 / (1 + exp((20 - u) / 9 + (v - 15) / 9))
+        printf "u%d,%s,%s,%s,%s,%.4f,%.4f,%s\n", u, item, num, when, w, u / 40 + x, v / 30 - x,
+            yes ? "yes" : "no"
+    }
+}' >"$tmp/a.csv"
 shard() { "$dtrain" shard "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
 
 # The order of a shard, from the numbers of its rows.
@@ -65,9 +77,11 @@ shard "$tmp/again" 3 data.train="$tmp/weighted/*.h5"
 accuracy() { "$dtrain" eval "$tmp/weighted-csv" data.eval="$1" 2>"$tmp/err" | json accuracy; }
 check_eq 'accuracy on shards of shards' "$(accuracy "$tmp/again/*.h5")" "$(accuracy "$tmp/a.csv")"
 "$dtrain" inspect "$tmp/again/shard-00001-of-00003.h5" | tail -n +2 >"$tmp/said"
+want='/dtrain/categories  (72) texts,/dtrain/columns  (5) texts,/dtrain/label  (1) texts'
+want="$want,/dtrain/rows  (200, 4) integers,/dtrain/weight  (200) floats"
+want="$want,/label_names  (2) texts,/y  (200) integers"
 check_eq 'what inspect says of a shard' \
-    "$(grep -o '/[a-z_/]*  ([0-9, ]*) [a-z]*' "$tmp/said" | sort | paste -sd,)" \
-    '/dtrain/categories  (72) texts,/dtrain/columns  (5) texts,/dtrain/label  (1) texts,/dtrain/rows  (200, 4) integers,/dtrain/weight  (200) floats,/label_names  (2) texts,/y  (200) integers'
+    "$(grep -o '/[a-z_/]*  ([0-9, ]*) [a-z]*' "$tmp/said" | sort | paste -sd,)" "$want"
 for data in "$tmp/b.csv" "$tmp/plain/*.h5"; do
     "$dtrain" eval "$tmp/plain-csv" data.eval="$data" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     "$dtrain" predict "$tmp/embedded-csv" data.eval="$data" predict.features=yes 2>"$tmp/err" ||
@@ -90,9 +104,15 @@ check_eq 'bits of run.init on shards' "$(crc "$tmp/init-h5")" "$(crc "$tmp/init-
 labels() { # FILE LABEL...: a table with these labels
     file=$1
     shift
-    awk -v labels="$*" 'BEGIN {srand(3); n = split(labels, l, " "); print "x,z,y"
-        for (i = 0; i < 150; i++) {c = 1 + int(n * rand()); print l[c] + rand() "," rand() "," l[c]}}' \
-        >"$file"
+    awk -v labels="$*" 'BEGIN {
+        srand(3)
+        n = split(labels, l, " ")
+        print "x,z,y"
+        for (i = 0; i < 150; i++) {
+            c = 1 + int(n * rand())
+            print l[c] + rand() "," rand() "," l[c]
+        }
+    }' >"$file"
 }
 labels "$tmp/012.csv" 0 1 2
 labels "$tmp/12.csv" 1 2

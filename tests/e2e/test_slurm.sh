@@ -1,8 +1,8 @@
 #!/bin/sh
-# A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and
-# ends with the undisturbed bits, under `dtrain launch` (where a rank is killed too), mpirun and
-# srun; TERM to an srun step leaves exit code 75 and a checkpoint; a stopped rank ends its step;
-# singletons are refused.
+# Fails if a job on a real Slurm cluster does not survive its signals. It gets one at a random step,
+# queues itself again, resumes, and ends with the undisturbed bits, under `dtrain launch` (where a
+# rank is killed too), mpirun and srun; TERM to an srun step leaves exit code 75 and a checkpoint; a
+# stopped rank ends its step; singletons are refused.
 # seconds: 240
 # waits
 . "$(dirname "$0")/lib.sh"
@@ -45,7 +45,8 @@ for launcher in launch mpirun srun; do
 done
 
 rm -f "$tmp/err"
-slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow test.slow_secs=0.2 2>"$tmp/err" &
+slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow \
+    test.slow_secs=0.2 2>"$tmp/err" &
 settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'the step does not start'
 sleep 0.5
 slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"

@@ -1,11 +1,10 @@
 #!/bin/sh
-# Sparse rows: the gradient is of the rows that a batch touches, summed over the replicas and
-# updated by the workers, each its part. The bits are those of whole gradients, which go through
-# train.exchange=reduce, at any number of ranks and over a resume: with rules that touch the rows of
-# a batch alone and with those that update all, with clipping, and over a batch that goes through
-# the network in slices; and in async with one worker.
-# Would catch a row that is left out, comes twice or is summed in another order, a version of the
-# weights that lacks one, and state that a checkpoint forgets.
+# Fails if the sum of sparse gradients omits a row, takes it twice or in another order, a version of
+# the weights lacks one, or a checkpoint forgets state. The gradient is of the rows that a batch
+# touches, summed over the replicas and updated by the workers, each its part. The bits are those of
+# whole gradients, which go through train.exchange=reduce, at any number of ranks and over a resume:
+# with rules that touch the rows of a batch alone and with those that update all, with clipping, and
+# over a batch that goes through the network in slices; and in async with one worker.
 . "$(dirname "$0")/lib.sh"
 rows=$tmp/rows.svm
 awk 'BEGIN {

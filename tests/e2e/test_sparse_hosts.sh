@@ -1,12 +1,11 @@
 #!/bin/sh
-# Sparse rows on two and three hosts: the rows that a batch touches go between hosts, and the bits
-# are those of one
-# process: with rules that touch the rows of a batch alone and with those that update all, with
-# clipping, with an embedding and a linear path; hosts with other numbers of workers, and a bank
-# without any beside it; state goes to hosts that resume and comes back in a checkpoint. Fewer bytes
-# on the link than whole gradients, and again with a rounded wire. Tables that no host has the room
-# for. Would catch rows that are summed in the order of hosts, rows of another step or another
-# place, state that a host starts without, rounding that depends on who has which replicas.
+# Fails if sparse rows are summed in the order of hosts, are of another step or place, a host starts
+# without state, or rounding depends on who has which replicas. On two and three hosts the rows that
+# a batch touches go between hosts, and the bits are those of one process: with rules that touch the
+# rows of a batch alone and with those that update all, with clipping, with an embedding and a
+# linear path; hosts with other numbers of workers, and one with the bank alone; state goes to hosts
+# that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients, and
+# again with a rounded wire. Tables for which no host has memory.
 # seconds: 100
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -29,14 +28,15 @@ awk 'BEGIN {
     print "shop,weight,color,price"
     for (srand(4); n++ < 2000;) {
         shop = int(rand() * rand() * 900); c = 1 + int(rand() * 3); w = rand()
-        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
+        price = (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
+        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], price
     }
 }' >"$table"
-svm="data.train=$rows data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.kind=linear train.batch=61 \
-train.epochs=1 export.best=no export.latest=no"
-wide="data.train=$table data.label=price data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.task=regress \
-model.hidden=16 model.embedding=4 model.wide=yes data.hash_bits=10 train.batch=60 train.epochs=2 \
-export.best=no export.latest=no"
+svm="data.train=$rows data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.kind=linear
+    train.batch=61 train.epochs=1 export.best=no export.latest=no"
+wide="data.train=$table data.label=price data.eval_fraction=0.1 eval.steps=-1 run.replicas=5
+    model.task=regress model.hidden=16 model.embedding=4 model.wide=yes data.hash_bits=10
+    train.batch=60 train.epochs=2 export.best=no export.latest=no"
 
 # one NAME KEYS...: in one process. on NP NAME KEYS...: on the hosts.
 one() {
@@ -83,7 +83,8 @@ after="$svm eval.steps=4 train.local_steps=2 train.local_after=4 train.groups=2 
 on 3 after-2 $after
 one after $after
 same after-2 after
-slices="$svm train.batch=0 run.replicas=1 train.epochs=3 train.optimizer=adagrad train.lr=0.1" # of a share
+# Slices of a batch.
+slices="$svm train.batch=0 run.replicas=1 train.epochs=3 train.optimizer=adagrad train.lr=0.1"
 hosts_slots 1 1
 on 2 slices-2 $slices
 one slices $slices
@@ -111,7 +112,8 @@ same round-half round-whole
 
 # Hosts whose shared memory has no room for the table (18 MB, and as much of state): rows are at
 # owners, and a host has those that it reads.
-large="$wide data.hash_bits=18 model.embedding=16 train.optimizer=adagrad train.lr=0.05 train.max_steps=9"
+large="$wide data.hash_bits=18 model.embedding=16 train.optimizer=adagrad train.lr=0.05
+    train.max_steps=9"
 one large $large
 hosts_slots 3 2 2
 for i in 1 2 3; do on_host $i mount -o remount,size=8m /dev/shm || fail "/dev/shm of host $i"; done

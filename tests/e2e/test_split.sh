@@ -1,7 +1,7 @@
 #!/bin/sh
-# Split layers: one network, whoever has its columns. Would catch a sum whose order depends on ranks
-# or hosts, rows that go to the wrong worker, a gradient that travels all the same, and a wait that
-# one worker alone has.
+# Fails if a split layer's sum depends on ranks or hosts, rows go to the wrong worker, a gradient is
+# sent all the same, or one worker alone waits. Split layers are one network, whoever has its
+# columns.
 # seconds: 150
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/split.sh"

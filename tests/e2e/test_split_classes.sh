@@ -1,14 +1,14 @@
 #!/bin/sh
-# A split output layer of many classes on several hosts, also behind an embedding whose rows are
-# dealt. Would catch a softmax that depends on who has its parts, a host that sends its outputs, and
-# a norm that counts rows twice.
+# Fails if a softmax depends on who has its parts, a host sends its outputs, or a norm counts rows
+# twice. A split output layer of many classes on several hosts, also after an embedding whose rows
+# are distributed.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 4
-keys="data.eval_fraction=0.1 model.task=classify train.batch=200 train.max_steps=50 run.replicas=4 train.optimizer=adam \
-train.lr=0.001 run.reproducible=yes export.best=no export.latest=no"
+keys="data.eval_fraction=0.1 model.task=classify train.batch=200 train.max_steps=50 run.replicas=4
+    train.optimizer=adam train.lr=0.001 run.reproducible=yes export.best=no export.latest=no"
 
 # train NAME NP KEYS...
 train() {
@@ -29,7 +29,8 @@ hosts_slots 2 1 1
 before=$(host_sent 2)
 train classes-4 4 $many
 check_eq 'a split softmax on three hosts' "$(crc "$tmp/classes-4")" "$(crc "$tmp/classes")"
-check_le 'bytes a step of a split softmax' $((($(host_sent 2) - before) / 50)) 120000 # its outputs: 1,070,000
+# Its outputs would be 1,070,000 bytes.
+check_le 'bytes a step of a split softmax' $((($(host_sent 2) - before) / 50)) 120000
 # Behind an embedding whose rows are dealt to hosts; stopped half-way.
 make_words "$tmp/words.csv" 1500
 words="data.train=$tmp/words.csv data.label=label model.embedding=8 eval.steps=20"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Split layers without shared memory or room on the disk, and over a stop and a resume. Would catch
-# parts that a checkpoint lacks or that come back to another place.
+# Fails if a checkpoint lacks parts of split layers, or they come back to another place. Split
+# layers without shared memory or space on the disk, and over a stop and a resume.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/split.sh"
 

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Split layers on several hosts. Would catch bits that depend on hosts, a host that sends more than
-# rows, and a resume that brings a part to the wrong host.
+# Fails if the bits of split layers depend on hosts, a host sends more than rows, or a resume brings
+# a part to the wrong host.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || skip 'no Fashion-MNIST'
 hosts_up 4
-keys="data.train=$data/t10k-images-idx3-ubyte.gz data.train_labels=$data/t10k-labels-idx1-ubyte.gz data.scale=0.0039 \
-data.eval_fraction=0.1 train.batch=129 train.max_steps=24 run.replicas=4 train.optimizer=adam train.lr=0.001 \
-run.reproducible=yes export.best=no export.latest=no"
+keys="data.train=$data/t10k-images-idx3-ubyte.gz data.train_labels=$data/t10k-labels-idx1-ubyte.gz
+    data.scale=0.0039 data.eval_fraction=0.1 train.batch=129 train.max_steps=24 run.replicas=4
+    train.optimizer=adam train.lr=0.001 run.reproducible=yes export.best=no export.latest=no"
 layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
 
 # train NAME NP KEYS...

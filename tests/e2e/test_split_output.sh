@@ -1,11 +1,11 @@
 #!/bin/sh
-# A split output layer of many classes, also behind an embedding: its softmax is that of the whole
-# layer, whoever has its parts. Would catch a softmax of one part, a norm without it, and a model
-# that predicts otherwise.
+# Fails if a split output layer has the softmax of one part, a norm without it, or a model that
+# predicts otherwise. It has many classes, also after an embedding: its softmax is that of the whole
+# layer, whoever has its parts.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
-keys="data.eval_fraction=0.1 model.task=classify train.batch=120 train.lr=0.01 train.max_steps=25 eval.steps=-1 \
-run.replicas=4 train.optimizer=adam run.reproducible=yes export.best=no"
+keys="data.eval_fraction=0.1 model.task=classify train.batch=120 train.lr=0.01 train.max_steps=25
+    eval.steps=-1 run.replicas=4 train.optimizer=adam run.reproducible=yes export.best=no"
 
 # train NAME NP KEYS...
 train() {

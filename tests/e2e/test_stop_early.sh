@@ -1,7 +1,7 @@
 #!/bin/sh
-# A stop in the first moments of a process, before MPI or a library has started, ends with 75, and
-# the same command goes on as if nothing had been. Catches a signal that arrives before anybody
-# waits for it.
+# Fails if a signal that arrives before the program waits for it is lost. A stop in the first
+# moments of a process, before MPI or a library has started, ends with 75, and the same command goes
+# on as if nothing had been.
 # Steps are slow, so that a run of any machine is still going when the last of the signals comes.
 # seconds: 40
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +13,8 @@ blocks() {
 } 2>/dev/null
 stop_at() {
     number=$1 secs=$2
-    "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" test.slow_rank=0 test.slow_secs=0.3 2>>"$tmp/err" &
+    "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" test.slow_rank=0 test.slow_secs=0.3 \
+        2>>"$tmp/err" &
     # (While the program is loaded, before main, nothing can hold a signal off.)
     until blocks $! || ! kill -0 $!; do :; done
     sleep "$secs"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A signal to one rank of the last host stops the job of three hosts: in training, sync and async,
-# and while the bank surveys data; it ends as if undisturbed when started again. Would catch a
-# request that does not leave its host.
+# Fails if a request to stop does not leave its host. A signal to one rank of the last host stops
+# the job of three hosts: in training, sync and async, and while the bank surveys data; it ends as
+# if undisturbed when started again.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"

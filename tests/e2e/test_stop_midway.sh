@@ -1,7 +1,7 @@
 #!/bin/sh
-# A request to stop that comes while data is surveyed, in an evaluation, or twice. Would catch a
-# survey or an evaluation that makes the batch system lose patience, an evaluation that is lost by
-# it, or counted twice for the best model and early stopping.
+# Fails if a survey or an evaluation delays a stop until the batch system loses patience, or a stop
+# loses an evaluation or counts it twice, for the best model or early stopping. A request to stop
+# comes while data is surveyed, in an evaluation, or twice.
 # seconds: 180
 # waits
 . "$(dirname "$0")/lib.sh"

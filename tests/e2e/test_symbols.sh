@@ -1,10 +1,8 @@
 #!/bin/sh
-# scripts/libdtrain.symbols is the list of what the library exports: the same as the installed
-# headers declare and the shared library has, and each function is called by an example or the
-# Fortran module.
-#
-# Would catch: an export that no header declares, a header's function that programs cannot link, one
-# that nobody tries.
+# Fails if the library exports what no header declares, lacks what a header declares, or has a
+# function that no example calls. scripts/libdtrain.symbols is the list of its exports: the
+# installed headers declare the same, the shared library has the same, and an example or the Fortran
+# module calls each function.
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
 list=scripts/libdtrain.symbols

@@ -1,7 +1,6 @@
 #!/bin/sh
-# `dtrain top` and the status file, on a run that goes on, one that was killed, one whose records
-# are torn, and one that has ended. Would catch a view that needs the run's own host or an end of
-# the records.
+# Fails if `dtrain top` needs the run's own host or the end of the records. It and the status file
+# show a run that goes on, one that was killed, one whose records are torn, and one that has ended.
 # waits
 . "$(dirname "$0")/lib.sh"
 export LC_ALL=C
@@ -15,12 +14,16 @@ shows 'no records yet'
 rm -r "$tmp/run"
 # Beside it: local steps begin between the second and third status (each 2 s), and samples go on. 20
 # a step of 50 ms.
-"$dtrain" "$recipes/penguins.ini" run.dir="$tmp/local" train.local_steps=2 train.local_after=60 train.max_steps=90 \
-    train.batch=20 run.log_steps=1 test.slow_rank=0 test.slow_secs=0.05 >"$tmp/local.out" 2>&1 &
+"$dtrain" "$recipes/penguins.ini" run.dir="$tmp/local" train.local_steps=2 train.local_after=60 \
+    train.max_steps=90 train.batch=20 run.log_steps=1 test.slow_rank=0 test.slow_secs=0.05 \
+    >"$tmp/local.out" 2>&1 &
 local=$!
 mpirun --oversubscribe -np 3 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=1e7 \
     run.checkpoint_steps=1000 run.log_steps=1000 eval.steps=1000 >"$tmp/out" 2>&1 &
-while [ -e "/proc/$local" ]; do sleep 0.3; cat "$tmp/local/status.json"; done >"$tmp/local.status" 2>/dev/null &
+while [ -e "/proc/$local" ]; do
+    sleep 0.3
+    cat "$tmp/local/status.json"
+done >"$tmp/local.status" 2>/dev/null &
 settle test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 [ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" ||
     fail 'status.json is not JSON'
@@ -75,7 +78,8 @@ job 3 "$recipes/penguins.ini" run.dir="$tmp/done" train.epochs=2 2>"$tmp/err" ||
 [ ! -e "$tmp/done/status.json" ] || fail 'status.json outlives its run'
 "$dtrain" top "$tmp/done" --once >"$tmp/top" || fail top
 shows ': completed'
-echo '{"ranks": [{"rank": 0, "phase": "gradient"}]}' >"$tmp/done/status.json" # of a bank that was killed
+# Of a bank that was killed.
+echo '{"ranks": [{"rank": 0, "phase": "gradient"}]}' >"$tmp/done/status.json"
 : >"$tmp/run/metrics.jsonl"
 "$dtrain" top "$tmp/done" --once >"$tmp/top" || fail top
 ! grep -q gradient "$tmp/top" || fail 'the status of an ended run is shown'
@@ -84,16 +88,21 @@ top
 shows '^nothing recorded yet$'
 # An early stop before the first record of training.
 mkdir "$tmp/early"
-printf '%s\n' '{"kind":"start","step":0}' \
-    '{"kind":"final","status":"early_stopped","step":12,"epoch":12,"loss":null,"samples_per_sec":5000,"wall_secs":1}' \
-    >"$tmp/early/metrics.jsonl"
+cat >"$tmp/early/metrics.jsonl" <<END
+{"kind":"start","step":0}
+{"kind":"final","status":"early_stopped","step":12,"epoch":12,"loss":null,"samples_per_sec":5000,\
+"wall_secs":1}
+END
 "$dtrain" top "$tmp/early" >"$tmp/top" || fail 'top of an early stop'
 shows '^5000 samples/s$'
 ! grep nan "$tmp/top" || fail 'what is not known is shown'
 # More ranks than a terminal has lines, and losses whose sums and differences no number holds.
 mkdir "$tmp/crowd"
-for step in 1 2 3; do echo '{"kind":"train","step":'$step',"wall_secs":1,"loss":'"$([ $step = 2 ] && echo -)1e308}"; done \
-    >"$tmp/crowd/metrics.jsonl"
+cat >"$tmp/crowd/metrics.jsonl" <<'END'
+{"kind":"train","step":1,"wall_secs":1,"loss":1e308}
+{"kind":"train","step":2,"wall_secs":1,"loss":-1e308}
+{"kind":"train","step":3,"wall_secs":1,"loss":1e308}
+END
 for rank in $(seq 40); do
     echo '{"rank":'"$rank"',"host":"n","role":"worker","phase":"compute"}'
 done | paste -s -d , | sed 's/.*/{"step":3,"last_step":9,"ranks":[&]}/' >"$tmp/crowd/status.json"

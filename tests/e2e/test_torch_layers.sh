@@ -1,8 +1,8 @@
 #!/bin/sh
+# Fails if a kind of layer, a stride, a padding or a layout is not what the field calls by that
+# name: networks of convolutions, pooling, normalisation and residuals follow PyTorch from the same
+# weights for 50 steps, running statistics too.
 # seconds: 120
-# Networks of convolutions, pooling, normalisation and residuals follow PyTorch from the same
-# weights for 50 steps, running statistics too. Would catch: a kind, a stride, a padding or a layout
-# that is not what the field calls by that name.
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import torch, h5py' 2>/dev/null ||
     skip 'python3-torch or python3-h5py is not installed'

@@ -1,11 +1,11 @@
 #!/bin/sh
+# Fails if a sparse row is omitted, counted twice or updated by a batch without it, moments age
+# where they should stay, or a rule is not what the field calls by that name. Sparse rows follow
+# PyTorch from the same weights through 50 batches: LIBSVM rows straight into the first layer, texts
+# through an embedding, with a linear path besides the layers. Gradients there are sparse too where
+# a rule touches the rows of a batch alone: sgd without momentum, adagrad, and train.lazy, which is
+# SparseAdam.
 # seconds: 120
-# Sparse rows follow PyTorch from the same weights through 50 batches: LIBSVM rows straight into the
-# first layer, texts through an embedding, with a linear path besides the layers. Gradients there
-# are sparse too where a rule touches the rows of a batch alone: sgd without momentum, adagrad, and
-# train.lazy, which is SparseAdam. Would catch: a row that is left out, counted twice or updated
-# when its batch has it not, moments that age where they should stay, a rule that is not what the
-# field calls by that name.
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import torch, h5py' 2>/dev/null ||
     skip 'python3-torch or python3-h5py is not installed'
@@ -23,7 +23,10 @@ awk -v dir="$tmp" 'BEGIN {
         print line " 3300:1" >dir "/rows.svm"
         color = int(40 * rand() * rand())
         if (i == 1) print "x,color,shape,y" >dir "/table.csv"
-        print 2 * rand() - 1 ",c" color ",s" int(7 * rand() * rand()) "," (color % 2 == 0 ? 1 : rand() < 0.3) >dir "/table.csv"
+        x = 2 * rand() - 1
+        shape = int(7 * rand() * rand())
+        y = color % 2 == 0 ? 1 : rand() < 0.3
+        print x ",c" color ",s" shape "," y >dir "/table.csv"
         print 1000, i ":1" >dir "/order.svm"
     }
 }'

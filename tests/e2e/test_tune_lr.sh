@@ -1,7 +1,7 @@
 #!/bin/sh
-# tune-lr suggests a rate that trains, alone and under mpirun, and leaves nothing behind. Would
-# catch a suggestion beyond reason, a run directory that stays, an error of the configuration that
-# is told twice, ranks that wait for one that was asked to stop, the gauges of a run overwritten.
+# Fails if tune-lr suggests a rate beyond reason, leaves a run directory, prints an error of the
+# configuration twice, waits for a rank that was asked to stop, or overwrites the gauges of a run.
+# The suggested rate trains, alone and under mpirun.
 . "$(dirname "$0")/lib.sh"
 data=$recipes/data/penguins.csv ini=$recipes/penguins.ini
 cd "$tmp" || exit 1
@@ -83,7 +83,8 @@ mkdir "$tmp/temporary"
     cd /proc && TMPDIR="$tmp/temporary" "$dtrain" tune-lr "$ini" data.train="$data"
 ) >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 expect_line "$tmp/out" '^train.lr=' 'no rate without a place to write'
-[ -z "$(ls -d "$tmp/temporary"/tune-lr* 2>/dev/null)" ] || fail 'a temporary directory is left' # (MPI has its own)
+# MPI has a directory of its own.
+[ -z "$(ls -d "$tmp/temporary"/tune-lr* 2>/dev/null)" ] || fail 'a temporary directory is left'
 # Nor there: the other ranks do not begin a run without one.
 (
     export TMPDIR=/proc OMPI_MCA_orte_tmpdir_base=/tmp

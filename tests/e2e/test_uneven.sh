@@ -1,8 +1,8 @@
 #!/bin/sh
-# Seven CSV shards of very different sizes, three replicas, a batch that divides nothing, fewer and
-# more workers than replicas. Would catch a sample left out or drawn twice (with a rate of 0 an
-# epoch's training loss is the loss over all rows), a hang at an epoch's ragged end, and bits that
-# depend on the number of ranks.
+# Fails if a sample is omitted or drawn twice (with a rate of 0 an epoch's training loss is the loss
+# over all rows), an epoch's ragged end hangs, or bits depend on the number of ranks. Seven CSV
+# shards of very different sizes, three replicas, a batch that divides nothing, fewer and more
+# workers than replicas.
 . "$(dirname "$0")/lib.sh"
 mkdir "$tmp/data"
 seed=0
@@ -11,7 +11,11 @@ for rows in 1 13 57 100 403 1200 203; do
     awk -v n=$rows -v seed=$seed 'BEGIN {
         srand(seed)
         print "a,b,y"
-        for (i = 0; i < n; i++) { a = rand(); b = rand(); printf "%.6f,%.6f,%.6f\n", a, b, a * a + 3 * b + seed }
+        for (i = 0; i < n; i++) {
+            a = rand()
+            b = rand()
+            printf "%.6f,%.6f,%.6f\n", a, b, a * a + 3 * b + seed
+        }
     }' >"$tmp/data/part-$seed.csv"
 done
 train() {

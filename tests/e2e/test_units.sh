@@ -1,12 +1,21 @@
 #!/bin/sh
-# seconds: 25
+# Fails if a loss, a prediction or an export is not in the targets' own units.
 # data.normalize_target: targets far from 1 are learned standardised, and everything that is said of
-# them is in their own units: training and evaluation losses, predictions, served and exported ones,
-# an evaluator's, behind a resume and in a run that starts from the model. Targets near 1 keep their
-# bits.
+# them is in their own
+# units: training and evaluation losses, predictions, served and exported ones, an evaluator's,
+# after a resume and in a run that starts from the model. Targets near 1 keep their bits.
+# seconds: 25
 . "$(dirname "$0")/lib.sh"
-awk 'BEGIN {srand(7); print "a,b,price,near"; for (i = 0; i < 800; i++) {a = 2 * rand() - 1; b = 2 * rand() - 1
-    v = a * b + a / 2; printf "%.5f,%.5f,%.2f,%.5f\n", a, b, 5000 + 900 * v, v}}' >"$tmp/a.csv"
+awk 'BEGIN {
+    srand(7)
+    print "a,b,price,near"
+    for (i = 0; i < 800; i++) {
+        a = 2 * rand() - 1
+        b = 2 * rand() - 1
+        v = a * b + a / 2
+        printf "%.5f,%.5f,%.2f,%.5f\n", a, b, 5000 + 900 * v, v
+    }
+}' >"$tmp/a.csv"
 train() {
     np=$1 dir=$tmp/$2
     shift 2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The watchdog, on one host: a stopped worker or bank ends the job at run.stall_secs, by one error
-# line with its rank and phase; a killed one ends it at once and is named; a job that was suspended
-# as a whole goes on. Would catch a wait that is not watched, and progress that is not shown. See
+# Fails if a wait is not watched, or progress is not shown to the watchdog. On one host: a stopped
+# worker or bank ends the job at run.stall_secs, by one error line with its rank and phase; a killed
+# one ends it at once and is named; a job that was suspended as a whole goes on. See
 # long_watchdog.sh.
 # seconds: 120
 # waits
@@ -20,7 +20,8 @@ check_eq 'who is stuck' \
 begin 3 bank
 stalls bank 0 "$host" ''
 for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"
-watched 3 evaluation data.eval="$tmp/long.csv" eval.steps=2 run.log_steps=1 test.slow_rank=2 test.slow_secs=0.5 2>"$tmp/err" >"$tmp/out" &
+watched 3 evaluation data.eval="$tmp/long.csv" eval.steps=2 run.log_steps=1 test.slow_rank=2 \
+    test.slow_secs=0.5 2>"$tmp/err" >"$tmp/out" &
 settle grep -q '"kind":"train","step":2' "$tmp/evaluation/metrics.jsonl" || fail 'no evaluation'
 sleep 0.5
 stalls evaluation 2 "$host" 'evaluation, step 2'
@@ -45,8 +46,10 @@ gone bankless 0 "$host"
 if [ "$(id -u)" -eq 0 ] && unshare --pid --fork true 2>/dev/null; then
     cat >"$tmp/apart.sh" <<END
 #!/bin/sh
-exec unshare --pid --fork sh -c \
-    'for i in \$(seq \$((\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} * 40))); do /bin/true; done; "\$@"; exit \$?' sh "$dtrain" "\$@"
+exec unshare --pid --fork sh -c '
+    for i in \$(seq \$((\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} * 40))); do /bin/true; done
+    "\$@"
+    exit \$?' sh "$dtrain" "\$@"
 END
     chmod +x "$tmp/apart.sh"
     own=$dtrain dtrain=$tmp/apart.sh

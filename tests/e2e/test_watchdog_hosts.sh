@@ -1,7 +1,7 @@
 #!/bin/sh
-# The watchdog across hosts: a stopped bank or worker, alone on its host, ends the job by one error
-# line that names rank and host, in sync and async. Would catch hosts that hear nothing of each
-# other, that all blame each other, or that hang inside MPI. See long_watchdog.sh.
+# Fails if hosts hear nothing of each other, all blame each other, or hang inside MPI. The watchdog
+# across hosts: a stopped bank or worker, alone on its host, ends the job by one error line that
+# names rank and host, in sync and async. See long_watchdog.sh.
 # seconds: 120
 # waits
 . "$(dirname "$0")/lib.sh"

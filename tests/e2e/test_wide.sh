@@ -1,15 +1,18 @@
 #!/bin/sh
-# Categories through an embedding, and a linear path besides the layers. Would catch a table's
-# gradient that loses a row or sums in another order than a whole one (other bits at another number
-# of ranks, over a kill and resume, or with train.exchange=reduce), a category that prediction looks
-# up at another column's place, and a model that does not come back whole from its file.
+# Fails if a table's gradient loses a row or sums in another order than a whole one (other bits at
+# another number of ranks, over a kill and resume, or with train.exchange=reduce), prediction looks
+# a category up at another column's place, or a model does not come back whole from its file.
+# Categories through an embedding, and a linear path besides the layers.
 . "$(dirname "$0")/lib.sh"
 table=$tmp/table.csv
 awk 'BEGIN {
     split("red,green,blue", color, ","); split("S,M,L,XL", size, ",")
     print "shop,weight,color,size,price"
     for (srand(4); n++ < 3000;) {
-        shop = int(rand() * rand() * 60); c = 1 + int(rand() * 3); s = 1 + int(rand() * 4); w = rand()
+        shop = int(rand() * rand() * 60)
+        c = 1 + int(rand() * 3)
+        s = 1 + int(rand() * 4)
+        w = rand()
         printf "shop %d,%.3f,%s,%s,%.4f\n", shop, w, color[c], size[s], \
             (shop % 7) * 0.3 + w * s + (c == 2) * (s > 2) + 0.1 * rand()
     }
@@ -38,7 +41,8 @@ check_eq 'bits, hashed' "$(crc "$tmp/hashed")" "$(crc "$tmp/hashed-1")"
 # Async with one worker, whose gradients nobody comes between, has the bits of sync with one
 # replica. (While a checkpoint waits, so does a gradient, and the next one is of weights without
 # it.)
-for rule in 'data.hash_bits=12 train.clip_norm=0.5' 'train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3' \
+for rule in 'data.hash_bits=12 train.clip_norm=0.5' \
+    'train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3' \
     'train.optimizer=adam train.lr=0.01 train.wide_optimizer=adagrad train.wide_lr=0.1'; do
     rm -rf "$tmp/alone" "$tmp/alone-async"
     run 2 alone run.replicas=1 train.exchange=reduce $rule

@@ -1,10 +1,8 @@
 #!/bin/sh
-# train.wire: for bf16 and q8, with every step exchanged and with rounds of four, the same bits at
-# any number of ranks, also behind a kill and a resume with another number; near f32; a resume that
-# changes the wire tells so.
-# Would catch a rounding that depends on who does it, an error that a checkpoint forgets, running
-# statistics that are rounded, a wire that rounds nothing, keys that contradict each other and are
-# taken.
+# Fails if train.wire rounds by who does it, a checkpoint forgets an error, running statistics are
+# rounded, a wire rounds nothing, or contradictory keys are taken. For bf16 and q8, with every step
+# exchanged and with rounds of four: the same bits at any number of ranks, also after a kill and a
+# resume with another number; near f32; a resume that changes the wire says so.
 # seconds: 60
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -32,7 +30,8 @@ several() {
     other "$name" f32
     good "$ranks" "$name-$ranks" "$@"
     same "$name-$ranks" "$name"
-    good 2 "$name-half" "$@" train.max_steps=8 # where local_after has each group take a copy of the state
+    # local_after has each group take a copy of the state here.
+    good 2 "$name-half" "$@" train.max_steps=8
     good 3 "$name-half" "$@" train.max_steps=12
     good 1 "$name-half" "$@"
     same "$name-half" "$name"
@@ -49,7 +48,8 @@ echo "$(record "$tmp/bf16" eval loss) $(record "$tmp/f32" eval loss)" |
     fail 'bf16 is far from f32'
 
 # ---- killed --------------------------------------------------------------------------------------
-run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 test.slow_secs=0.2 &
+run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 \
+    test.slow_secs=0.2 &
 settle grep -q '"kind":"checkpoint","step":[1-9][0-9],' "$tmp/killed/metrics.jsonl" ||
     fail_with "$tmp/err" 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"

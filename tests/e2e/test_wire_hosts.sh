@@ -1,15 +1,15 @@
 #!/bin/sh
-# train.wire on two hosts: the bits of one host, with groups within hosts and groups that reach over
-# them; errors come to the bank for a checkpoint and go back; fewer bytes on the link. Would catch a
-# sum that is rounded by another host in other blocks, errors that stay at their host, a wire that
-# carries floats.
+# Fails if another host rounds a sum in other blocks, errors stay at their host, or a wire carries
+# floats. train.wire on two hosts: the bits of one host, with groups within hosts and groups that
+# reach over them; errors come to the bank for a checkpoint and go back; fewer bytes on the link.
 # seconds: 60
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 2
 "$recipes/exp-data.sh" "$tmp/data"
-keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv model.hidden=300,200 \
-train.lr=0.002 train.batch=64 train.epochs=4 train.decay_steps=32 eval.steps=-1 export.latest=no export.best=no"
+keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv
+    model.hidden=300,200 train.lr=0.002 train.batch=64 train.epochs=4 train.decay_steps=32
+    eval.steps=-1 export.latest=no export.best=no"
 
 # train NAME NP KEYS...: on the hosts.
 train() {
@@ -37,7 +37,8 @@ one local-one train.wire=q8 train.groups=2 train.local_steps=4
 train local 4 train.wire=q8 train.local_steps=4
 same local local-one
 one over-one train.wire=q8 train.groups=3 train.clip_norm=0.5
-train over 4 train.wire=q8 train.groups=3 train.clip_norm=0.5 train.max_steps=12 # both hosts have workers of the second
+# Both hosts have workers of the second group.
+train over 4 train.wire=q8 train.groups=3 train.clip_norm=0.5 train.max_steps=12
 one over train.wire=q8 train.groups=3 train.clip_norm=0.5 train.max_steps=20
 train over 4 train.wire=q8 train.groups=3 train.clip_norm=0.5
 same over over-one
