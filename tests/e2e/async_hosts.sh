@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: async jobs of four ranks on two hosts, whose weights are dealt to owners.
+# Sourced after lib.sh: async jobs of four ranks on two hosts, whose weights are dealt to owners.
 
 . "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"
@@ -20,7 +20,8 @@ accounts() {
     check_eq "$1: sent" "$(record "$tmp/$1" final gradients_sent)" "$2"
     check_eq "$1: applied" "$(record "$tmp/$1" final gradients_applied)" "$2"
     # Of this start, on the bank's slice and on each owner's.
-    applied=$(sed -n '/"final"/s/.*"slice_applied":\[\([0-9, ]*\)\].*/\1/p' "$tmp/$1/metrics.jsonl" | tail -n 1 | tr , '\n')
+    applied=$(sed -n '/"final"/s/.*"slice_applied":\[\([0-9, ]*\)\].*/\1/p' \
+        "$tmp/$1/metrics.jsonl" | tail -n 1 | tr , '\n')
     check_eq "$1: slices" "$(echo "$applied" | wc -l)" "$3"
     check_eq "$1: counts on them" "$(echo "$applied" | sort -u | wc -l)" 1
 }

@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: small problems, one that a linear model cannot solve, and one of many
+# Sourced after lib.sh: small problems, one that a linear model cannot solve, and one of many
 # classes.
 
 # make_csv FILE: 2000 rows of four numbers and one of three words.
@@ -29,7 +29,8 @@ make_classes() {
         srand(7)
         for (n = 0; n < 2 * classes; n++) {
             line = class = n % classes
-            for (i = 0; i < 16; i++) line = line "," int(100 * (rand() + (int(class / (i + 1)) % 7) / 3))
+            for (i = 0; i < 16; i++)
+                line = line "," int(100 * (rand() + (int(class / (i + 1)) % 7) / 3))
             print line
         }
     }' >"$1"

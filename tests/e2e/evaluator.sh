@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: jobs of four ranks with a dedicated evaluator, in $tmp.
+# Sourced after lib.sh: jobs of four ranks with a dedicated evaluator, in $tmp.
 
 "$recipes/exp-data.sh" "$tmp/data"
 # The last rank of four evaluates 8 chunks. `run DIR OPTION...`

@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: what goes wrong on three hosts in the middle of a run.
+# Sourced after lib.sh: what goes wrong on three hosts in the middle of a run.
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/watchdog.sh"
 hosts_up 3
@@ -33,8 +33,8 @@ gone_here() { [ -z "$(pid "$tmp/$name" dtrain)" ]; }
 all_that_fails() {
     mode=$1
     name=nan-$mode
-    watched 4 $name train.mode=$mode run.replicas=3 train.optimizer=sgd train.lr=1e9 model.kind=linear \
-        2>"$tmp/err" >"$tmp/out" &
+    watched 4 $name train.mode=$mode run.replicas=3 train.optimizer=sgd train.lr=1e9 \
+        model.kind=linear 2>"$tmp/err" >"$tmp/out" &
     ends "rank [123] on .*the loss of replica"
 
     name=changed-$mode

@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: jobs whose ranks are killed at random moments, again and again, and a
+# Sourced after lib.sh: jobs whose ranks are killed at random moments, again and again, and a
 # tally.
 
 # A net whose saves take a while beside its steps; checkpoints every few of them.

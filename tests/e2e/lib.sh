@@ -1,5 +1,5 @@
 # Sourced by the end-to-end tests: a directory of their own, jobs under mpirun, assertions, records.
-# A test ends with 0, with 77 behind `skip REASON`, or with 1 behind `fail TEXT`.
+# A test ends with 0, with 77 after `skip REASON`, or with 1 after `fail TEXT`.
 set -u
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C

@@ -1,10 +1,10 @@
-# Sourced behind lib.sh: what the tests of local steps on three hosts share.
+# Sourced after lib.sh: what the tests of local steps on three hosts share.
 . "$root/tests/e2e/netns.sh"
 hosts_up 3
 "$recipes/exp-data.sh" "$tmp/data"
-keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv model.hidden=60,30 \
-train.lr=0.002 train.batch=37 train.epochs=4 train.decay_steps=56 eval.steps=-1 train.clip_norm=0.5 \
-export.latest=no train.local_steps=8"
+keys="run.replicas=5 data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv
+    model.hidden=60,30 train.lr=0.002 train.batch=37 train.epochs=4 train.decay_steps=56
+    train.clip_norm=0.5 train.local_steps=8 eval.steps=-1 export.latest=no"
 
 # train NAME NP KEYS...: on the hosts.
 train() {

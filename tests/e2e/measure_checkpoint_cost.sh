@@ -1,7 +1,7 @@
 #!/bin/sh
-# What checkpoints cost: 200 MB of parameters and optimizer state, saved every 10 s, against
-# training without; and a save against a plain write and fsync of the same bytes. Figures to read on
-# a quiet machine; nothing is asserted but that the saves were made. SECS (30) a run, RUNS (2) of
+# Measures what checkpoints cost: 200 MB of parameters and optimizer state, saved every 10 s,
+# against training without; and a save against a plain write and fsync of the same bytes. Figures to
+# read on a quiet machine; it fails only if the saves were not made. SECS (30) a run, RUNS (2) of
 # each kind.
 # seconds: 600
 . "$(dirname "$0")/lib.sh"
@@ -20,9 +20,17 @@ run() {
 # rate DIR: samples a second by the clock, from the first to the last train record.
 rate() {
     awk -F'[:,]' '/"kind":"train"/ {
-        for (i = 1; i < NF; i++) {if ($i == "\"samples\"") s = $(i + 1); if ($i == "\"wall_secs\"") t = $(i + 1)}
-        sub("}", "", t); if (!n++) {s0 = s; t0 = t}
-    } END {if (n > 1) printf "%.0f\n", (s - s0) / (t - t0)}' "$tmp/$1/metrics.jsonl"
+        for (i = 1; i < NF; i++) {
+            if ($i == "\"samples\"") s = $(i + 1)
+            if ($i == "\"wall_secs\"") t = $(i + 1)
+        }
+        sub("}", "", t)
+        if (!n++) {
+            s0 = s
+            t0 = t
+        }
+    }
+    END { if (n > 1) printf "%.0f\n", (s - s0) / (t - t0) }' "$tmp/$1/metrics.jsonl"
 }
 median() {
     sort -g | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2}'
@@ -33,7 +41,8 @@ for i in $(seq "$runs"); do
     rate without >>"$tmp/without.rates"
     run with run.checkpoint_secs=10
     rate with >>"$tmp/with.rates"
-    echo "samples/s: $(tail -n 1 "$tmp/without.rates") without, $(tail -n 1 "$tmp/with.rates") with checkpoints"
+    echo "samples/s: $(tail -n 1 "$tmp/without.rates") without checkpoints," \
+        "$(tail -n 1 "$tmp/with.rates") with them"
     check_ge 'checkpoints' "$(records "$tmp/with" checkpoint step | wc -l)" 2
     # The last was waited for, those between ran beside training; the first gets its memory, too.
     records "$tmp/with" checkpoint secs | sed '1d; $d' >>"$tmp/beside"
@@ -58,4 +67,5 @@ echo \
     "a file of $(stat -L -c %s "$file") bytes: plain write and fsync $plain s, reading it $verify s"
 echo "a save: $(median <"$tmp/alone") s alone, $(median <"$tmp/beside") s beside training"
 echo "$(median <"$tmp/alone") $(median <"$tmp/beside") $plain" |
-    awk '{printf "a save takes %.2f times a plain write alone, %.2f times beside training\n", $1 / $3, $2 / $3}'
+    awk '{ printf "a save takes %.2f times a plain write alone, ", $1 / $3 }
+        { printf "%.2f times beside training\n", $2 / $3 }'

@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: several hosts on one machine. A host is a set of namespaces (network, host
+# Sourced after lib.sh: several hosts on one machine. A host is a set of namespaces (network, host
 # name, mounts) that a sleeping process holds; the hosts' links meet in a bridge that has a network
 # namespace of its own. Nothing has a name outside, so beds cannot collide, and killing the holders
 # leaves nothing behind. Needs root, iproute2 and util-linux.
@@ -87,7 +87,8 @@ hosts_rate() {
 write_agent() {
     cat >"$bed/agent" <<AGENT
 #!/bin/sh
-pid=\$(cat "$bed/\$1") && shift && exec nsenter -t "\$pid" --net --uts --ipc --mount --root --wd="\$PWD" sh -c "\$*"
+pid=\$(cat "$bed/\$1") && shift &&
+    exec nsenter -t "\$pid" --net --uts --ipc --mount --root --wd="\$PWD" sh -c "\$*"
 AGENT
     chmod +x "$bed/agent"
 }

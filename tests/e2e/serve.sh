@@ -21,13 +21,16 @@ probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 # serve_test REQUESTS SWAPS MALFORMED
 serve_test() {
     requests=$1 swaps=$2 malformed=$3
+    serve_client() { timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py "$@"; }
     client() {
-        timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" ||
-            fail "client: $*"
+        serve_client "$@" >"$tmp/said" || fail "client: $*"
         cat "$tmp/said"
     }
-    get() { /usr/bin/python3 -c "import sys, urllib.request
-sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).read().decode())" "$1"; }
+    get() {
+        /usr/bin/python3 -c "import sys, urllib.request
+url = 'http://127.0.0.1:$port' + sys.argv[1]
+sys.stdout.write(urllib.request.urlopen(url).read().decode())" "$1"
+    }
     job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" ||
         fail "$(cat "$tmp/err")"
     cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
@@ -65,7 +68,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     passed_over() { grep -q 'passed over' "$tmp/log"; }
     settle passed_over || fail 'a damaged version is not passed over'
 
-    timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
+    serve_client slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
     slow=$!
     client malformed "$port" "$malformed" "$tmp/rows"
     ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
@@ -74,7 +77,8 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     get /metrics |
         awk -v most="$(($(date +%s) - begun + 1))" \
             '$1 ~ /^dtrain_serve_latency_seconds_sum/ {sum = $2}
-        $1 ~ /^dtrain_serve_latency_seconds_count/ {good = $2 > 0 && sum <= $2 * most} END {exit !good}' ||
+            $1 ~ /^dtrain_serve_latency_seconds_count/ {good = $2 > 0 && sum <= $2 * most}
+            END {exit !good}' ||
         fail 'times of requests'
     if command -v promtool >/dev/null; then
         get /metrics | promtool check metrics || fail 'promtool does not like /metrics'
@@ -83,7 +87,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     # A stop under load answers what it has taken.
     answered() { get /metrics | sed -n 's/^dtrain_serve_latency_seconds_count //p'; }
     before=$(answered)
-    timeout "$limit" /usr/bin/python3 tests/e2e/serve_client.py load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
+    serve_client load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
     load=$!
     under_load() { [ "$(answered)" -gt $((before + 50)) ]; }
     settle under_load || fail 'no load'

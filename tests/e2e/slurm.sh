@@ -1,4 +1,4 @@
-# Sourced behind lib.sh and netns.sh: a real Slurm cluster whose nodes are the bed's hosts. munge,
+# Sourced after lib.sh and netns.sh: a real Slurm cluster whose nodes are the bed's hosts. munge,
 # slurmctld and slurmd run with private files inside the namespaces, on Slurm's usual ports.
 
 # slurm_up NODES [CPUS]: a cluster with one partition; CPUS (4) are declared a node.

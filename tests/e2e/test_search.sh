@@ -147,11 +147,14 @@ test=$(sed -n 's/.*"ensemble_test":\([^,]*\).*/\1/p' folds1/search.jsonl)
 again=$("$dtrain" eval folds1 2>/dev/null | sed 's/.*"test":{"rows":180,"loss":\([^,]*\).*/\1/')
 check_le 'difference of scores of the test' \
     "$(awk "BEGIN { d = $test - $again; print d < 0 ? -d : d }")" 1e-6
-"$dtrain" eval folds1 2>err | sed 's/,"auc".*"folds":3,.*"test":.*//' >score || fail_with err 'folds'
+"$dtrain" eval folds1 2>err | sed 's/,"auc".*"folds":3,.*"test":.*//' >score ||
+    fail_with err 'folds'
 check_eq 'rows of all folds' "$(json rows <score)" 720
-check_eq 'their loss by the members that did not train on them' "$(json loss <score | awk '{printf "%.6g", $1}')" \
+check_eq 'their loss by the members that did not train on them' \
+    "$(json loss <score | awk '{printf "%.6g", $1}')" \
     "$(sed -n 's/.*"ensemble".*"score":\([^,}]*\).*/\1/p' folds1/search.jsonl)"
-"$dtrain" eval folds1 data.eval=rows.csv 2>err >/dev/null || fail_with err 'the rows of the training'
+"$dtrain" eval folds1 data.eval=rows.csv 2>err >/dev/null ||
+    fail_with err 'the rows of the training'
 expect_line err 'warning: data.eval=rows.csv: .* its score is too good; without data.eval'
 
 # ---- trials that fail ---------------------------------------------------------------------------

@@ -14,9 +14,8 @@ begin 3 worker run.log_steps=10000 run.checkpoint_secs=0
 stalls worker 1 "$host" 'gradient, step '
 # Stuck, but not stopped: it alone is named.
 watched 3 stuck test.slow_rank=2 test.slow_secs=1000 2>"$tmp/err" && fail 'a stuck rank: exit 0'
-check_eq 'who is stuck' \
-    "$(sed -n 's/^dtrain: error:.* s (run.stall_secs) at \(rank.* on [^ ]*\) (.*/\1/p' "$tmp/err")" \
-    "rank 2 on $host"
+who=$(sed -n 's/^dtrain: error:.* s (run.stall_secs) at \(rank.* on [^ ]*\) (.*/\1/p' "$tmp/err")
+check_eq 'who is stuck' "$who" "rank 2 on $host"
 begin 3 bank
 stalls bank 0 "$host" ''
 for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"

@@ -1,7 +1,8 @@
-# Sourced behind lib.sh: jobs whose ranks are stopped, and what the watchdog makes of them. Behind
+# Sourced after lib.sh: jobs whose ranks are stopped, and what the watchdog makes of them. After
 # hosts_up the jobs are of its hosts.
 
-stall=10 # run.stall_secs of these jobs: ranks that are not stopped take a step within it on any machine
+# run.stall_secs of these jobs: ranks that are not stopped take a step within it on any machine.
+stall=10
 
 watchdog_data() {
     "$recipes/exp-data.sh" "$tmp/data"
@@ -35,7 +36,10 @@ stalls() {
     line=$(grep '^dtrain: error:' "$tmp/err")
     echo "$1: exit $status: $line"
     [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
-    case $line in *"run.stall_secs"*"rank $2 on $3 ("*${4:-[a-z]}*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
+    case $line in
+    *"run.stall_secs"*"rank $2 on $3 ("*${4:-[a-z]}*) ;;
+    *) fail "expected rank $2 on $3 ($4)" ;;
+    esac
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"
     by_itself $status
     settle no_rank "$tmp/$1" || fail 'a rank is left'
