@@ -246,7 +246,7 @@ install: dtrain $(SHARED) $(BUILD)/dtrain.pc $(MANUAL)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libdtrain.so
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR)/pkgconfig $(BUILD)/dtrain.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/dtrain include/dtrain/*.h include/dtrain/*.f90
-	install -D -m 644 -t $(DESTDIR)$(SHARE) scripts/recipes/*.ini hostfile.example
+	install -D -m 644 -t $(DESTDIR)$(SHARE) scripts/recipes/*.ini hostfile.example scripts/plot*.awk
 	install -D -m 644 -t $(DESTDIR)$(SHARE)/data scripts/recipes/data/*
 	install -D -t $(DESTDIR)$(SHARE) scripts/recipes/*-data.* scripts/plot.sh scripts/plot_examples.sh scripts/slurm/*
 	install -D -m 644 -t $(DESTDIR)$(SHARE)/examples scripts/examples/*

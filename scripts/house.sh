@@ -1,12 +1,15 @@
 #!/bin/sh
 # Figures of the shape of the code, each a place to look: branches on a feature, large structs and
 # the files that write them, files that need each other, frames of a call.
-#   scripts/house.sh [DIR]                 DIR: another checkout (.)
-#   scripts/house.sh list                  the branches, a line each
-#   scripts/house.sh rules                 only the figures that `make lint` keeps; non-zero if one
-# is exceeded   scripts/house.sh frames FROM TO CMD... frames between two functions in a run of CMD,
-# both counted (gdb; build                                          with CFLAGS='-O1 -g -fno-inline'
-# for figures that compare)
+#   scripts/house.sh [DIR]
+#       all figures; DIR: another checkout (.)
+#   scripts/house.sh list
+#       the branches, a line each
+#   scripts/house.sh rules
+#       only the figures that `make lint` keeps; non-zero if one is exceeded
+#   scripts/house.sh frames FROM TO CMD...
+#       frames between two functions in a run of CMD, both counted (gdb; for figures that compare,
+#       build with CFLAGS='-O1 -g -fno-inline')
 export LC_ALL=C
 
 # A feature is a list of identifiers. A rename changes the list, not the count.
@@ -44,11 +47,12 @@ code() {
 branches() {
     features=$1
     shift
-    decides="\b(if|while|switch) \(|\bfor \(.*;.*;| \? |&&|\|\||return .*[!=<>]=|= !?[a-z>.-]*\b($features);"
+    decides="\b(if|while|switch) \(|\bfor \(.*;.*;| \? |&&|\|\||return .*[!=<>]=|= !?[a-z>.-]*"
+    decides="$decides\b($features);"
     # A member of a stage's struct is a name of its own, as norm_params was; a set's split is one of
     # rows.
-    code "$@" |
-        sed -E 's/\bset->split\b/set->side/; s/\b(norm|wire)\.(params|measures?|squares|groups)\b/\1_\2/g' |
+    code "$@" | sed -E -e 's/\bset->split\b/set->side/' \
+        -e 's/\b(norm|wire)\.(params|measures?|squares|groups)\b/\1_\2/g' |
         grep -E "^[^:]*:[0-9]+:.*($decides)" | grep -E "^[^:]*:[0-9]+:.*\b($features)\b"
 }
 
@@ -56,24 +60,39 @@ branches() {
 structs() {
     code "$@" |
         awk '{
-        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3)
-        if (line ~ /^struct [a-z_0-9]+ \{/) { split(line, word, " "); name = word[2]; members = 0; file = place[1]; depth = 0 }
-        else if (name && line ~ /^\};|^\} /) { print members, name, file; name = "" }
-        else if (name && line ~ /;/) {
-            gsub(/\([^()]*\)/, "", line); gsub(/\([^()]*\)/, "", line); gsub(/\{[^}]*\}/, "", line)
-            members += gsub(/[,;]/, "", line)
-        }
-    }' | sort -rn
+            split($0, place, ":")
+            line = substr($0, length(place[1]) + length(place[2]) + 3)
+            if (line ~ /^struct [a-z_0-9]+ \{/) {
+                split(line, word, " ")
+                name = word[2]
+                members = 0
+                file = place[1]
+            } else if (name && line ~ /^\};|^\} /) {
+                print members, name, file
+                name = ""
+            } else if (name && line ~ /;/) {
+                gsub(/\([^()]*\)/, "", line)
+                gsub(/\([^()]*\)/, "", line)
+                gsub(/\{[^}]*\}/, "", line)
+                members += gsub(/[,;]/, "", line)
+            }
+        }' | sort -rn
 }
 
 # circles DIR: files below DIR that need each other, by the dt_ functions that they define and call.
 circles() {
-    code $(find "$1" -name '*.c' | sort) |
-        awk '{
-        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3); file = place[1]
+    code $(find "$1" -name '*.c' | sort) | awk '{
+        split($0, place, ":")
+        line = substr($0, length(place[1]) + length(place[2]) + 3)
+        file = place[1]
         if (line ~ /^[a-z].*[a-z_0-9]\(/ && line !~ /;$/ && line !~ /^static/) {
-            head = line; sub(/\(.*/, "", head); n = split(head, word, /[ *]+/)
-            if (word[n] ~ /^dt_/) { home[word[n]] = file; next }
+            head = line
+            sub(/\(.*/, "", head)
+            n = split(head, word, /[ *]+/)
+            if (word[n] ~ /^dt_/) {
+                home[word[n]] = file
+                next
+            }
         }
         text[file] = text[file] " " line
     }
@@ -81,13 +100,17 @@ circles() {
         for (file in text) {
             rest = text[file]
             while (match(rest, /dt_[a-z_0-9]+/)) {
-                name = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+                name = substr(rest, RSTART, RLENGTH)
+                rest = substr(rest, RSTART + RLENGTH)
                 if (name in home && home[name] != file) needs[file, home[name]] = 1
             }
         }
         for (a in text) reach[a, a] = 0
         for (pair in needs) reach[pair] = 1
-        for (k in text) for (a in text) if (reach[a, k]) for (b in text) if (reach[k, b]) reach[a, b] = 1
+        for (k in text)
+            for (a in text)
+                if (reach[a, k])
+                    for (b in text) if (reach[k, b]) reach[a, b] = 1
         for (a in text) if (reach[a, a]) {
             line = ""
             for (b in text) if (b >= a && reach[a, b] && reach[b, a]) line = line " " b
@@ -98,17 +121,24 @@ circles() {
     }'
 }
 
-# writers STRUCT MEMBER_FILE ROOM: files of a room that assign to members of a struct (by name
-# alone).
+# writers STRUCT MEMBER_FILE ROOM: files of a room that assign to members of a struct (by name).
 writers() {
-    names=$(code "$2" |
-            awk -v want="$1" '{
-        split($0, place, ":"); line = substr($0, length(place[1]) + length(place[2]) + 3)
-        if (line ~ "^struct " want " \\{") inside = 1
-        else if (line ~ /^\}/) inside = 0
+    names=$(code "$2" | awk -v want="$1" '{
+        split($0, place, ":")
+        line = substr($0, length(place[1]) + length(place[2]) + 3)
+        if (line ~ "^struct " want " \\{")
+            inside = 1
+        else if (line ~ /^\}/)
+            inside = 0
         else if (inside) {
-            gsub(/\[[^]]*\]/, "", line); gsub(/;.*/, "", line); n = split(line, part, ",")
-            for (i = 1; i <= n; i++) if (match(part[i], /[a-z_0-9]+ *$/)) { name = substr(part[i], RSTART); gsub(/ /, "", name); print name }
+            gsub(/\[[^]]*\]/, "", line)
+            gsub(/;.*/, "", line)
+            n = split(line, part, ",")
+            for (i = 1; i <= n; i++) if (match(part[i], /[a-z_0-9]+ *$/)) {
+                name = substr(part[i], RSTART)
+                gsub(/ /, "", name)
+                print name
+            }
         }
     }' | paste -s -d '|')
     [ -z "$names" ] ||
@@ -190,13 +220,14 @@ echo "$train branches of train on local steps or split layers"
 for room in comm train text table data predict; do
     [ -d "src/$room" ] || continue
     circles "src/$room" | while read -r files; do
-        echo "src/$room: $(echo "$files" | wc -w) files need each other: $(echo "$files" |
-                sed "s|src/$room/||g")"
+        names=$(echo "$files" | sed "s|src/$room/||g")
+        echo "src/$room: $(echo "$files" | wc -w) files need each other: $names"
     done
 done
 structs src/comm/*.[ch] src/train/*.[ch] include/dtrain/*.h | while read -r members name file; do
     [ "$members" -gt 20 ] || break
     room=$(echo "$file" | cut -d/ -f1,2)
     [ "$room" != include/dtrain ] || room=src
-    echo "struct $name ($file): $members members, $(writers "$name" "$file" "$room") files write them"
+    writers=$(writers "$name" "$file" "$room")
+    echo "struct $name ($file): $members members, $writers files write them"
 done

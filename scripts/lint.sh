@@ -8,7 +8,8 @@ trap 'rm -f "$breaches"' EXIT
 # rule TEXT: reads breaches as FILE:LINE:... and notes each with the rule's text.
 rule() { sed "s|^|lint: $1: |" >>"$breaches"; }
 
-rooms='src/base src/config src/hdf5 src/text src/model src/comm src/table src/data src/state src/report src/predict src/train src/search'
+rooms='src/base src/config src/hdf5 src/text src/model src/comm src/table src/data src/state
+src/report src/predict src/train src/search'
 sources() { find "$@" -name '*.[ch]' 2>/dev/null | sort; }
 # search REGEX PATH...: grep in C sources, comments' leading-star lines and strings left in.
 search() {
@@ -28,10 +29,10 @@ search '#include <dnnl.h>' src include | grep -v '^src/model/onednn.h' |
 search '#include <microhttpd.h>' src include | grep -v '^src/predict/serve.c' |
     rule 'microhttpd.h outside src/predict/serve.c'
 # include/dtrain declares alone: every room may include it.
-sources src |
-    xargs -r awk '
+sources src | xargs -r awk '
     BEGIN {
-        split("base 1 config 2 hdf5 2 text 2 model 4 comm 4 table 5 data 6 state 7 report 7 predict 8 train 8 search 9 dtrain 0 cli 10", word, " ")
+        floors = "base 1 config 2 hdf5 2 text 2 model 4 comm 4 table 5 data 6 state 7 report 7"
+        split(floors " predict 8 train 8 search 9 dtrain 0 cli 10", word, " ")
         for (i = 1; i in word; i += 2) floor[word[i]] = word[i + 1]
     }
     /^#include "/ {
@@ -53,14 +54,12 @@ search '\b(v?printf|puts|putchar|perror|fputs|fprintf)\(' $rooms |
 search '\bassert\(' src | grep -vE 'assert\(.*&& "|static_assert' | rule 'assert without a message'
 
 # Calls that hide errors or overflow.
-search \
-    '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|popen|tmpnam|mktemp)\(' \
-    src include tests | rule 'unsafe call'
+unsafe='ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|popen|tmpnam|mktemp'
+search "\\b($unsafe)\\(" src include tests | rule 'unsafe call'
 search '\b(malloc|calloc|realloc|free)\(' $rooms | grep -v '^src/base/' |
     grep -v "getline's" | rule 'memory past dt__alloc and dt_free'
 
-# A type's name is its own in the whole tree: nobody who reads, and no unit that needs two rooms,
-# mixes them up.
+# A type's name is its own in the whole tree.
 sources src include | xargs -r awk '
     /^(struct|union|enum) dt_+[a-z0-9_]+ \{/ {
         if ($2 in seen) print FILENAME ":" FNR ": " $1 " " $2 ", as in " seen[$2]
@@ -68,9 +67,9 @@ sources src include | xargs -r awk '
     }' | rule 'a type named as another'
 
 # What clang cannot link (base/clones.h).
-sources src |
-    xargs -r awk \
-        'behind && !/^static/ { print FILENAME ":" FNR ": " $0 } { behind = $1 == "DT__CLONES" && NF == 1 }' |
+sources src | xargs -r awk '
+    behind && !/^static/ { print FILENAME ":" FNR ": " $0 }
+    { behind = $1 == "DT__CLONES" && NF == 1 }' |
     rule 'DT__CLONES before a function that is not static'
 
 # Shape of the text.

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Draws one run (loss, held-out metric, rate, speed; regression: predicted against true; async:
 # staleness) or compares several, by step and by wall time, from their metrics.jsonl into a PNG.
-#   scripts/plot.sh [-o OUT.png] RUN_DIR...                   OUT: RUN_DIR/plot.png, or compare.png
-# for several   scripts/plot.sh --examples [-o OUT.png] RUN_DIR|MODEL     held-out rows and what the
-# model says of them
+#   scripts/plot.sh [-o OUT.png] RUN_DIR...
+#       OUT: RUN_DIR/plot.png, or compare.png for several
+#   scripts/plot.sh --examples [-o OUT.png] RUN_DIR|MODEL
+#       held-out rows and what the model predicts for them
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C
-usage() { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+usage() { sed -n '2,/^set/s/^# //p' "$0" >&2; exit 2; }
 out='' examples='' left=$#
 while [ "$left" -gt 0 ]; do
     case $1 in
@@ -37,64 +38,9 @@ option() {
         here && $1 == key { sub(/^[^=]*= ?/, ""); print; exit }' "$1/config.ini"
 }
 
-# Tables of one run: N.train (step, wall, loss, lr, samples/s), N.eval (step, wall, loss, metric),
-# N.best (the best line of N.eval), N.staleness (staleness, gradients), N.name, N.metric. Of records
-# with one kind and step the last counts, and what was recorded beyond the step of a later start is
-# given up; a torn line has no closing brace.
+# tabulate N NAME FILE METRIC: tables of one run, N.train and others (plot.awk).
 tabulate() {
-    awk -v base="$tables/$1" -v name="$2" -v metric="$4" '
-    function value(key) {
-        if (!match($0, "\"" key "\": *[^,}]*")) return ""
-        text = substr($0, RSTART, RLENGTH)
-        sub(/^[^:]*: */, "", text)
-        gsub(/"/, "", text)
-        return text == "null" ? "NaN" : text
-    }
-    function number(key) { text = value(key); return text == "" ? "NaN" : text }
-    !/}$/ { next }
-    { kind = value("kind"); step = value("step") + 0 }
-    kind == "start" {
-        mode = value("mode"); workers = value("workers")
-        for (s in train) if (s + 0 > step) delete train[s]
-        for (s in eval) if (s + 0 > step) delete eval[s]
-        # Evaluations of other rows than those that are held out from here on are no longer the
-        # best.
-        if (value("best_era") != era) for (s in eval) passed[s]
-        era = value("best_era")
-    }
-    kind == "train" {
-        train[step] = number("wall_secs") " " number("loss") " " number("lr") " " number("samples_per_sec")
-    }
-    kind == "eval" && value("set") == "" {
-        if (metric == "" || metric == "auto") metric = value("accuracy") != "" ? "accuracy" : "rmse"
-        eval[step] = number("wall_secs") " " number("loss") " " number(metric)
-        delete passed[step]
-    }
-    kind == "final" && match($0, /"staleness_histogram": *\[[^\]]*/) {
-        histogram = substr($0, RSTART, RLENGTH)
-        sub(/.*\[/, "", histogram)
-    }
-    END {
-        printf "" >(base ".train"); printf "" >(base ".eval"); printf "" >(base ".best")
-        for (step in train) print step, train[step] >(base ".train")
-        less = metric == "loss" || metric ~ /^(rmse|mae|mape|brier|ece)$/
-        for (step in eval) {
-            print step, eval[step] >(base ".eval")
-            split(eval[step], field, " ")
-            v = field[3] + 0
-            if (field[3] == "NaN" || step in passed) continue
-            # Of equal ones the one with the lower loss, else the first.
-            l = field[2] == "NaN" ? 1e300 : field[2] + 0
-            if (best == "" || (less ? v < best : v > best) || (v == best && (l < least || (l == least && step + 0 < at)))) {
-                best = v; least = l; at = step + 0
-            }
-        }
-        if (best != "") print at, eval[at] >(base ".best")
-        n = split(histogram, bar, ",")
-        for (i = 1; i <= n; i++) print i - 1, bar[i] >(base ".staleness")
-        print metric >(base ".metric")
-        print name " (" mode ", " workers " worker" (workers == 1 ? "" : "s") ")" >(base ".name")
-    }' "$3"
+    awk -v base="$tables/$1" -v name="$2" -v metric="$4" -f "$(dirname "$0")/plot.awk" "$3"
     for kind in train eval; do sort -n -o "$tables/$1.$kind" "$tables/$1.$kind"; done
 }
 
@@ -153,14 +99,15 @@ panel() {
     [ -n "$5" ] || return 0
     panels=$((panels + 1))
     printf '%s\n' \
-        "set title '$1'; set xlabel '$2'; set ylabel '$3'; set xrange [0:*]; set yrange [*:*]; unset key" \
-        'unset logscale; set style fill empty; set format "%g"; set xtics auto' "$4" "plot $5" \
-        >>"$tables/panels"
+        "set title '$1'; set xlabel '$2'; set ylabel '$3'" \
+        'set xrange [0:*]; set yrange [*:*]; set xtics auto; set format "%g"' \
+        'unset key; unset logscale; set style fill empty' "$4" "plot $5" >>"$tables/panels"
 }
 # curves X Y KIND STYLE: a curve a run, all of one width, with the run's number at its end, and its
 # best.
 curves() {
     i=0 list=
+    number="with labels left offset 0.6,0 font ',10'"
     while [ $i -lt $runs ]; do
         i=$((i + 1)) table="$tables/$i.$3"
         [ -s "$table" ] || continue
@@ -169,7 +116,7 @@ curves() {
             "$table" >"$table.end$1$2" || continue
         list="$list, '$table' using $1:$2 with $4 lc $i"
         [ $runs -eq 1 ] || [ "$3" = staleness ] ||
-            list="$list, '$table.end$1$2' using 1:2:('$i') with labels left offset 0.6,0 tc lt $i font ',10'"
+            list="$list, '$table.end$1$2' using 1:2:('$i') $number tc lt $i"
         [ "$3$2" != eval4 ] || [ ! -s "$tables/$i.best" ] ||
             list="$list, '$tables/$i.best' using $1:4 with points pt 6 ps 2 lw 2 lc $i"
     done
@@ -258,15 +205,17 @@ if [ $runs -gt 1 ]; then
         list="$list, NaN with lines lc $i lw 3 title '$i  $(quoted "$tables/$i.name")'"
     done
     printf '%s\n' \
-        'unset title; unset xlabel; unset ylabel; unset border; unset tics; unset grid; unset logscale' \
-        'set xrange [0:1]; set yrange [0:1]; set key center center vertical maxcols 1 noopaque nobox reverse Left' \
+        'unset title; unset xlabel; unset ylabel; unset border; unset tics; unset grid' \
+        'unset logscale; set xrange [0:1]; set yrange [0:1]' \
+        'set key center center vertical maxcols 1 noopaque nobox reverse Left' \
         "plot ${list#, }" >>"$tables/panels"
 fi
 
 columns=$((panels < 2 ? 1 : panels < 5 ? 2 : 3))
 rows=$(((panels + columns - 1) / columns))
 {
-    echo "set terminal pngcairo size $((columns * 640)),$((rows * 420 + 40)) font 'Sans,11' noenhanced"
+    size=$((columns * 640)),$((rows * 420 + 40))
+    echo "set terminal pngcairo size $size font 'Sans,11' noenhanced"
     echo "set output '$(echo "$out" | sed "s/'/''/g")'"
     echo 'set grid lt 1 lw 0.7 lc rgb "#c8c8c8"; set border 3; set tics nomirror'
     echo 'set datafile missing "NaN"; set format y "%g"; set encoding utf8; set samples 100'

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Draws what a run's model says of its held-out rows, into a PNG; `plot.sh --examples` is this.
-#   classes       the confusion matrix as a heat map; rows that are pictures (data.shape) as a grid,
-# those that                 the model gets wrong first, the surest of them before the others
-#   numbers       predicted against true
-#   fields        (as many numbers as the row has points) row, truth and prediction, the worst ones
-# first   scripts/plot_examples.sh [-o OUT.png] RUN_DIR|MODEL        OUT: RUN_DIR/examples.png
+#   scripts/plot_examples.sh [-o OUT.png] RUN_DIR|MODEL
+#       OUT: RUN_DIR/examples.png
+# classes: the confusion matrix as a heat map; rows that are pictures (data.shape) as a grid, those
+# that the model gets wrong first, the surest of them before the others. numbers: predicted against
+# true. fields (as many numbers as the row has points): row, truth and prediction, the worst first.
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C
-usage() { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
+usage() { sed -n '2,/^set/s/^# //p' "$0" >&2; exit 2; }
 out=
 while getopts o: option; do
     case $option in o) out=$OPTARG ;; *) usage ;; esac
@@ -41,62 +41,10 @@ END
 echo '[]' | "$program" -q predict "$run" predict.format=csv 2>/dev/null |
     head -n 1 >"$tables/columns"
 
-# What the records say: `classes` (N), or `fields` or `numbers`; the order in which rows are shown.
-#   cells      true class, said class, rows        names     the classes' names
-#   truth      true, predicted                     shown     row, title: the first $most that are to
-# be drawn
+# classes, fields or numbers; and tables (plot_examples.awk). At most $most rows are drawn.
 most=40 across=8 # pictures
-kind=$(awk -v t="$tables" -v points=$((height * width)) '
-    function number(key) { return match($0, "\"" key "\":[-0-9.e+]+") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) : "" }
-    function list(key, into) {
-        if (!match($0, "\"" key "\":\\[[^]]*")) return 0
-        return split(substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4), into, ",")
-    }
-    BEGIN {
-        getline line <(t "/columns")
-        while (match(line, /^("([^"]|"")*"|[^,"]+),?/)) {
-            title = substr(line, 1, RLENGTH)
-            line = substr(line, RLENGTH + 1)
-            gsub(/^"|"?,?$/, "", title)
-            if (sub(/^probabilities /, "", title)) name[names++] = title
-        }
-    }
-    /"class":/ {
-        said = number("class") + 0; is = number("target") + 0
-        if (said > last) last = said
-        if (is > last) last = is
-        cell[is, said]++
-        n = list("probabilities", p)
-        sure = 0
-        for (i = 1; i <= n; i++) if (p[i] > sure) sure = p[i] + 0
-        # wrong ones by falling, right ones by rising sureness
-        printf "%d %.7f %d %d %d\n", said == is, said == is ? sure : -sure, NR, said, is >(t "/order")
-        next
-    }
-    /"value":/ { print number("target"), number("value") >(t "/truth"); next }
-    /"values":/ {
-        n = list("values", v); m = list("target", w)
-        if (!m) { m = 1; w[1] = number("target") }
-        error = 0
-        one = n == points && m == n
-        for (i = 1; i <= n; i++) {
-            error += (v[i] - w[i]) ^ 2
-            if (!one) print w[int((i - 1) * m / n) + 1], v[i] >(t "/truth") # of quantiles there are several a target
-        }
-        if (one) {
-            field = 1
-            printf "0 %.9g %d\n", -sqrt(error / n), NR >(t "/order")
-        }
-    }
-    END {
-        for (pair in cell) { split(pair, at, SUBSEP); print at[1], at[2], cell[pair] >(t "/cells") }
-        for (c = 0; c <= last; c++) {
-            text = c in name ? name[c] : c
-            gsub(/[\\\047"`@{}^_]/, "", text)
-            print c, substr(text, 1, 14) >(t "/names")
-        }
-        print field ? "fields" : last ? "classes" : "numbers"
-    }' "$tables/said")
+kind=$(awk -v t="$tables" -v points=$((height * width)) \
+    -f "$(dirname "$0")/plot_examples.awk" "$tables/said")
 [ -f "$tables/order" ] || [ -f "$tables/truth" ] ||
     { echo "plot: $run: labels that a row may have several of have no picture" >&2; exit 1; }
 [ "$kind" != fields ] || most=8 across=4
@@ -110,22 +58,35 @@ pictures=0
 pick() {
     predict predict.features=yes |
         awk -v t="$tables" -v h="$height" -v w="$width" -v c="$channels" '
-        function picture(key, channels, file,    text, v, n, i, x, y, k, low, high, sum) {
+        function picture(key, channels, file,    v, n, i, x, y, k, low, high, sum) {
             if (!match($0, "\"" key "\":\\[[^]]*")) return
             n = split(substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4), v, ",")
             low = high = v[1] + 0
-            for (i = 1; i <= n; i++) { if (v[i] + 0 < low) low = v[i] + 0; if (v[i] + 0 > high) high = v[i] + 0 }
+            for (i = 1; i <= n; i++) {
+                if (v[i] + 0 < low) low = v[i] + 0
+                if (v[i] + 0 > high) high = v[i] + 0
+            }
+            stretch = high > low ? 255 / (high - low) : 0
             for (y = 0; y < h; y++) for (x = 0; x < w; x++) {
                 i = (y * w + x) * channels
                 printf "%d %d", x, y >file
-                # in awk a bare > behind printf begins the name of a file
-                if (channels == 3) for (k = 1; k <= 3; k++) printf " %d", (high > low ? 255 * (v[i + k] - low) / (high - low) : 0) >file
-                else { sum = 0; for (k = 1; k <= channels; k++) sum += v[i + k]; printf " %.6g", sum / channels >file }
+                if (channels == 3) {
+                    for (k = 1; k <= 3; k++) printf " %d", stretch * (v[i + k] - low) >file
+                } else {
+                    sum = 0
+                    for (k = 1; k <= channels; k++) sum += v[i + k]
+                    printf " %.6g", sum / channels >file
+                }
                 print "" >file
             }
             close(file)
         }
-        BEGIN { while ((getline line <(t "/shown")) > 0) { split(line, f, " "); place[f[3]] = ++n_shown } }
+        BEGIN {
+            while ((getline line <(t "/shown")) > 0) {
+                split(line, f, " ")
+                place[f[3]] = ++n_shown
+            }
+        }
         NR in place {
             picture("features", c, t "/row." place[NR])
             picture("target", 1, t "/target." place[NR])
@@ -144,22 +105,27 @@ if [ "$pictures" -gt 0 ]; then
 fi
 right=0
 [ ! -f "$tables/cells" ] ||
-    right=$(awk 'END { side = NR * 52 + 150; print (side < 480 ? 480 : side > 1400 ? 1400 : side) }' "$tables/names")
+    right=$(awk 'END {
+        side = NR * 52 + 150
+        print (side < 480 ? 480 : side > 1400 ? 1400 : side)
+    }' "$tables/names")
 [ ! -f "$tables/truth" ] || right=640
 high=$((grid_height > (right ? right - 40 : 0) ? grid_height : right - 40))
 canvas=$((grid_width + right + 20)) tall=$((high + 60))
 
 # place X Y WIDTH HEIGHT (pixels, from the left and the top): where the next plot goes.
 place() {
-    awk -v x="$1" -v y="$2" -v w="$3" -v h="$4" -v cw=$canvas -v ch=$tall \
-        'BEGIN { printf "set origin %.5f,%.5f; set size %.5f,%.5f\n", x / cw, 1 - (y + h) / ch, w / cw, h / ch }'
+    awk -v x="$1" -v y="$2" -v w="$3" -v h="$4" -v cw=$canvas -v ch=$tall 'BEGIN {
+        printf "set origin %.5f,%.5f; ", x / cw, 1 - (y + h) / ch
+        printf "set size %.5f,%.5f\n", w / cw, h / ch
+    }'
 }
 # picture FILE CHANNELS TITLE COLOUR
 picture() {
     printf "set title '%s' tc rgb '%s' offset 0,-0.8 font ',9'\n" "$3" "$4"
     if [ "$height" -eq 1 ]; then
-        printf "unset yrange; set xrange [0:%d]; set yrange [*:*]; plot '%s' using 1:3 with lines lc 1\n" \
-            $((width - 1)) "$1"
+        printf 'unset yrange; set xrange [0:%d]; set yrange [*:*]; ' $((width - 1))
+        printf "plot '%s' using 1:3 with lines lc 1\n" "$1"
         return
     fi
     printf 'set xrange [-0.5:%d.5]; set yrange [%d.5:-0.5]; ' $((width - 1)) $((height - 1))
@@ -169,7 +135,8 @@ picture() {
 name() { awk -v c="$1" '$1 == c { sub(/^[0-9]+ /, ""); print }' "$tables/names"; }
 
 grid() {
-    echo "unset key; unset tics; unset colorbox; unset xlabel; unset ylabel; set palette gray; set border 15 lw 0.5 lc rgb '#888888'"
+    echo 'unset key; unset tics; unset colorbox; unset xlabel; unset ylabel'
+    echo "set palette gray; set border 15 lw 0.5 lc rgb '#888888'"
     echo 'set lmargin at screen 0; set rmargin; unset lmargin; set margins 0.3,0.3,0.2,1.3'
     i=0
     while read -r right_one _ row said is; do
@@ -180,9 +147,11 @@ grid() {
         if [ "$kind" = fields ]; then
             picture "$tables/row.$i" "$channels" "row $row" black
             # Truth and prediction have one scale.
-            awk '{ if (!n++ || $3 < l) l = $3; if (n == 1 || $3 > h) h = $3 } END { printf "set cbrange [%g:%g]\n", l, (h > l ? h : l + 1) }' \
+            awk '{ if (!n++ || $3 < l) l = $3; if (n == 1 || $3 > h) h = $3 }
+                END { printf "set cbrange [%g:%g]\n", l, (h > l ? h : l + 1) }' \
                 "$tables/target.$i" "$tables/values.$i"
-            place $((x + side)) $y $side $((side + 20)); picture "$tables/target.$i" 1 'true' black
+            place $((x + side)) $y $side $((side + 20))
+            picture "$tables/target.$i" 1 'true' black
             place $((x + 2 * side)) $y $side $((side + 20))
             picture "$tables/values.$i" 1 'predicted' '#1f6fb4'
             echo 'set cbrange [*:*]'
@@ -203,19 +172,23 @@ confusion() {
             printf "%d %d %.5f %d\n", j, i, sum[i] ? cell[i, j] / sum[i] : 0, cell[i, j]
     }' "$tables/cells" >"$tables/heat"
     place $((grid_width + 10)) 40 $right $((right - 40))
-    echo "set margins 16,2,6,2; set border 3 lc rgb '#000000'; set tics nomirror scale 0; unset key; unset colorbox"
-    echo "set title 'Confusion: rows' tc rgb 'black' offset 0,0 font ',12'; set xlabel 'predicted'; set ylabel 'true' offset -3,0"
+    echo "set margins 16,2,6,2; set border 3 lc rgb '#000000'; set tics nomirror scale 0"
+    echo 'unset key; unset colorbox'
+    echo "set title 'Confusion: rows' tc rgb 'black' offset 0,0 font ',12'"
+    echo "set xlabel 'predicted'; set ylabel 'true' offset -3,0"
     echo "set palette defined (0 '#ffffff', 0.05 '#d5e6f4', 1 '#1f6fb4'); set cbrange [0:1]"
     echo "set xrange [-0.5:$((classes - 1)).5]; set yrange [$((classes - 1)).5:-0.5]"
     awk '{ c = $1; sub(/^[0-9]+ /, ""); printf "%s\047%s\047 %d", (NR > 1 ? ", " : ""), $0, c }' \
         "$tables/names" >"$tables/tics"
     [ "$classes" -gt 40 ] || {
-        echo "set xtics ($(cat "$tables/tics")) rotate by -40 font ',10'; set ytics ($(cat "$tables/tics")) font ',10'"
+        echo "set xtics ($(cat "$tables/tics")) rotate by -40 font ',10'"
+        echo "set ytics ($(cat "$tables/tics")) font ',10'"
     }
     labels=
     # shellcheck disable=SC2016  # gnuplot's columns
+    rows="(\$4 > 0 ? sprintf('%d', \$4) : '')" ink="(\$3 > 0.6 ? 0xffffff : 0x000000)"
     [ "$classes" -gt 25 ] ||
-        labels=", '$tables/heat' using 1:2:(\$4 > 0 ? sprintf('%d', \$4) : ''):(\$3 > 0.6 ? 0xffffff : 0x000000) with labels tc rgb variable font ',9'"
+        labels=", '$tables/heat' using 1:2:$rows:$ink with labels tc rgb variable font ',9'"
     echo "plot '$tables/heat' using 1:2:3 with image$labels"
 }
 
@@ -225,9 +198,12 @@ points() {
     awk '{ line[NR] = $0 } END {
         for (i = 0; int(i) < NR; i += NR > 4999 ? NR / 4999 : 1) print line[int(i) + 1]
     }' "$tables/truth" >"$tables/points"
-    echo "set margins 10,3,4,3; set border 3 lc rgb '#000000'; set tics nomirror; unset key; set grid lt 1 lw 0.7 lc rgb '#c8c8c8'"
-    echo "set title 'Held-out rows' offset 0,0 font ',12'; set xlabel 'true'; set ylabel 'predicted'; set xrange [*:*]; set yrange [*:*]"
-    echo "plot '$tables/points' using 1:2 with points pt 7 ps 0.35 lc rgb '#1f6fb4', x with lines lc rgb '#808080' dt 2"
+    echo "set margins 10,3,4,3; set border 3 lc rgb '#000000'; set tics nomirror; unset key"
+    echo "set grid lt 1 lw 0.7 lc rgb '#c8c8c8'; set xrange [*:*]; set yrange [*:*]"
+    echo "set title 'Held-out rows' offset 0,0 font ',12'"
+    echo "set xlabel 'true'; set ylabel 'predicted'"
+    echo "plot '$tables/points' using 1:2 with points pt 7 ps 0.35 lc rgb '#1f6fb4', \\"
+    echo "x with lines lc rgb '#808080' dt 2"
 }
 
 {
@@ -236,7 +212,8 @@ points() {
     echo 'set encoding utf8; set samples 100'
     wrong=
     [ ! -f "$tables/cells" ] ||
-        wrong=$(awk '{ all += $3; if ($1 != $2) wrong += $3 } END { printf ": %d of %d wrong", wrong, all }' "$tables/cells")
+        wrong=$(awk '{ all += $3; if ($1 != $2) wrong += $3 }
+            END { printf ": %d of %d wrong", wrong, all }' "$tables/cells")
     title=$(basename "$run" | sed "s/'/''/g")
     echo "set multiplot title '$title$wrong' font 'Sans,14' noenhanced"
     [ "$pictures" -eq 0 ] || grid

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Runs tests side by side and prints a line for each, then what tests lacked on this machine, and
 # "N passed, N failed, N skipped"; non-zero if one failed, or none ran.
-#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] [-d SECONDS] [-r N]
-# unit|mpi|mpi_long|core|e2e|long|fuzz ... unit      build/tests/unit/test_*  Check programs, no MPI
+#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] [-d SECONDS] [-r N] GROUP ...
+# unit      build/tests/unit/test_*  Check programs, no MPI
 # mpi       tests/mpi/testlist       programs under mpirun: name, ranks, seconds, expectation
 # mpi_long  the same file            its second section: more ranks, steps and transports
 # core      tests/e2e/core_*.sh      the whole program, each promise once; exit 77 skips with the
-# last                                    line as reason
+#                                    last line as reason
 # e2e       tests/e2e/test_*.sh      the whole program, each promise in depth
 # long      tests/e2e/long_*.sh      the same, minutes long
 # fuzz      build/fuzz/fuzz_*        libFuzzer programs, SECS seconds each
@@ -94,7 +94,8 @@ run_one() {
 list_unit() {
     for source in tests/unit/test_*.c; do
         name=${source##*/test_}
-        echo "0 unit/${name%.c} env OMP_NUM_THREADS=1 timeout ${SECS:-300} $RUNNER $BUILD/${source%.c}"
+        echo "0 unit/${name%.c} env OMP_NUM_THREADS=1" \
+            "timeout ${SECS:-300} $RUNNER $BUILD/${source%.c}"
     done
 }
 # list_mpi GROUP: the rows after its line `group GROUP`.

@@ -9,8 +9,13 @@ target=0.88 every=100 lr=0.05 epochs=20
 # train records come with its evaluations.
 reached() {
     awk -F'[:,}]' -v target=$target '
-        function field(name,    i) { for (i = 1; i < NF; i++) if ($i == "\"" name "\"") return $(i + 1) }
-        /"kind":"train"/ { secs += (field("samples") - samples) / field("samples_per_sec"); samples = field("samples") }
+        function field(name,    i) {
+            for (i = 1; i < NF; i++) if ($i == "\"" name "\"") return $(i + 1)
+        }
+        /"kind":"train"/ {
+            secs += (field("samples") - samples) / field("samples_per_sec")
+            samples = field("samples")
+        }
         /"kind":"eval"/ && field("accuracy") >= target { print secs, samples; exit }' \
         "$run/metrics.jsonl"
 }

@@ -17,10 +17,12 @@
 # sparse    a linear model of sparse rows, against liblinear
 # clicks    wide and deep on a click log, against PyTorch with sparse gradients
 # scale     the exchange on 2 to 16 hosts (network namespaces: needs root), its cost model, up to
-# 1,024 sim       the exchange on 2 to 512 simulated hosts (SimGrid), beside its bound and the cost
-# model tables    losses of the defaults on Debian's tables, against boosted trees, linear models
-# and a perceptron bits      checksums of the weights of one job in many ways: ranks, kills, hosts,
-# compilers, MPIs; and its peers
+#           1,024
+# sim       the exchange on 2 to 512 simulated hosts (SimGrid), beside its bound and the cost model
+# tables    losses of the defaults on Debian's tables, against boosted trees, linear models and a
+#           perceptron
+# bits      checksums of the weights of one job in many ways: ranks, kills, hosts, compilers, MPIs;
+#           and its peers
 # QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
 # With make: make bench QUICK=1 SECTIONS="speed hosts".
 set -eu
@@ -28,7 +30,8 @@ set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
-sections='speed native precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale sim tables bits'
+sections='speed native precision cnn scaling hosts links accuracy async stream budget growth'
+sections="$sections sparse clicks scale sim tables bits"
 
 check() {
     for name; do

@@ -55,9 +55,10 @@ killed() {
         one 3 run.checkpoint_steps=20 &
         job=$!
         while [ "$(newest)" = "$before" ] && kill -0 $job 2>/dev/null; do sleep 0.01; done
-        # shellcheck disable=SC2046  # processes
-        kill -9 $(echo "run.dir=$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3) \
-            2>/dev/null
+        processes=$(echo "run.dir=$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null |
+            cut -d / -f 3)
+        # shellcheck disable=SC2086  # a word each
+        kill -9 $processes 2>/dev/null
         wait $job || kills=$((kills + 1))
     done
     one 3
@@ -93,8 +94,8 @@ peers() {
     for threads in 1 2; do
         for peer in perceptron xgboost; do
             found=$(THREADS=$threads OPENBLAS_NUM_THREADS=$threads OMP_NUM_THREADS=$threads \
-                    "$python" -W ignore "$bench/bits.py" $peer "$data" "$tmp/predictions" \
-                    2>"$tmp/err") || continue
+                "$python" -W ignore "$bench/bits.py" $peer "$data" "$tmp/predictions" \
+                2>"$tmp/err") || continue
             saw "$peer" "$threads threads" "$found"
         done
     done
@@ -102,8 +103,9 @@ peers() {
     for world in 1 2 3 4; do
         rm -f "$tmp/store"
         for rank in $(seq 0 $((world - 1))); do
-            OPENBLAS_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo timeout "$limit" "$PYTHON" "$bench/bits.py" torch "$data" \
-                "$tmp/predictions" $world "$rank" "$tmp/store" >"$tmp/crc-$rank" 2>"$tmp/err" &
+            OPENBLAS_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo timeout "$limit" "$PYTHON" \
+                "$bench/bits.py" torch "$data" "$tmp/predictions" $world "$rank" "$tmp/store" \
+                >"$tmp/crc-$rank" 2>"$tmp/err" &
         done
         wait
         saw DDP "$world processes" "$(cat "$tmp/crc-0")"

@@ -25,7 +25,9 @@ turn_torch() {
 }
 
 take_turns turn_dtrain
-case $kernel in *reference) remark 'this CPU has no fast bf16: convolution in f32, dense layers by rounding' ;; esac
+case $kernel in
+*reference) remark 'this CPU has no fast bf16: convolution in f32, dense layers by rounding' ;;
+esac
 compare samples_per_sec 'dtrain bf16' 'dtrain f32'
 have_torch || exit 0
 take_turns turn_torch

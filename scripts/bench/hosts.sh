@@ -1,8 +1,7 @@
 #!/bin/sh
 # Two hosts over 1 Gbit/s: a bank and a worker on one, a worker on the other; PyTorch's
 # DistributedDataParallel with a process on each. Both in floats, and with fewer bits on the wire:
-# train.wire=q8, and
-# PyTorch's hook that sends gradients in fp16 (it has none in 8 bits).
+# train.wire=q8, and PyTorch's hook that sends gradients in fp16 (it has none in 8 bits).
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
 . "$root/tests/e2e/netns.sh"

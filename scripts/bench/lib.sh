@@ -9,7 +9,8 @@ round=
 data_dir=/usr/share/datasets/fashion-mnist
 images=$data_dir/train-images-idx3-ubyte.gz
 labels=$data_dir/train-labels-idx1-ubyte.gz
-cnn_layers='conv 32 3x3 pad same relu, maxpool 2, conv 64 3x3 pad same relu, maxpool 2, dense 128 relu'
+cnn_layers='conv 32 3x3 pad same relu, maxpool 2, conv 64 3x3 pad same relu, maxpool 2'
+cnn_layers="$cnn_layers, dense 128 relu"
 three='784-128-10:128 784-512-256-10:128 784-1024-1024-10:256'
 
 # ---- notes --------------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ table() {
                 name = cases[c]
                 sub(/ batch/, "", name)
                 printf "\"%s\"", name
-                for (p = 1; p <= wanted; p++)
-                    printf " %s", (cases[c], program[p]) in value ? value[cases[c], program[p]] : "?"
+                for (p = 1; p <= wanted; p++) {
+                    place = cases[c] SUBSEP program[p]
+                    printf " %s", place in value ? value[place] : "?"
+                }
                 print ""
             }
         }' "$out/medians.tsv"
@@ -55,12 +57,14 @@ bars() {
     tables=$((tables + 1))
     [ "$(of 2 "$1" "$2" | wc -l)" -gt 2 ] && turn='rotate by -20' || turn=norotate
     table "$1" "$2" >"$tmp/$tables"
-    plots=$(of 3 "$1" "$2" |
-            awk -v file="$tmp/$tables" '
-        { printf "%s \"%s\" using %d%s title \"%s\" lc %d", (NR > 1 ? "," : ""), file, NR + 1, (NR > 1 ? "" : ":xtic(1)"), $0, NR }')
+    plots=$(of 3 "$1" "$2" | awk -v file="$tmp/$tables" '{
+        printf "%s \"%s\" using %d%s ", NR > 1 ? "," : "", file, NR + 1, NR > 1 ? "" : ":xtic(1)"
+        printf "title \"%s\" lc %d", $0, NR
+    }')
     cat <<END
-set title '$3'; set ylabel '$4'; set yrange [0:*]; set border 3; unset y2tics; unset y2label; unset xlabel
-set style data histograms; set style histogram clustered gap 1.5; set boxwidth 1; unset logscale
+set title '$3'; set ylabel '$4'; set yrange [0:*]; set border 3
+unset y2tics; unset y2label; unset xlabel; unset logscale
+set style data histograms; set style histogram clustered gap 1.5; set boxwidth 1
 set xtics $turn nomirror scale 0 font 'sans,9'; set format x; set format y '%g'; $5
 plot $plots
 END
@@ -75,18 +79,19 @@ growth() {
     done
     [ -s "$tmp/$1-samples_per_sec" ] || return 0
     cat <<END
-set title 'growth: $1'; set xlabel '$2'; set ylabel 'samples/s'; set y2label 'ms a step'; set border 11
-set style data linespoints; set xtics norotate nomirror scale 1 font 'sans,11'; set y2tics; set y2range [0:*]
+set title 'growth: $1'; set xlabel '$2'; set ylabel 'samples/s'; set y2label 'ms a step'
+set style data linespoints; set border 11; set xtics norotate nomirror scale 1 font 'sans,11'
+set y2tics; set y2range [0:*]
 set yrange [0:*]; unset logscale; set format y '%.0s%c'; set format x; $3
 plot '$tmp/$1-samples_per_sec' title 'samples/s' lc 2 lw 2 pt 7, \\
     '$tmp/$1-step_ms' axes x1y2 title 'ms a step (right)' lc 3 lw 2 pt 5
 END
 }
 
-# scale KIND TITLE YLABEL: a line a case of the kind (a link), by hosts; measured as points beside
-# it.
+# scale KIND TITLE YLABEL: a line a case of the kind (a link), by hosts; measured as points.
 scale() {
-    cases=$(awk -F '\t' -v kind="$1" '$1 == "scale" && $2 ~ kind && !seen[$2]++ { print $2 }' "$out/medians.tsv")
+    cases=$(awk -F '\t' -v kind="$1" \
+        '$1 == "scale" && $2 ~ kind && !seen[$2]++ { print $2 }' "$out/medians.tsv")
     [ -n "$cases" ] || return 0
     plots=$(echo "$cases" | while read -r case; do
         file=$tmp/scale-$(echo "$case" | tr -c 'a-z0-9\n' _)
@@ -103,8 +108,10 @@ scale() {
         done
     done)
     cat <<END
-set title '$2'; set xlabel 'hosts'; set ylabel '$3'; set border 3; unset y2tics; unset y2label; unset y2range
-set xtics norotate nomirror scale 1 font 'sans,11'; set logscale x 2; set logscale y; set yrange [*:*]; set format x; set format y '%g'
+set title '$2'; set xlabel 'hosts'; set ylabel '$3'; set border 3
+unset y2tics; unset y2label; unset y2range
+set xtics norotate nomirror scale 1 font 'sans,11'; set logscale x 2; set logscale y
+set yrange [*:*]; set format x; set format y '%g'
 plot ${plots%, }
 END
 }
@@ -122,10 +129,9 @@ large="set format y '%.0s%c'"
         bars "$section" peak_mb "$section: memory a rank" 'MiB' "$large"
     done
     growth ranks 'ranks (bank and workers)' ''
-    growth batch 'samples a step' \
-        'set logscale x 2; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]'
-    growth parameters parameters \
-        "set logscale x 10; set format x '10^{%L}'; set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]"
+    free='set logscale y; set logscale y2; set yrange [*:*]; set y2range [*:*]'
+    growth batch 'samples a step' "set logscale x 2; $free"
+    growth parameters parameters "set logscale x 10; set format x '10^{%L}'; $free"
     scale '^[^p].*bit$' 'the exchange: measured (points), predicted (lines)' 'ms a step'
     for net in 784-512-256-10 784-4096-4096-10 1G; do
         scale "^projection: $net, " "projected: $net" 'ms a step, of the exchange'
@@ -137,11 +143,13 @@ panels=$(grep -c '^plot' "$tmp/panels") ||
 columns=$((panels < 3 ? panels : 3))
 rows=$(((panels + columns - 1) / columns))
 {
-    echo "set terminal pngcairo size $((columns * 640)),$((rows * 440 + 40)) font 'sans,11' noenhanced"
+    size=$((columns * 640)),$((rows * 440 + 40))
+    echo "set terminal pngcairo size $size font 'sans,11' noenhanced"
     echo "set output '$out/bench.png'"
     echo "set multiplot layout $rows,$columns title 'dtrain: speed' font 'sans,15'"
-    echo "set datafile missing '?'; set grid ytics back lt 1 lw 0.7 lc rgb '#cccccc'; set style fill solid 0.9 noborder"
-    echo 'set tics nomirror; set bmargin 4; set key above horizontal samplen 2 font "sans,9"; set encoding utf8'
+    echo "set datafile missing '?'; set grid ytics back lt 1 lw 0.7 lc rgb '#cccccc'"
+    echo 'set style fill solid 0.9 noborder; set tics nomirror; set bmargin 4; set encoding utf8'
+    echo 'set key above horizontal samplen 2 font "sans,9"'
     i=0
     for colour in 9ecae1 08519c e6550d fdae6b 969696 31a354 756bb1 636363; do
         i=$((i + 1))

@@ -9,7 +9,8 @@
 case=machine
 have_simulator || exit 0
 rows=64
-if [ "$ROUNDS" -gt 1 ]; then hosts=2,4,8,16,32,64,128,256,512 gbits='1 10 100'; else hosts=2,8,32,128 gbits=10; fi
+hosts=2,8,32,128 gbits=10
+[ "$ROUNDS" -le 1 ] || hosts=2,4,8,16,32,64,128,256,512 gbits='1 10 100'
 hosts=${HOSTS:-$hosts}
 measure_peak
 
@@ -22,9 +23,9 @@ for net in 784-512-256-10 784-4096-4096-10; do
             say "$h hosts: $ms ms"
             note "$h hosts" exchange_ms "$ms"
             note "$h hosts" bound_ms "$bound"
-            note "$h hosts" model_ms "$(awk -v net="$net" -v bits="${gbit}e9" -v h="$h" \
-                    '$1 == "project" && $2 == net && $3 == bits + 0 && $4 == h && $5 == 1 && $7 == "f32" {print $6}' \
-                    "$tmp/model")"
+            note "$h hosts" model_ms "$(awk -v net="$net" -v bits="${gbit}e9" -v h="$h" '
+                $1 == "project" && $2 == net && $3 == bits + 0 && $4 == h && $5 == 1 &&
+                $7 == "f32" {print $6}' "$tmp/model")"
             note "$h hosts" cpu_s "$cpu"
         done
         for wire in f32 q8; do

@@ -21,7 +21,8 @@ have_simulator() {
 simulate() {
     simulated_net=$1 simulated_hosts=$2 simulated_gbit=$3
     shift 3
-    (cd "$root" && SIM_PATIENCE=3600 python3 scripts/sim/sim.py table --hosts "$simulated_hosts" --gbit "$simulated_gbit" \
+    (cd "$root" && SIM_PATIENCE=3600 python3 scripts/sim/sim.py table \
+        --hosts "$simulated_hosts" --gbit "$simulated_gbit" \
         --us $us --message "$message" --value "$value" --fold --batch 1 \
         data.train="$tmp/images" data.train_labels="$tmp/labels" data.format=idx train.max_steps=3 \
         run.log_steps=3 run.checkpoint_secs=0 export.latest=no export.best=no \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Trains, evaluates and predicts with what is installed, from a directory of its own, without
-# network.   scripts/packaging/installcheck.sh PREFIX [MPIRUN]      PREFIX: with DESTDIR in front
+# network.
+#   scripts/packaging/installcheck.sh PREFIX [MPIRUN]      PREFIX: with DESTDIR in front
 set -eu
 # Some awks read and write numbers as the locale has them: with commas.
 export LC_ALL=C

@@ -19,7 +19,8 @@ traces() {
             damping = 0.05 + 0.45 * rand(); frequency = 2 + 4 * rand(); phase = 6.283185307 * rand()
             for (t = 0; t < 128; t++) {
                 time = t * 10 / 127
-                printf "%.4f,", exp(-damping * time) * cos(frequency * time + phase) + 0.1 * normal()
+                signal = exp(-damping * time) * cos(frequency * time + phase)
+                printf "%.4f,", signal + 0.1 * normal()
             }
             printf "%.5f\n", damping
         }

@@ -26,14 +26,16 @@ case $program in
         { cat "$tmp/err"; fail 'a checkpoint'; }
     # Of a table's columns: gaps and texts whole, texts as entries, hashed ones.
     n=0
-    for columns in data.missing=flag 'data.missing=mean model.embedding=2' 'data.hash_bits=4 model.embedding=2' \
-        data.encode=ple 'data.encode=cosine model.embedding=2'; do
+    for columns in data.missing=flag 'data.missing=mean model.embedding=2' \
+        'data.hash_bits=4 model.embedding=2' data.encode=ple \
+        'data.encode=cosine model.embedding=2'; do
         # shellcheck disable=SC2086 # words
         "$dtrain" run.dir="$tmp/table/run$((n += 1))" data.train="$data/penguins.csv" \
             data.label=species data.missing=mean model.hidden=3 train.max_steps=1 $columns \
             2>"$tmp/err" || { cat "$tmp/err"; fail 'a table'; }
     done
-    for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5 "$tmp"/table/run*/export/latest/*/model.h5; do
+    for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5 \
+        "$tmp"/table/run*/export/latest/*/model.h5; do
         "$program" --table "$file" >"$seeds/$(echo "$file" | tr / -)" || fail "no table of $file"
     done
     set -- -max_len=32768
@@ -52,8 +54,8 @@ case $program in
         >"$seeds/names"
     printf '\024{"inputs": {"a":[1,null,"NA"],"b":["red",1,"r\\u00e9d"]}}' >"$seeds/columns"
     printf '\034{"instances": [[null,"red"],{"b":0.1,"a":2}]}' >"$seeds/table"
-    printf '\021{"id":"7","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}' \
-        >"$seeds/tensor"
+    tensor='{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}'
+    printf '\021{"id":"7","inputs":[%s]}' "$tensor" >"$seeds/tensor"
     ;;
 *_libsvm)
     printf '1 1:0.5 3:2\n0 2:1\n' >"$tmp/rows"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Puts bugs into copies of the tree, one at a time, and runs the tests that are named for them: a
 # bug that they pass is a test that is missing.
-#   tests/mutants/run.sh [-k PATTERN] [-g GROUPS]      bugs whose name matches (all); JOBS copies at
-# a time (nproc) tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed
-# expression, indented. A test is
-# GROUP/X; what tests/run.sh calls it begins so. mpi/X are the long rows of X, too.
+#   tests/mutants/run.sh [-k PATTERN] [-g GROUPS]
+#       bugs whose name matches (all); JOBS copies at a time (nproc)
+# tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed expression, indented. A
+# test is GROUP/X; what tests/run.sh calls it begins so. mpi/X are the long rows of X, too.
 # -g 'unit mpi core': bugs are judged by their tests of these groups alone, those of `make check`.
 cd "$(dirname "$0")/../.." || exit 1
 pattern=. groups=
