@@ -186,7 +186,7 @@ esac
 # The file of a feature may ask for it.
 comm_branches() {
     branches "$COMM_FEATURES" $(ls src/comm/*.c |
-            grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire|sum_norm)\.c')
+        grep -vE '/(async.*|world|watchdog|collectives|split|requests|wire|sum_norm)\.c')
 }
 train_branches() {
     branches "$TRAIN_FEATURES" \

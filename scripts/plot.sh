@@ -48,7 +48,7 @@ tabulate() {
 # its configuration.
 metric_of() {
     said=$(sed -n '/"kind": *"start".*}$/s/.*"metric": *"\([^"]*\)".*/\1/p' "$1/metrics.jsonl" |
-            tail -n 1)
+        tail -n 1)
     [ -n "$said" ] && echo "$said" || option "$1" eval metric
 }
 
@@ -173,7 +173,7 @@ else
     title="$runs runs compared"
 fi
 tics=$(cat "$tables"/*.staleness 2>/dev/null |
-        awk '$1 > 20 {many = 1} END {if (!many) print "set xtics 1"}')
+    awk '$1 > 20 {many = 1} END {if (!many) print "set xtics 1"}')
 panel 'Staleness' 'updates between read and use' 'gradients' \
     "set style fill solid 0.4; set boxwidth 0.9; set yrange [0:*]; set xrange [-0.5:*]; $tics" \
     "$(curves 1 2 staleness boxes)"

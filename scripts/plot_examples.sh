@@ -31,7 +31,7 @@ predict >"$tables/said"
 # A row's height, width and channels, where it has a shape: "input  28 x 28 x 1  ..." of the table
 # of layers.
 shape=$("$program" inspect "$run" |
-        awk '$1 == "input" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
+    awk '$1 == "input" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
 read -r height width channels <<END
 ${shape:-0 0 0}
 END

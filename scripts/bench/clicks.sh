@@ -64,7 +64,7 @@ measure() {
     "${BUILD:-build}/scripts/bench/clicks" $rows 1 "$clicks/train.csv" "$clicks/train.bin" \
         >"$tmp/json"
     best=$("${BUILD:-build}/scripts/bench/clicks" 50000 2 "$clicks/eval.csv" "$clicks/eval.bin" |
-            json best_logloss)
+        json best_logloss)
     round=1
     note_logloss 'the hidden model' "$best"
     if have_torch; then

@@ -35,7 +35,7 @@ measure() {
     # shellcheck disable=SC2086  # words
     note "$hosts hosts" simulated_ms \
         "$(simulate "$net" $hosts "$(calc "$(rate_bits "$rate") / 1e9")" $shared train.wire=$wire |
-                awk '{ print $3 }')"
+            awk '{ print $3 }')"
 }
 
 # bed HOSTS RATE: a bed of its own, and the networks on it.

@@ -32,7 +32,7 @@ turn_liblinear() {
     liblinear-train -s 1 -c 1 -q "$wordnet/train.svm" "$tmp/liblinear" || return
     millis=$(millis_since "$began")
     accuracy=$(liblinear-predict "$wordnet/test.svm" "$tmp/liblinear" /dev/null |
-            sed 's/.*= \([0-9.]*\)%.*/\1/')
+        sed 's/.*= \([0-9.]*\)%.*/\1/')
     note_accuracy liblinear "$(calc "$accuracy / 100")"
     note liblinear whole_secs "$(calc "$millis / 1000")"
 }

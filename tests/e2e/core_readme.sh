@@ -17,7 +17,7 @@ paste_it() {
     check_ge accuracy "$(grep confusion "$tmp/out" | json accuracy)" 0.9
     check_eq predictions "$(wc -l <predictions.jsonl)" "$1"
     check_eq 'labels' "$(sed 's/.*"label":"\(.*\)","prob.*/\1/' predictions.jsonl |
-            LC_ALL=C sort -u | paste -sd/)" "$2"
+        LC_ALL=C sort -u | paste -sd/)" "$2"
 }
 paste_it 342 Adelie/Chinstrap/Gentoo
 

@@ -58,8 +58,8 @@ for event in $(seq "${EVENTS:-4}"); do
     disturb $(((first + event) % 3))
     echo "event $event: $what at step $step"
     wait $job || fail_with "$tmp/err" "$what: the job ends with $?"
-    echo "    cost $(($(millis_since "$start") - undisturbed)) ms, $(records "$tmp/$name" launch \
-                event | wc -l) restarts"
+    cost=$(($(millis_since "$start") - undisturbed))
+    echo "    cost $cost ms, $(records "$tmp/$name" launch event | wc -l) restarts"
     check_eq "    params_crc32c" "$(crc "$tmp/$name")" "$(crc "$tmp/quiet")"
     check_ge '    restarts' "$(records "$tmp/$name" launch event | grep -c restart)" 1
     come_back

@@ -21,7 +21,7 @@ same() {
     job 5 $keys "$@" run.dir="$tmp/$name" >"$tmp/$name.out" 2>&1 ||
         fail_with "$tmp/$name.out" "$name under mpirun"
     want=$(grep -o '"params_crc32c": *"[0-9a-f]*"' "$tmp/$name/metrics.jsonl" | tail -n 1 |
-            grep -o '[0-9a-f]\{8\}')
+        grep -o '[0-9a-f]\{8\}')
     # shellcheck disable=SC2086
     python3 scripts/sim/sim.py schedules --hosts "$hosts" --count 4 --seed 7 $keys "$@" \
         >"$tmp/$name.sim" 2>&1 || { tail -n 20 "$tmp/$name.sim"; fail "$name, simulated"; }

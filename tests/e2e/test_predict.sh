@@ -193,7 +193,7 @@ grep -q 'the baseline, always .* to .*, has loss .*, rmse' "$tmp/err" &&
     grep -q 'eval at step .*: loss .*, rmse ' "$tmp/err" || fail "$(cat "$tmp/err")"
 check_eq 'columns of quantiles' \
     "$("$dtrain" predict "$tmp/between" predict.format=csv <"$tmp/linear.csv" 2>"$tmp/err" |
-            head -n 1)" 'values 0.1,values 0.9,error'
+        head -n 1)" 'values 0.1,values 0.9,error'
 # Several targets are, by theirs; without a header by their numbers.
 awk -F, 'NR > 1 { print $1 "," $2 "," $3 "," $1 - $2 }' "$tmp/linear.csv" >"$tmp/nameless.csv"
 { echo 'a,b,"sum, of both",gap'; cat "$tmp/nameless.csv"; } >"$tmp/targets.csv"
@@ -222,7 +222,7 @@ check_eq 'columns of targets without names' "$(columns nameless 2,3)" 'values 0,
 check_eq 'exit code' $? 1
 check_eq 'columns of CSV' "$(head -n 1 "$tmp/out" | cut -d, -f1-4)" 'id,species,class,label'
 check_eq 'columns of no rows' "$(head -n 1 "$tmp/ids" |
-        "$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=id,species)" \
+    "$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=id,species)" \
     "$(head -n 1 "$tmp/out")"
 check_eq 'a quoted cell' "$(sed -n 2p "$tmp/out" | cut -c1-8)" '"a,""b",'
 check_eq 'cells in all lines' \
@@ -230,7 +230,7 @@ check_eq 'cells in all lines' \
 sed -n 3p "$tmp/out" | grep -q '^17,x,,.*,line 3: column' || fail "$(cat "$tmp/out")"
 check_eq 'the row behind a bad one' "$(sed -n 4p "$tmp/out" | cut -d, -f1)" 18
 check_eq 'the same numbers' "$(sed -n 4p "$tmp/out" | cut -d, -f5-7)" "$(sed -n '1p;3p' "$rows" |
-        "$dtrain" predict "$tmp/penguins" 2>/dev/null | sed 's/.*\[\(.*\)\].*/\1/')"
+    "$dtrain" predict "$tmp/penguins" 2>/dev/null | sed 's/.*\[\(.*\)\].*/\1/')"
 # A line may begin with an empty cell: that of a kept column, or of what is not said of a bad row.
 { head -n 2 "$rows" | sed '1s/^/id,/; 2s/^/,/'; printf ',x,x,x,x,x,x,x,x\n'; } >"$tmp/none"
 for keep in id ''; do

@@ -23,7 +23,7 @@ printf '{"kind":"train","st' >>"$tmp/torn/metrics.jsonl"
 for page in one two; do
     check_eq "references out of $page.html" \
         "$(grep -oE '(src|href)=|url\(|@import|https?://[^"'"'"' ]*' "$tmp/$page.html" |
-                grep -cv www.w3.org/2000/svg)" 0
+            grep -cv www.w3.org/2000/svg)" 0
     check_eq "scripts that end in $page.html" "$(grep -o '</script>' "$tmp/$page.html" | wc -l)" 2
     check_eq "scripts that begin in $page.html" \
         "$(grep -oE '<script|<!--' "$tmp/$page.html" | wc -l)" 2

@@ -135,7 +135,7 @@ check_eq 'decisions with folds' "$(decisions folds4)" "$(decisions folds1)"
 check_eq 'model with folds' "$(cksum <folds4/export/best/3/model.h5)" \
     "$(cksum <folds1/export/best/3/model.h5)"
 again=$(sed -n 's/.*"members":\[\([0-9,]*\)\].*/\1/p' folds1/search.jsonl | tr , '\n' | sort |
-        uniq -d)
+    uniq -d)
 [ -z "$again" ] || fail "trial $again is a member twice"
 rows=0
 for fold in 0 1 2; do

@@ -63,7 +63,7 @@ peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server/status"; }
 before=$(peak)
 check_eq 'empty rows' \
     "$(ask /v1/models/default:predict "{\"instances\":[$(yes '[]' | head -n 9999 | paste -sd,)]}" |
-            head -n 1)" \
+        head -n 1)" \
     '400 {"error":"instances: row 0: 0 numbers, the model has 1000000 features"}'
 check_le 'KiB for them' "$(($(peak) - before))" 65536
 # Features without names are one input of v2.

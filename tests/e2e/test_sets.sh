@@ -74,7 +74,7 @@ for set in shift wild train test; do
     value=$(sed -n "s/.*\"$set\":{[^}]*\"accuracy\":\([^,}]*\).*/\1/p" "$tmp/json")
     check_eq "accuracy of $set" "$value" \
         "$(grep "\"set\":\"$set\",\"step\":$best," "$tmp/one/metrics.jsonl" |
-                sed 's/.*"accuracy":\([^,]*\).*/\1/')"
+            sed 's/.*"accuracy":\([^,]*\).*/\1/')"
 done
 awk -F, 'FNR == NR { if ($3 != "c9") print; next }' wild.csv >known.csv
 known=$("$dtrain" eval "$tmp/one" data.eval=known.csv 2>/dev/null | json accuracy)

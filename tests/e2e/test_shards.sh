@@ -125,7 +125,7 @@ for name in 012 c012; do
     shard "$tmp/few-$name" 1 data.train="$tmp/$few.csv"
     check_eq "accuracy on fewer classes, $name" \
         "$("$dtrain" eval "$tmp/of-$name" data.eval="$tmp/few-$name/*.h5" 2>"$tmp/err" |
-                json accuracy)" \
+            json accuracy)" \
         "$("$dtrain" eval "$tmp/of-$name" data.eval="$tmp/$few.csv" 2>"$tmp/err2" | json accuracy)"
 done
 for pair in '012 few-c012' 'c012 few-012'; do

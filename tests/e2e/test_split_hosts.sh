@@ -80,7 +80,7 @@ hosts_slots 2 1
 before=$(host_sent 2)
 layers=$wide train bytes 3 train.max_steps=50 data.eval_fraction=0 train.batch=64
 said=$(sed -n 's/.*a host sends \([0-9.]*\) MB if the layer is split.*/\1/p' "$tmp/bytes.err" |
-        awk '{sum += $1} END {print int(sum * 1e6)}')
+    awk '{sum += $1} END {print int(sum * 1e6)}')
 check_ge 'bytes a step as the start says' "$said" 300000
 check_le 'bytes a step of a host' $((($(host_sent 2) - before) / 50)) \
     $((said + said / 10 + 4 * 513 * 10 + 40000))

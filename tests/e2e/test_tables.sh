@@ -322,7 +322,7 @@ for file in blank plain; do
         "$("$dtrain" eval "$tmp/texts" data.eval="$tmp/$file.csv" 2>/dev/null | json accuracy)" 1
 done
 check_eq 'a text without its blank' "$(echo '{"age": 30, "work": "Private"}' |
-        "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" '>50K'
+    "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" '>50K'
 # Dictionaries have no blanks, hashes neither; inspect counts what that merges, and names in JSON
 # may have them.
 awk 'BEGIN {
@@ -346,7 +346,7 @@ for bits in 0 6; do
             grep -v 'predict:'
     done >"$tmp/out"
     check_eq 'answers to one row' "$(sort -u "$tmp/out" |
-            grep -c '^{"id":"3","class":1,"label":"yes",')/$(sort -u "$tmp/out" | wc -l)" 1/1
+        grep -c '^{"id":"3","class":1,"label":"yes",')/$(sort -u "$tmp/out" | wc -l)" 1/1
 done
 grep -q 'taken as texts\|not UTF-8' "$tmp/log" && fail_with "$tmp/log" 'a warning of plain texts'
 printf 'Gr\366\337e,y\n1,0\n2,1\n3,0\n4,1\n' >"$tmp/latin.csv"

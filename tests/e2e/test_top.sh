@@ -47,7 +47,7 @@ check_eq 'workers that say how long they wait' "$(waiting)" 2
 worker_rates() {
     top
     [ "$(sed 's/  */ /g' "$tmp/top" |
-            grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+$')" -eq 2 ]
+        grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+$')" -eq 2 ]
 }
 settle worker_rates || fail_with "$tmp/top" 'workers do not say their samples a second'
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'

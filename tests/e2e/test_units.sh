@@ -121,8 +121,8 @@ train 1 wider model.kind=linear data.train="$tmp/c.csv" data.ignore= run.init="$
     train.max_steps=0
 expect_line "$tmp/log" 'layers/0/weight: 1 of 2 inputs by their names' 'no input by its name'
 check_le 'what a fresh input changes, of a deviation of 4' "$(printf 'a,b\n0,0\n0,1\n' |
-        "$dtrain" -q predict "$tmp/wider" | sed 's/.*"value":\([^}]*\)}/\1/' |
-        awk '{sum += NR == 1 ? -$1 : $1} END {print sum < 0 ? -sum : sum}')" 20
+    "$dtrain" -q predict "$tmp/wider" | sed 's/.*"value":\([^}]*\)}/\1/' |
+    awk '{sum += NR == 1 ? -$1 : $1} END {print sum < 0 ? -sum : sum}')" 20
 
 # Targets near 1 are as they were.
 train 1 auto data.label=near data.ignore=price
