@@ -57,9 +57,9 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
     DT_TRY(dt__survey_features(survey, features));
     DT_TRY(weights_check(file));
     DT_TRY(keys_learn(survey, file));
-    for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)
-        survey->floats = !dt__floats_are_bytes(arrays->x + row * features, features);
-    if (!survey->of->classes) {
+    for (uint64_t row = 0; row < arrays->rows && !survey->has_floats; row++)
+        survey->has_floats = !dt__floats_are_bytes(arrays->x + row * features, features);
+    if (!survey->targets->classes) {
         if (!arrays->target) return dt_fail(DT_EMISMATCH, "rows in memory: expected targets");
         return dt__survey_targets(survey, (uint64_t)arrays->targets);
     }

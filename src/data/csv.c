@@ -135,7 +135,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
     const struct dt_config *config = survey->config;
     struct dt__lines *const lines = &survey->lines;
-    struct dt__parser parser = {.columns = &survey->source->columns, .of = survey->of};
+    struct dt__parser parser = {.columns = &survey->source->columns, .targets = survey->targets};
     struct dt__header header = {0};
     char *record;
     size_t length;
@@ -159,7 +159,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     for (length = 0; header.names && !length;)
         DT_GUARD(dt__lines_next(lines, true, &record, &length));
     parser.header = &header;
-    parser.more = header.labels ? header.labels - 1 : 0;
+    parser.further_targets = header.labels ? header.labels - 1 : 0;
     DT_GUARD(dt__text_survey(survey, file, lines, &dt__csv_grammar, &parser));
     if (!file->rows && !header.names)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);

@@ -60,7 +60,7 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     struct dt_text names = {0};
     size_t extra = 0;
     char *list;
-    if (survey->said_extra) return DT_OK;
+    if (survey->warned_extra) return DT_OK;
     DT_TRY(dt__header_mark(header, "data.ignore", config->data.ignore, false));
     DT_TRY(dt__header_mark(header, "data.weight", config->data.weight, false));
     DT_TRY(dt__header_mark(header, "data.group", config->data.group, false));
@@ -72,7 +72,7 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     if (extra)
         dt__info("%s: columns that %s are ignored: %s", path,
                  survey->known ? "training did not have" : "the files before do not have", list);
-    survey->said_extra = extra > 0;
+    survey->warned_extra = extra > 0;
     dt_free(list);
     return DT_OK;
 }

@@ -31,12 +31,13 @@ struct reader {
     const char *path;
     struct array x, y;                /* y.item NULL: labels are not read */
     const struct dt__h5_item *weight; /* NULL: each is 1 */
-    uint32_t *words;   /* (DT__H5_LABELS, columns) of a shard of a table; else NULL */
-    int32_t *classes;  /* of texts: (rows); else NULL */
-    double *labels;    /* (DT__H5_LABELS, items) of numbers; else NULL */
-    bool named;        /* the file names its classes: labels are their positions */
-    int32_t *of_shard; /* (shard_classes) the class of each label of a shard; NULL: as `named`
-                        * says */
+    uint32_t *words;                  /* (DT__H5_LABELS, columns) of a shard of a table; else
+                                       * NULL */
+    int32_t *classes;                 /* of texts: (rows); else NULL */
+    double *labels;                   /* (DT__H5_LABELS, items) of numbers; else NULL */
+    bool named;                       /* the file names its classes: labels are their positions */
+    int32_t *of_shard;                /* (shard_classes) the class of each label of a shard; NULL:
+                                       * as `named` says */
     size_t shard_classes;
 };
 
@@ -148,9 +149,9 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
         return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64 "%s", x->item->path,
                        x->rows, y->item->path, y->rows,
                        turned ? ": write both transposed, as MATLAB and R turn arrays round" : "");
-    if (!survey->of->classes && texts)
+    if (!survey->targets->classes && texts)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
-    if (!survey->of->classes) return dt__survey_targets(survey, y->items);
+    if (!survey->targets->classes) return dt__survey_targets(survey, y->items);
     if (texts) return labels_learn_texts(survey, file, y->item->path);
     if (items > MOST_ONE_HOT)
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
@@ -233,10 +234,10 @@ static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_fi
     const struct dt__h5_item *weight;
     const bool has = dt__h5_has_array(file, DT__SHARD_WEIGHT);
     if (!survey->weighs) return DT_OK;
-    if (has != survey->weights && of != survey->source->files && !*survey->config->data.weight)
+    if (has != survey->has_weights && of != survey->source->files && !*survey->config->data.weight)
         return dt_fail(DT_EMISMATCH, "has %s, unlike the files before",
                        has ? "weights" : "no weights");
-    survey->weights |= has;
+    survey->has_weights |= has;
     return has ? weights_find(file, of->rows, &weight) : DT_OK;
 }
 
@@ -302,9 +303,9 @@ static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file
     if (survey->known && !source->schema.columns)
         return dt_fail(DT_EMISMATCH, "a shard of a table, but the model takes plain numbers");
     if (bytes && bytes->type == DT__H5_I32) memcpy(&are_bytes, bytes->data, sizeof are_bytes);
-    survey->floats |= are_bytes != 1;
+    survey->has_floats |= are_bytes != 1;
     for (int c = 0; c < columns->ncolumns; c++)
-        survey->floats |= columns->columns[c].kind == DT_COLUMN_DATE;
+        survey->has_floats |= columns->columns[c].kind == DT_COLUMN_DATE;
     if (!survey->known) return DT_OK;
     source->most_entries = (uint64_t)dt__schema_categories(columns);
     source->entries += source->most_entries * x->rows;
@@ -337,7 +338,7 @@ static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file
     }
     const bool found =
         survey->known && (dt__h5_has_array(file, LABEL_NUMBERS) || dt__h5_has_array(file, LABEL));
-    if (survey->of->classes && !found && dt__h5_has_array(file, "/label_names")) {
+    if (survey->targets->classes && !found && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         DT_GUARD(dt__labels_add_names(&survey->labels, labels.items, labels.count));
         status = label_numbers_learn(survey, file);
@@ -364,7 +365,7 @@ static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
     if (table) out->format = DT__FORMAT_SHARD;
     DT_GUARD(arrays_find(file, x_name, y_name, &x, &y));
     if (!table) DT_GUARD(dt__survey_features(survey, x.items));
-    survey->floats |= !table && x.item->type != DT__H5_U8;
+    survey->has_floats |= !table && x.item->type != DT__H5_U8;
     DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
     out->rows = x.rows;
     dt__labels_enter(&survey->labels, out->path);

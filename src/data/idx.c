@@ -229,7 +229,7 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     dt_status status = dt__survey_features(survey, x.items);
     if (!status) status = dt__survey_shape(survey, x.ndims, x.dims);
     if (status) return dt_fail_prefix(status, "%s: ", file->path);
-    survey->floats |= x.type != U8;
+    survey->has_floats |= x.type != U8;
     file->rows = x.rows;
     if (!file->labels) return DT_OK;
     dt__labels_enter(&survey->labels, file->labels);
@@ -237,7 +237,7 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     if (y.rows != file->rows)
         return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
                        file->labels, y.rows, file->rows);
-    if (!survey->of->classes) {
+    if (!survey->targets->classes) {
         status = dt__survey_targets(survey, y.items);
         return status ? dt_fail_prefix(status, "%s: ", file->labels) : DT_OK;
     }

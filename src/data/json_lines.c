@@ -133,7 +133,7 @@ static dt_status json_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt_text scratch = {0};
     struct dt__header header = {0};
     struct dt__parser parser = {.columns = &survey->source->columns,
-                                .of = survey->of,
+                                .targets = survey->targets,
                                 .header = &header,
                                 .scratch = &scratch};
     char *record;
@@ -146,7 +146,7 @@ static dt_status json_survey(struct dt__survey *survey, struct dt__file *file)
     status = names_read(&header, survey, record, length, &scratch);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines->line));
     dt__lines_release(lines, true);
-    parser.more = header.labels ? header.labels - 1 : 0;
+    parser.further_targets = header.labels ? header.labels - 1 : 0;
     DT_GUARD(dt__alloc(header.cells.count, sizeof *parser.cells, "row", &parser.cells));
     DT_GUARD(dt__text_survey(survey, file, lines, &json_grammar, &parser));
 done:

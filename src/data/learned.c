@@ -1,4 +1,4 @@
-/* Adds to a survey what readers report of the files. */
+/* Adds to a survey what the readers report of the files. */
 #include "data/learned.h"
 
 #include <inttypes.h>
@@ -40,8 +40,8 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
     return DT_OK;
 }
 
-/* Returns true if rows of both shapes have their values in the same places: the shapes differ at
- * most by dimensions of 1. */
+/* Returns true if the shapes differ at most by dimensions of 1, so that both lay out their values
+ * alike. */
 static bool shapes_agree(const int *a, const int *b)
 {
     int sizes[2][3] = {{0}}, count[2] = {0};

@@ -49,8 +49,8 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
     DT_TRY(dt__parser_add(parser, (uint32_t)index - 1));
     DT_TRY(dt__parser_add(parser, bits));
     parser->entries++;
-    parser->values |= value != 1;
-    if (!parser->floats) parser->floats = !dt__floats_are_bytes(&value, 1);
+    parser->has_values |= value != 1;
+    if (!parser->has_floats) parser->has_floats = !dt__floats_are_bytes(&value, 1);
     return DT_OK;
 }
 
@@ -110,10 +110,10 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     dt_free(parser.words);
     if (status) return status;
     if (!file->rows) return dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
-    if (parser.features && parser.widest > parser.features && !survey->said_beyond) {
+    if (parser.features && parser.widest > parser.features && !survey->warned_beyond) {
         dt__warn("%s: features beyond %u, up to %" PRIu64 ", are ignored", file->path,
                  parser.features, parser.widest);
-        survey->said_beyond = true;
+        survey->warned_beyond = true;
     }
     if (survey->known) return DT_OK;
     if (features) parser.widest = (uint64_t)features;

@@ -17,7 +17,7 @@ dt_status dt__parser_add(struct dt__parser *parser, uint32_t word)
 
 dt_status dt__parser_begin(struct dt__parser *parser)
 {
-    while (parser->count < parser->columns->count + parser->more)
+    while (parser->count < parser->columns->count + parser->further_targets)
         DT_TRY(dt__parser_add(parser, 0));
     return DT_OK;
 }
@@ -36,9 +36,9 @@ dt_status dt__parser_take(struct dt__parser *parser, int32_t role, struct dt__ce
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
     if (role == DT__ROLE_GROUP) parser->group = cell;
     const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;
-    if (!further || further > parser->more) return DT_OK;
+    if (!further || further > parser->further_targets) return DT_OK;
     float target;
-    DT_TRY(dt__target_read(parser->of, &cell, &target));
+    DT_TRY(dt__target_read(parser->targets, &cell, &target));
     memcpy(&parser->words[columns->count + further - 1], &target, sizeof target);
     return DT_OK;
 }
@@ -48,9 +48,10 @@ void dt__parser_end(struct dt__parser *parser)
     struct dt__columns *columns = parser->columns;
     columns->rows += columns->learning;
     parser->entries = columns->entries;
-    for (size_t c = 0; c < columns->count && !parser->floats; c++)
-        parser->floats = columns->items[c].kind == DT_COLUMN_DATE ||
-                         (columns->items[c].kind != DT_COLUMN_CATEGORY &&
-                          columns->items[c].kind != DT__COLUMN_OPEN && /* only gaps so far */
-                          !dt__floats_are_bytes((const float *)&parser->words[c], 1));
+    for (size_t c = 0; c < columns->count && !parser->has_floats; c++)
+        parser->has_floats =
+            columns->items[c].kind == DT_COLUMN_DATE ||
+            (columns->items[c].kind != DT_COLUMN_CATEGORY &&
+             columns->items[c].kind != DT__COLUMN_OPEN && /* only missing values so far */
+             !dt__floats_are_bytes((const float *)&parser->words[c], 1));
 }

@@ -1,4 +1,4 @@
-/* Groups and times of rows. A group is numbered by its first row; a time is a double. */
+/* Groups and times of rows. Groups are numbered in order of appearance; times are doubles. */
 #include "data/row_keys.h"
 
 #include <inttypes.h>
@@ -31,8 +31,8 @@ static dt_status time_add(struct dt__row_keys *keys, double value)
     return DT_OK;
 }
 
-/* Reads a time: a number, or the word of a date. */
-static dt_status time_read(struct dt__row_keys *keys, const char *text, size_t length)
+/* Adds a time, which is a number or a date; a date is added as its word. */
+static dt_status time_parse(struct dt__row_keys *keys, const char *text, size_t length)
 {
     double value;
     uint32_t word;
@@ -53,7 +53,7 @@ dt_status dt__row_keys_add(struct dt__row_keys *keys, bool times, const char *te
         return dt_fail(DT_EFORMAT, "%s is missing ('%.*s')",
                        times ? "data.time: the time" : "data.group: the group", dt__shown(length),
                        text);
-    return times ? time_read(keys, text, length) : group_add(keys, text, length);
+    return times ? time_parse(keys, text, length) : group_add(keys, text, length);
 }
 
 dt_status dt__row_keys_add_number(struct dt__row_keys *keys, bool times, double value)
@@ -61,7 +61,7 @@ dt_status dt__row_keys_add_number(struct dt__row_keys *keys, bool times, double 
     if (!isfinite(value))
         return dt_fail(DT_EFORMAT, "%s is missing (%g)",
                        times ? "data.time: the time" : "data.group: the group", value);
-    value += 0; /* no negative zero */
+    value += 0; /* turns -0 into 0, so that both are one group */
     return times ? time_add(keys, value) : group_add(keys, &value, sizeof value);
 }
 

@@ -36,7 +36,7 @@ struct dt_rows {
     size_t *keep_at;
     uint64_t read; /* lines of rows */
     bool ended;
-    bool said_beyond; /* LIBSVM: a row has features that the model lacks */
+    bool warned_beyond; /* LIBSVM: a row has features that the model lacks */
     bool guessed;     /* CSV: only a lone number suggests that format */
 };
 
@@ -366,10 +366,10 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     if (status == DT_EFORMAT && rows->guessed && dt__libsvm_line(record, length) == DT__LIBSVM_ROW)
         return dt_fail(status, "%s (rows of LIBSVM: data.format=libsvm)", dt_error_text());
     DT_TRY(status);
-    if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
+    if (rows->parser.widest > rows->parser.features && !rows->warned_beyond) {
         dt__warn("%s:%" PRIu64 ": features beyond %u, here %" PRIu64 ", are ignored",
                  rows->lines.name, rows->lines.line, rows->parser.features, rows->parser.widest);
-        rows->said_beyond = true;
+        rows->warned_beyond = true;
     }
     return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->layout,
                               &rows->row);

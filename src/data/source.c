@@ -2,23 +2,23 @@
  *
  *   row_keys.c, row_split.c
  *                        which rows train, and which are held out
- *   typed.c, source.c    what has been surveyed, and which rows belong to which part
+ *   typed.c, source.c    the surveyed source, and which rows it has
  *   learned.c            what readers report of files
  *   parser.c, text_rows.c
- *                        the pass over a file of text, and the rows that it leaves
+ *                        the pass over a text file, and the typed rows that it makes
  *   file_columns.c       how the columns of several files fit together
  *   csv.c (csv_header.c: its first rows), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
  *                        the formats; formats.c: their table
  *   cursor.c, batch.c    reading rows of all formats, and batches
  *   statistics.c, targets.c, shard_set.c, survey.c
- *                        what the files hold, once, at the bank
+ *                        the survey: what the files hold, once, at the bank
  *   order.c              the assignment of samples to replicas and steps
  *   loader.c             a worker's rows, step by step; augment.c: changes to pictures
  *   row_stream.c         rows to predict; json_rows.c: rows of JSON
  *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
- * This file: a surveyed source, its rows, and the source as bytes. Only ranks of the same job
- * exchange these bytes, so numbers keep their form in memory; lengths are checked all the same. */
+ * This file: a surveyed source, its rows, and the source as bytes. Only ranks of one job exchange
+ * these bytes, so numbers keep their native form; lengths are checked all the same. */
 #include "data/source.h"
 
 #include <errno.h>
@@ -201,7 +201,7 @@ uint32_t dt__source_crc(const struct dt_source *source)
     return crc;
 }
 
-/* Adds blocks of 64 KiB of a file, spread from the first to the last, to a CRC-32C. */
+/* Adds BLOCKS blocks of a file, spread from its first byte to its last, to a CRC-32C. */
 static dt_status file_content(const char *path, uint32_t *crc)
 {
     enum { BLOCKS = 16, BYTES = 64 << 10 };
@@ -255,7 +255,8 @@ static dt_status archive_bytes(struct archive *archive, void *bytes, size_t leng
 
 #define ARCHIVE(member) archive_bytes(archive, &(member), sizeof(member))
 
-/* Archives an array of `count` items, or NULL. */
+/* Archives the array of `count` items of `size` bytes whose address is stored at `pointer`; NULL:
+ * there is none. */
 static dt_status archive_array(struct archive *archive, void *pointer, size_t count, size_t size)
 {
     void *array;
@@ -289,7 +290,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     if (kind == DT__MEMBER_COLUMNS) {
         DT_TRY(archive_array(archive, member, count, sizeof **columns));
         for (size_t c = 0; archive->reading && *columns && c < count; c++) {
-            (*columns)[c].name = NULL; /* the sender's pointers */
+            (*columns)[c].name = NULL; /* these were the sender's pointers */
             (*columns)[c].categories = NULL;
         }
         return DT_OK;
@@ -302,7 +303,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     return DT_OK;
 }
 
-/* Archives the members of a struct before `member`, which are numbers. */
+/* Archives the members of a struct that come before `member`. They hold no pointers. */
 #define ARCHIVE_UNTIL(object, type, member)                                                        \
     archive_bytes(archive, object, offsetof(struct type, member))
 
@@ -365,7 +366,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     const size_t classes = (size_t)source->schema.classes;
     if (archive->reading) {
         DT_TRY(dt__classes_init(&source->classes, &source->schema, source->numbered));
-        /* The data may have CSV. */
+        /* CSV needs columns even where the schema has none */
         const bool whole = source->schema.dense == source->schema.features;
         DT_TRY(whole ? dt__columns_of_schema(&source->columns, &source->schema)
                      : dt__columns_of_json(&source->columns, &source->schema));
@@ -373,7 +374,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     DT_TRY(archive_array(archive, &source->class_weight, classes, sizeof *source->class_weight));
     DT_TRY(archive_array(archive, &source->label_class, source->label_codes,
                          sizeof *source->label_class));
-    /* Shards have no columns here. */
+    /* Files of plain numbers have no columns, even if the schema has some. */
     size_t mapped = source->schema.columns ? source->columns.count : 0;
     DT_TRY(ARCHIVE(mapped));
     for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
@@ -388,7 +389,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     size_t nfiles = source->nfiles;
     DT_TRY(ARCHIVE(nfiles));
     if (archive->reading) DT_TRY(dt__alloc(nfiles, sizeof *source->files, "files", &source->files));
-    source->nfiles = nfiles; /* only once it has this many */
+    source->nfiles = nfiles; /* set once `files` has this many items */
     for (size_t i = 0; i < nfiles; i++)
         DT_TRY(archive_file(archive, &source->files[i]));
     return DT_OK;

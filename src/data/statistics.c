@@ -1,7 +1,7 @@
 /* Statistics of the training data: mean and deviation of each feature and target, the replacements
- * of missing values, the scale of weights and the weights of classes. One pass over the rows in
- * order, in double, so that the results never depend on anything else; robust statistics read a
- * sample first. */
+ * of missing values, the scale of weights, and the weights of classes. They take one pass over the
+ * rows in order, in double, so the results depend on the rows alone; fences and quantiles first
+ * read a sample of the rows. */
 #include "data/statistics.h"
 
 #include <math.h>
@@ -13,13 +13,14 @@
 
 enum { BLOCK_ROWS = 256 };
 
-/* Moments of a feature or a target: values so far, their mean and sum of squared deviations, least
- * and greatest. Values beyond the fences count as values at the fences. */
+/* Moments of a feature or a target: the number of values so far, their mean, sum of squared
+ * deviations, least and greatest. Values beyond the fences low and high count as values at the
+ * fences. */
 struct moments {
     double count, mean, squares, least, greatest, low, high;
 };
 
-/* A value of the sample that fences and quantiles are learned from. */
+/* A sampled value, for fences and quantiles. */
 struct sample {
     uint32_t feature;
     float value;
@@ -28,11 +29,12 @@ struct sample {
 struct statistics {
     const struct dt_source *source;
     uint64_t rows;
-    size_t numbers;        /* features that are numbers; flags and categories follow them */
-    struct moments *x, *y; /* (numbers), (targets) weighted; NULL: not needed */
+    size_t numbers;        /* features that are numbers; those after them are flags and
+                            * categories */
+    struct moments *x, *y; /* x (numbers); y (targets) weighted; NULL: not needed */
     double weight;         /* sum over the rows */
-    uint64_t *class_count; /* (classes), or NULL */
-    double scale;          /* of the sample */
+    uint64_t *class_count; /* (classes) rows of each class; NULL: not needed */
+    double scale;          /* factor of the sampled values */
     struct sample *samples;
     size_t nsamples, samples_capacity;
 };
@@ -51,34 +53,36 @@ static double moments_fence(const struct moments *moments, double value)
     return value > moments->high ? moments->high : value;
 }
 
-/* Merges a feature of the dense part of a block of rows. Missing values are NaN. */
+/* Adds a dense feature of a block of rows to its moments. NaN values are missing and do not
+ * count. */
 static void moments_merge(struct moments *moments, const struct dt__row_layout *layout,
                           double scale, const struct dt__block *block, size_t feature)
 {
     const size_t stride = dt__row_layout_x(layout);
-    double sum = 0, squares = 0, here = 0;
+    double sum = 0, squares = 0, present = 0;
     for (size_t r = 0; r < block->rows; r++) {
         double value = row_value(layout, block->x + r * stride, feature) * scale;
         if (isnan(value)) continue;
         value = moments_fence(moments, value);
         sum += value;
-        here++;
+        present++;
         moments->least = fmin(moments->least, value);
         moments->greatest = fmax(moments->greatest, value);
     }
-    if (here == 0) return;
-    const double mean = sum / here, apart = mean - moments->mean, before = moments->count;
+    if (present == 0) return;
+    const double mean = sum / present, apart = mean - moments->mean, before = moments->count;
     for (size_t r = 0; r < block->rows; r++) {
         const double value = row_value(layout, block->x + r * stride, feature) * scale;
         const double off = moments_fence(moments, value) - mean;
         if (!isnan(off)) squares += off * off;
     }
-    moments->squares += squares + apart * apart * before * here / (before + here);
-    moments->mean += apart * here / (before + here);
-    moments->count += here;
+    moments->squares += squares + apart * apart * before * present / (before + present);
+    moments->mean += apart * present / (before + present);
+    moments->count += present;
 }
 
-/* Source: West 1979, updating mean and variance estimates, of weighted values. */
+/* Adds a weighted value; `weights` is the sum of all weights, this one included. Source: West 1979,
+ * updating mean and variance estimates. */
 static void moments_add(struct moments *moments, double value, double weight, double weights)
 {
     const double off = value - moments->mean;
@@ -117,7 +121,7 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
     if (!statistics->x) return DT_OK;
     for (size_t f = 0; f < statistics->numbers && f < (size_t)layout->dense; f++)
         moments_merge(&statistics->x[f], layout, scale, block, f);
-    /* The sparse part: sums of the values and of their squares; absent entries are 0. */
+    /* Sparse features: sums of the values and of their squares; absent entries are 0. */
     for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++) {
         if (block->index[e] >= statistics->numbers) continue;
         struct moments *moments = &statistics->x[block->index[e]];
@@ -131,14 +135,13 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Robust statistics use values clamped to fences: the 1st and the 99th percentile of a sample,
- * moved outward by the distance between them. Values of a normal distribution never reach that far
- * (7 deviations), so that without outliers these are the plain statistics; a value beyond a fence
- * counts as one at the fence. Source: Winsor's method, Tukey 1962, The Future of Data Analysis,
- * section 14. */
+/* Robust statistics clamp values to two fences. These are the 1st and the 99th percentile of a
+ * sample, each moved outward by the distance between them. Values of a normal distribution never
+ * reach that far (7 deviations), so without outliers robust statistics equal plain ones. Source:
+ * Winsor's method, Tukey 1962, The Future of Data Analysis, section 14. */
 
-/* The largest sample, in rows from blocks all over the data and in values: large enough for the
- * outermost hundredth to give a percentile. */
+/* Upper bounds of the sample: SAMPLE_ROWS rows, in blocks of SAMPLE_BLOCK rows spread over all
+ * data, and SAMPLE_VALUES values. A 1st percentile needs about this many. */
 enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
 
 static int sample_compare(const void *left, const void *right)
@@ -171,9 +174,9 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Sets the fences from the sorted values of one feature. Where both percentiles are the same value,
- * as in a column that is nearly always 0, uses rarer percentiles. The zeros that sparse rows leave
- * out count as values. */
+/* Sets the fences of a feature from its sorted values. If both percentiles are equal, as in a
+ * column that is nearly always 0, uses more extreme percentiles. In sparse rows, zeros that have no
+ * entry also count as values. */
 static void fence_set(const struct sample *values, size_t count, bool sparse,
                       struct moments *moments)
 {
@@ -188,7 +191,7 @@ static void fence_set(const struct sample *values, size_t count, bool sparse,
     }
 }
 
-/* Sorts a sample of the values, times `scale`. */
+/* Draws a sample of the values, times `scale`, and sorts it by feature and value. */
 static dt_status sample_take(struct statistics *statistics, double scale)
 {
     const struct dt_source *source = statistics->source;
@@ -204,7 +207,7 @@ static dt_status sample_take(struct statistics *statistics, double scale)
     return DT_OK;
 }
 
-/* Returns the end of the values of the feature of samples[at]. */
+/* Returns the end of the range of samples that have the feature of samples[at]. */
 static size_t sample_end(const struct statistics *statistics, size_t at)
 {
     const struct sample *samples = statistics->samples;
@@ -229,10 +232,10 @@ static dt_status fences_learn(struct statistics *statistics)
 
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* Rows per quantile, and the limits of the number of quantiles. */
+/* Rows per quantile, and the bounds of the number of quantiles. */
 enum { QUANTILE_ROWS = 30, LEAST_QUANTILES = 10, MOST_QUANTILES = 1000 };
 
-/* Returns true if sorted values are more than two different ones. */
+/* Returns true if sorted values contain more than two different ones. */
 static bool has_many_values(const struct sample *values, size_t count)
 {
     const float least = count ? values[0].value : 0, most = count ? values[count - 1].value : 0;
@@ -241,7 +244,7 @@ static bool has_many_values(const struct sample *values, size_t count)
     return false;
 }
 
-/* Computes n quantiles at equal steps of the rank, interpolating linearly between values. */
+/* Computes n quantiles at evenly spaced ranks, with linear interpolation between values. */
 static void quantiles_put(const struct sample *values, size_t count, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -252,7 +255,7 @@ static void quantiles_put(const struct sample *values, size_t count, size_t n, f
     }
 }
 
-/* Learns the quantiles of dense numbers with more than two values, before scaling. */
+/* Learns the quantiles, before scaling, of dense numbers that have more than two values. */
 static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema *schema)
 {
     const size_t wanted = (size_t)(statistics->source->rows / QUANTILE_ROWS);
@@ -277,36 +280,37 @@ static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema
     return DT_OK;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------- */
 
-/* Returns the column of a feature, which may be one number of a date. */
+/* Returns the column that a feature comes from (a date has several features). */
 static const struct dt_column *feature_column(const struct dt_schema *schema, size_t feature)
 {
-    const struct dt_column *of = NULL;
+    const struct dt_column *found = NULL;
     for (int c = 0; schema->columns && c < schema->ncolumns; c++)
         if (schema->columns[c].kind != DT_COLUMN_CATEGORY &&
             (size_t)schema->columns[c].first <= feature)
-            of = &schema->columns[c];
-    return of;
+            found = &schema->columns[c];
+    return found;
 }
 
-/* Returns true if values are so close together relative to their size that an f32, which has 24
- * bits, distinguishes few of them: Unix times of one day, for example. */
+/* Returns true if a 32-bit float, with its 24 bits, can distinguish only a few of the values,
+ * because they are close together relative to their size: Unix times of one day, for example. */
 static bool is_coarse(const struct moments *values, double mean, double deviation)
 {
-    static const double WHOLE = 1 << 24, FEW = 1000; /* steps from one float to the next */
+    static const double WHOLE = 1 << 24, FEW = 1000; /* FEW: in distances of adjacent floats */
     return values->least < values->greatest && fabs(mean) > WHOLE &&
            deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
 
-/* Gives numbers mean 0 and deviation 1. Sparse numbers keep their zeros and are only scaled; flags
- * and categories are not changed. */
-static dt_status normalisation_keep(const struct statistics *statistics, struct dt_schema *schema)
+/* Sets mean and inv_std, which normalise numbers to mean 0 and deviation 1. Sparse numbers keep
+ * their zeros and are only scaled; flags and categories are unchanged. Warns about features that
+ * are constant, cannot be scaled, or lie far out. */
+static dt_status normalisation_set(const struct statistics *statistics, struct dt_schema *schema)
 {
     const double rows = (double)statistics->rows;
     const size_t features = (size_t)schema->features;
     double farthest = 0;
-    size_t far = 0, constants = 0, first = 0, odd = 0, coarse = 0;
+    size_t far = 0, constants = 0, first = 0, unscaled = 0, coarse = 0;
     DT_TRY(dt__alloc(features, sizeof(float), "normalisation", &schema->mean));
     DT_TRY(dt__alloc(features, sizeof(float), "normalisation", &schema->inv_std));
     for (size_t f = 0; f < features; f++)
@@ -328,7 +332,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         }
         const float inv_std = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
         if (!constant && isnormal(inv_std)) schema->inv_std[f] = inv_std;
-        if (!constant && !isnormal(inv_std) && !odd++)
+        if (!constant && !isnormal(inv_std) && !unscaled++)
             dt__warn("feature %zu%s%s%s: its deviation, %g, is beyond what floats can scale: the "
                      "feature is not scaled; data.ignore leaves it out",
                      f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
@@ -337,7 +341,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
         const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
         if (apart > farthest) farthest = apart, far = f;
     }
-    /* Weights of a constant column keep their initial values. */
+    /* The weights of a constant column keep their initial values, which are random. */
     if (constants && schema->feature_names && statistics->rows > 1) {
         const struct dt_column *column = feature_column(schema, first);
         dt__warn("'%s'%s has one value in all training rows%s: any other value later would change "
@@ -354,8 +358,8 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     return DT_OK;
 }
 
-/* Sets the replacements of missing numbers: the means of the columns. */
-static void fills_keep(const struct statistics *statistics, struct dt_source *source)
+/* Replaces missing numbers by the means of their columns. */
+static void fills_set(const struct statistics *statistics, struct dt_source *source)
 {
     const double scale = source->schema.scale != 0 ? source->schema.scale : 1;
     for (int c = 0; c < source->schema.ncolumns; c++) {
@@ -366,7 +370,7 @@ static void fills_keep(const struct statistics *statistics, struct dt_source *so
     }
 }
 
-static dt_status weights_keep(const struct statistics *statistics, struct dt_source *source)
+static dt_status weights_set(const struct statistics *statistics, struct dt_source *source)
 {
     const double rows = (double)statistics->rows;
     const size_t classes = (size_t)source->schema.classes;
@@ -384,11 +388,11 @@ static dt_status weights_keep(const struct statistics *statistics, struct dt_sou
     return DT_OK;
 }
 
-/* Sets the targets' units (data.normalize_target), if they are asked for, or if the targets are far
- * from what a new network gives. If the configuration names the output layer, targets are the
- * points of a field, which are all alike: they share one mean and deviation. */
-static dt_status units_keep(const struct statistics *statistics, const struct dt_config *config,
-                            struct dt_schema *schema)
+/* Sets the targets' units (data.normalize_target), if the configuration asks for them, or if the
+ * targets are far from the outputs of a new network. If the configuration names the output layer,
+ * the targets are the points of a field, and share one mean and deviation. */
+static dt_status units_set(const struct statistics *statistics, const struct dt_config *config,
+                           struct dt_schema *schema)
 {
     const size_t targets = (size_t)schema->targets;
     const double n = (double)targets, weight = statistics->weight;
@@ -421,10 +425,10 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
-/* Sets the range of the training targets: data.clamp_target. The points of a field share one range,
- * as in units_keep. */
-static dt_status range_keep(const struct statistics *statistics, const struct dt_config *config,
-                            struct dt_schema *schema)
+/* Sets the range of the training targets (data.clamp_target). The points of a field share one
+ * range, as in units_set. */
+static dt_status range_set(const struct statistics *statistics, const struct dt_config *config,
+                           struct dt_schema *schema)
 {
     const size_t targets = (size_t)schema->targets;
     const bool alike = strstr(config->model.layers, "output ");
@@ -444,22 +448,22 @@ static dt_status range_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
-/* Returns true if targets must still be checked against the loss: those of text were checked in the
- * survey. */
+/* Returns true if targets must still be checked against the loss. The survey has checked those of
+ * text files. */
 static bool targets_are_unchecked(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
     bool any = false;
     for (size_t i = 0; i < source->nfiles; i++)
         any |= !dt__formats[source->files[i].format]->grammar;
-    return any && survey->of->expected;
+    return any && survey->targets->expected;
 }
 
 static dt_status targets_check(const struct dt__survey *survey, const struct moments *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        dt_status status = dt__target_check(survey->of, y[i].least);
-        if (!status) status = dt__target_check(survey->of, y[i].greatest);
+        dt_status status = dt__target_check(survey->targets, y[i].least);
+        if (!status) status = dt__target_check(survey->targets, y[i].greatest);
         if (status)
             return dt_fail_prefix(status,
                                   "%s data: ", survey->training ? "training" : "evaluation");
@@ -467,7 +471,7 @@ static dt_status targets_check(const struct dt__survey *survey, const struct mom
     return DT_OK;
 }
 
-/* Units alone are learned from some million rows, spread over the data: enough for 3 digits. */
+/* If only units are learned, about a million rows, spread over the data, suffice: 3 digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
 dt_status dt__statistics_learn(const struct dt__survey *survey)
@@ -475,19 +479,19 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
     struct dt_source *source = survey->source;
     const struct dt_config *config = survey->config;
     const bool known = survey->known;
-    const struct dt_targets *of = survey->of;
+    const struct dt_targets *kind = survey->targets;
     struct dt_schema *schema = &source->schema;
     const size_t targets = (size_t)schema->targets;
     const bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     const bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
-    const int encoding = config->data.encode; /* auto: decided when the data is known */
+    const int encoding = config->data.encode; /* auto: as run.preset says */
     const bool encodes = encoding == DT_ENCODE_AUTO ? config->run.preset == DT_PRESET_TABLE
                                                     : encoding != DT_ENCODE_NONE;
     const bool encode = !known && encodes && !schema->shape[0];
     const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED &&
                           schema->classes && survey->training;
     const bool units =
-        !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+        !known && kind->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     const bool bounds = targets_are_unchecked(survey);
     const bool clamps = !known && targets && config->data.clamp_target;
     struct statistics statistics = {.source = source};
@@ -516,12 +520,12 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
         DT_GUARD(fences_learn(&statistics));
     if (encode) DT_GUARD(quantiles_learn(&statistics, schema));
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));
-    if (gaps) fills_keep(&statistics, source);
-    DT_GUARD(weights_keep(&statistics, source));
+    if (gaps) fills_set(&statistics, source);
+    DT_GUARD(weights_set(&statistics, source));
     if (bounds) DT_GUARD(targets_check(survey, statistics.y, targets));
-    if (clamps) DT_GUARD(range_keep(&statistics, config, schema));
-    if (units) DT_GUARD(units_keep(&statistics, config, schema));
-    if (normalize) DT_GUARD(normalisation_keep(&statistics, schema));
+    if (clamps) DT_GUARD(range_set(&statistics, config, schema));
+    if (units) DT_GUARD(units_set(&statistics, config, schema));
+    if (normalize) DT_GUARD(normalisation_set(&statistics, schema));
 done:
     source->gaps = false;
     dt_free(statistics.class_count);

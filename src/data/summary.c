@@ -1,5 +1,6 @@
-/* A summary of a table, column by column, which a user reads before the first run. Exact up to some
- * 100 MB; larger files are summarised by their first rows, and the output says how many. */
+/* `dtrain inspect`: a summary of a table, column by column, which a user reads before the first
+ * run. Up to about 100 MB it is exact. Of a larger file it covers the first rows, and says how
+ * many. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,10 +16,10 @@
 
 enum {
     MOST_DISTINCT = 100000,
-    LEAST_NAMES = 100, /* fewer values may all differ by chance */
-    ODD_SHARE = 10,    /* fewer texts among that many numbers are misprints more often than names */
+    LEAST_NAMES = 100, /* fewer values may differ from each other by chance */
+    ODD_SHARE = 10,    /* up to 1 text for this many numbers is a misprint, not a name */
     MOST_CLASSES = 20, /* whole numbers with more distinct values are amounts */
-    SOME_POINTS = 20,  /* fewer may all have this number of decimals by chance */
+    SOME_POINTS = 20,  /* so few numbers may all have three decimals by chance */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -27,28 +28,26 @@ enum {
 static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
-    size_t at; /* number of the column in the file */
+    size_t at; /* position of the column in the file */
     int32_t role;
     char name[NAME_BYTES + 1];
-    uint64_t missing, numbers, fractions, padded, texts; /* padded: such as 007 */
-    uint64_t infinite,
-        kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
+    uint64_t missing, numbers, fractions, padded, texts; /* padded: numbers such as 007 */
+    uint64_t infinite, kinds[DT__TEXT_KINDS];            /* texts: not finite; others, by kind */
     double least, greatest, sum, squares, last;
-    bool falls;                /* a number is not above the one before */
-    struct dt__dict distinct;  /* up to MOST_DISTINCT, without the blanks around them, */
-    struct dt__dict exact;     /* texts among these, with the blanks, */
-    uint64_t counted;          /* number of values counted in them */
-    size_t trimmed;            /* distinct texts without the blanks */
-    struct dt__dates dates;    /* of texts that are dates */
-    char odd[VALUE_WIDTH + 1]; /* the first text, or the first date in another format than the
-                                * earlier ones */
-    uint64_t odd_line;         /* text before it; and its line */
-    bool unread;               /* there is such a date */
-    bool texts_differ;         /* texts differ from the first; else they may be a mark of gaps */
+    bool falls;                /* some number is not above the number before it */
+    struct dt__dict distinct;  /* up to MOST_DISTINCT values, without the blanks around them */
+    struct dt__dict exact;     /* those of `distinct` that are texts, with the blanks around them */
+    uint64_t counted;          /* number of values that `distinct` has counted */
+    size_t trimmed;            /* those of `distinct` that are texts */
+    struct dt__dates dates;    /* the format of the texts that are dates */
+    char odd[VALUE_WIDTH + 1]; /* the first text or, if odd_date, the date that differs */
+    uint64_t odd_line;         /* line of `odd` */
+    bool odd_date;             /* a date has another format than the dates before it */
+    bool texts_differ;         /* else the one text may mean a missing value */
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
     uint64_t points;           /* numbers with a point */
-    uint64_t thirds;           /* numbers with 1 to 3 digits before it, and 3 after */
-    const char *type;          /* the type that training takes it for */
+    uint64_t thirds;           /* numbers with 1 to 3 digits before the point, and 3 after it */
+    const char *type;          /* see summary_type */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
@@ -59,13 +58,13 @@ struct table {
     struct dt__header header;
     bool whole;
     struct summary *columns, *end; /* (header.cells.count) */
-    uint64_t rows, uneven;         /* uneven: rows with another number of cells */
+    uint64_t rows, uneven;         /* uneven: rows with a different number of cells */
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Copies at most `width` bytes, not cut within a character of UTF-8, without anything that a
- * terminal would act on. */
+/* Copies at most `width` bytes. Does not split a character of UTF-8, and replaces control
+ * characters by blanks. */
 static void text_copy(const char *from, size_t length, size_t width, char *out)
 {
     size_t n = length < width ? length : width;
@@ -76,7 +75,7 @@ static void text_copy(const char *from, size_t length, size_t width, char *out)
     out[n] = 0;
 }
 
-/* Copies one of the first values; dots replace what is cut off. */
+/* Copies one of the first values; ".." replaces what does not fit. */
 static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1])
 {
     bool whole = length <= VALUE_WIDTH;
@@ -84,8 +83,8 @@ static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1
     if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
-/* Returns true if a text is one number with a few letters or signs around it, which may be a unit;
- * n7 is a name. */
+/* Returns true for one number with a few letters or signs around it, which may be a unit; but n7 is
+ * a name. */
 static bool has_unit(const char *text, size_t length)
 {
     enum { MOST_LETTERS = 6 };
@@ -101,7 +100,7 @@ static bool has_unit(const char *text, size_t length)
     return digits && !name && begin + (length - end) <= MOST_LETTERS;
 }
 
-/* Counts a value, and, for a text, how it is written. */
+/* Counts a value; if it is a text, also counts it with the blanks around it. */
 static dt_status distinct_add(struct summary *summary, const struct dt__cell *cell,
                               enum dt__number kind)
 {
@@ -130,16 +129,16 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     if (summary->shown < SHOWN_VALUES)
         value_copy(cell->text, cell->length, summary->first[summary->shown++]);
     if (kind != DT__NUMBER_GOOD) {
-        const bool first = !summary->texts++, read = !summary->unread;
+        const bool first = !summary->texts++, read = !summary->odd_date;
         const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
         summary->infinite += kind == DT__NUMBER_NOT_FINITE;
         summary->kinds[text] += kind != DT__NUMBER_NOT_FINITE;
         summary->units += text == DT__TEXT_PLAIN && has_unit(cell->text, cell->length);
         if (text == DT__TEXT_DATE && read)
-            summary->unread =
+            summary->odd_date =
                 dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
         char shown[VALUE_WIDTH + 1];
-        const bool odd = first || (read && summary->unread);
+        const bool odd = first || (read && summary->odd_date);
         value_copy(cell->text, cell->length, shown);
         summary->texts_differ |= !first && strcmp(shown, summary->odd) != 0;
         if (odd) {
@@ -167,13 +166,13 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* Reads the first row as training does. */
+/* Reads the first row as training does, and prepares the columns. */
 static dt_status table_begin(struct table *table, const char *record, size_t length)
 {
     struct dt__header *header = &table->header;
     struct dt__names *cells = &header->cells;
     struct dt_config config = *table->config;
-    config.model.task = DT_TASK_REGRESS; /* labels may be several */
+    config.model.task = DT_TASK_REGRESS; /* several labels are allowed */
     DT_TRY(dt__header_parse(header, &config, &table->lines, record, length, true));
     DT_TRY(dt__alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
     table->end = table->columns + cells->count;
@@ -221,7 +220,8 @@ static dt_status table_read(struct table *table)
     return DT_OK;
 }
 
-/* Chooses the label: the last column that has values, since Excel may write separators after it. */
+/* Chooses the label: the last column that has values, because Excel may write empty columns after
+ * it. */
 static void label_choose(struct table *table)
 {
     struct summary *last = table->end - 1, *label = last;
@@ -232,7 +232,8 @@ static void label_choose(struct table *table)
     label->role = DT__ROLE_LABEL;
 }
 
-/* Returns the type of a column. `decimals`: other columns have decimal commas. */
+/* Returns the type of a column, as the output names it. `decimals`: another column has decimal
+ * commas. */
 static const char *summary_type(const struct summary *column, bool insisted, bool decimals)
 {
     const uint64_t distinct = column->distinct.count, counted = column->counted;
@@ -242,12 +243,12 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
         !column->falls || column->greatest - column->least + 1 == (double)column->numbers;
     const uint64_t *kinds = column->kinds, texts = column->texts;
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
-    const uint64_t most = texts - texts / ODD_SHARE; /* any other texts may be marks of gaps */
+    const uint64_t most = texts - texts / ODD_SHARE; /* the other texts may mean missing values */
     if (!column->numbers && !texts) return "empty";
     if (insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
         struct dt__dates dates = column->dates;
-        return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
+        return column->odd_date || !dt__dates_settle(&dates) ? "odd date" : "date";
     }
     const bool decimal = kinds[DT__TEXT_COMMA] || (decimals && !column->numbers);
     if (texts && commas >= most) return decimal ? "comma" : "one comma";
@@ -259,15 +260,16 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
         if (texts <= column->numbers / ODD_SHARE || mark) return "odd number";
         return counted > LEAST_NAMES && distinct > counted / 2 ? "identifier" : "mixed";
     }
-    /* Whole numbers that rise or count the rows, texts that are nearly all different. */
+    /* Whole numbers that rise or that number the rows are identifiers, and so are texts that nearly
+     * all differ. */
     if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
     if (texts) return "category";
     return column->fractions ? "number" : column->padded ? "padded" : "integer";
 }
 
-/* Decides the types. Commas that may separate thousands are decimal commas if those of another
- * column must be, apart from a few texts. */
+/* Decides the types. A comma that may separate thousands is taken for a decimal comma if another
+ * column has unmistakable decimal commas in at least half of its texts. */
 static void types_decide(struct table *table)
 {
     bool decimals = false;
@@ -277,17 +279,17 @@ static void types_decide(struct table *table)
         c->type = summary_type(c, table->header.marks[c->at], decimals);
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------- */
 
-/* Returns true if some numbers are written in a way that is not read, so that statistics of the
- * others would be wrong. */
+/* Returns true if some numbers are written in a way that is not read. Then statistics of the other
+ * numbers would mislead. */
 static bool summary_misses_numbers(const struct summary *column)
 {
     return column->infinite || column->kinds[DT__TEXT_UNIT] || column->kinds[DT__TEXT_COMMA] ||
            column->kinds[DT__TEXT_COMMA_OR_UNIT];
 }
 
-/* Returns the kind that training takes a column for without further settings. */
+/* Returns the role of a column, as the output names it. */
 static const char *column_role(const struct summary *column)
 {
     return column->role <= DT__ROLE_LABEL    ? "label"
@@ -305,7 +307,7 @@ static void summary_print(const struct summary *column, FILE *out)
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
     if (!*name) snprintf(name, sizeof name, "(%zu)", column->at);
-    int bytes = NAME_WIDTH; /* of that many characters */
+    int bytes = NAME_WIDTH; /* for NAME_WIDTH characters */
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
     fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(column),
@@ -320,17 +322,21 @@ static void summary_print(const struct summary *column, FILE *out)
     fprintf(out, "\n");
 }
 
-/* Returns the types of columns that are not features. */
+/* Returns the types of columns to ignore, as a list for dt__config_word_index. */
 static const char *to_ignore(const struct table *table)
 {
     return table->config->data.dates == DT_DATES_ERROR ? "date|odd date|identifier|empty"
                                                        : "odd date|identifier|empty";
 }
 
-/* Prints a column as data.ignore takes it. It prints the number if the name is empty, cannot be in
- * a list or in a line of INI, or is the name of an earlier column. A name that is a number would be
- * read as a position: then it prints the column's position counted from the end. Returns false if
- * it printed the position from the start. */
+/* Prints a column as data.ignore takes it:
+ *
+ * - its name, unless the name is empty, cannot be in a list or in a line of INI, or is also that of
+ *   an earlier column; then its position, from 0;
+ * - its position from the end, as -1, if the name is a number, which would be read as a position,
+ *   or if the position from the start is a name.
+ *
+ * Returns false if it printed a position from the start. */
 static bool print_column(const struct table *table, const struct summary *column, FILE *out)
 {
     const struct dt__header *header = &table->header;
@@ -350,8 +356,9 @@ static bool print_column(const struct table *table, const struct summary *column
     return from_the_end || named;
 }
 
-/* Prints the names of the columns of a role, and of the features of some types, as a list after a
- * key. Comments on values, and on commas, also apply to labels. */
+/* Prints, after `key`, a list of the columns that have the role, and of the features that have one
+ * of the types; nothing if there are none. Comments, and the list of decimal commas, also include
+ * labels. */
 static void print_list(const struct table *table, const char *key, const char *why,
                        const char *role, const char *types, FILE *out)
 {
@@ -375,7 +382,7 @@ static void print_list(const struct table *table, const char *key, const char *w
                 *why && !named ? "; numbers are places of columns, from 0 on" : "");
 }
 
-/* Prints what prevents a column from being numbers, or dates. */
+/* Prints for each column what prevents it from being numbers or dates. */
 static void print_odd(const struct table *table, FILE *out)
 {
     for (const struct summary *column = table->columns; column < table->end; column++) {
@@ -402,7 +409,7 @@ static void print_odd(const struct table *table, FILE *out)
         else if (!strcmp(type, "comma") && column->fractions)
             fprintf(out, "; %s: commas and points: if points separate thousands, leave them out\n",
                     name);
-        else if (!strcmp(type, "odd date") && column->unread)
+        else if (!strcmp(type, "odd date") && column->odd_date)
             fprintf(out,
                     "; %s: '%s' in line %" PRIu64 " is no date like those before it: write "
                     "2021-03-04; until then the column is left out\n",
@@ -415,7 +422,7 @@ static void print_odd(const struct table *table, FILE *out)
     }
 }
 
-/* Returns the deviations of the farthest value from the mean. */
+/* Returns the distance of the farthest value from the mean, in deviations. */
 static double summary_farthest(const struct summary *column)
 {
     const double n = (double)column->numbers, mean = column->sum / n;
@@ -461,7 +468,7 @@ static void print_task(const struct table *table, FILE *out)
                      "counted or measured: regress (for counts also train.loss=poisson)\n");
 }
 
-/* Prints notices about columns by their types. */
+/* Prints notices about columns of some types. */
 static void print_notices(const struct table *table, FILE *out)
 {
     static const struct {
@@ -540,7 +547,7 @@ dt_status dt__data_inspect(const struct dt_config *config, const char *path, FIL
     struct table table = {.config = config};
     int format;
     dt_status status;
-    DT_TRY(dt__format_detect(path, &format)); /* reports the format of a file that is not a table */
+    DT_TRY(dt__format_detect(path, &format)); /* fails for a file that is not a table */
     DT_TRY(dt__text_open(&table.lines, path));
     dt__lines_decimal(&table.lines, config->data.decimal == DT_DECIMAL_COMMA,
                       config->data.separator);

@@ -1,5 +1,5 @@
-/* The survey: the bank counts and checks once what the files hold. statistics.c learns from the
- * values afterwards. */
+/* The survey: the bank counts and checks once what the files hold. Then statistics.c learns from
+ * the values. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -14,13 +14,13 @@
 #include "data/shard_set.h"
 #include "data/statistics.h"
 
-/* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
- * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first
- * layers of 64 and 512; a linear model breaks even at 1/12). With fewer inputs than MOST_DENSE both
- * cost little: an estimate. */
-enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each that is set */ };
+/* When rows are stored sparse. A gradient of sparse rows takes as long as one of dense rows if 1/8
+ * of the inputs are set, and half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of
+ * 512 to 8192 inputs, first layers of 64 and 512; a linear model breaks even at 1/12). With fewer
+ * inputs than MOST_DENSE both cost little (an estimate). */
+enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each one that is set */ };
 
-/* Formats whose columns have names and kinds, a bit each. */
+/* The formats whose columns have names and kinds, one bit each. */
 enum { TABLES = 1 << DT_FORMAT_CSV | 1 << DT_FORMAT_JSON };
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -31,7 +31,8 @@ static dt_status files_list(const struct dt_config *config, bool eval, struct dt
     const char *const values[2] = {config->data.train, config->data.eval}, *key = keys[eval];
     struct dt__names lists[2] = {{0}, {0}}, *paths = &lists[eval], labels = {0};
     dt_status status;
-    (void)dt__paths_expand(keys[!eval], values[!eval], &lists[!eval]); /* may be elsewhere */
+    /* The other key's files may be on another host: errors do not matter. */
+    (void)dt__paths_expand(keys[!eval], values[!eval], &lists[!eval]);
     DT_GUARD(dt__paths_expand(key, values[eval], paths));
     DT_GUARD(dt__paths_expand(eval ? "data.eval_labels" : "data.train_labels",
                               eval ? config->data.eval_labels : config->data.train_labels,
@@ -47,7 +48,7 @@ static dt_status files_list(const struct dt_config *config, bool eval, struct dt
         source->files[i].path = paths->items[i];
         if (labels.count) source->files[i].labels = labels.items[i];
     }
-    paths->count = labels.count = 0; /* the source owns them now */
+    paths->count = labels.count = 0; /* the source owns the texts now */
 done:
     for (int l = 0; l < 2; l++)
         dt__names_free(lists[l].items, lists[l].count);
@@ -67,8 +68,8 @@ bool dt__data_trains_on_table(const struct dt_config *config)
     return table;
 }
 
-/* Measures all files, and rejects a file that is listed twice under different names: its rows would
- * count double. */
+/* Measures all files. Rejects a file that is listed twice, perhaps under different names: its rows
+ * would count twice. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
@@ -93,12 +94,12 @@ done:
     return status;
 }
 
-/* Keys that decide what is learned, and that only the readers of some formats take. */
+/* Keys that influence what is learned, but apply only to some formats. */
 static const struct {
     const char *key;
     unsigned formats; /* one bit per format */
     const char *names;
-    bool held_out; /* applies to held-out files as well */
+    bool held_out; /* the key also applies to files of data.eval */
 } KEYS[] = {{"data.header", 1u << DT_FORMAT_CSV, "CSV", true},
             {"data.label", TABLES, "CSV and JSON lines", true},
             {"data.ignore", TABLES, "CSV and JSON lines", true},
@@ -115,24 +116,24 @@ static const struct {
             {"data.x", 1u << DT_FORMAT_HDF5, "HDF5", true},
             {"data.y", 1u << DT_FORMAT_HDF5, "HDF5", true}};
 
-/* Returns the formats of data.eval's files, one bit per format; all formats if they are not
- * known. */
+/* Returns the formats of data.eval's files, one bit each; all bits are set if the formats cannot be
+ * determined. */
 static unsigned formats_held_out(const struct dt_config *config)
 {
     struct dt__names paths = {0};
     unsigned formats = 0;
-    bool told = !dt__paths_expand("data.eval", config->data.eval, &paths);
-    for (size_t i = 0; told && i < paths.count; i++) {
+    bool detected_all = !dt__paths_expand("data.eval", config->data.eval, &paths);
+    for (size_t i = 0; detected_all && i < paths.count; i++) {
         int format = config->data.format;
-        told = format || !dt__format_detect(paths.items[i], &format);
+        detected_all = format || !dt__format_detect(paths.items[i], &format);
         formats |= 1u << format;
     }
     dt__names_free(paths.items, paths.count);
-    return told ? formats : ~0u;
+    return detected_all ? formats : ~0u;
 }
 
-/* Checks after the survey that every key that is set has an effect. Otherwise a run would learn
- * something else than it says. Rows in memory are complete as their caller gives them. */
+/* Checks after the survey that each key that is set applies to the data; otherwise the run would
+ * not do what its configuration says. Rows in memory need no keys. */
 static dt_status keys_check(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
@@ -151,7 +152,7 @@ static dt_status keys_check(const struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Adds the groups, or the times, of a data file's rows from a separate file. */
+/* Adds the groups or, with `times`, the times of a data file's rows from a separate file. */
 static dt_status keys_read_file(struct dt__survey *survey, size_t file, bool times)
 {
     const struct dt_config *config = survey->config;
@@ -210,7 +211,7 @@ static dt_status files_survey(struct dt__survey *survey)
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-/* Reads data.shape. Files need not have the shape then. */
+/* Parses data.shape, which replaces the files' own shape. */
 static dt_status shape_read(const char *text, int features, int shape[3])
 {
     int read = -1, rest[3] = {0, 0, 1};
@@ -228,7 +229,7 @@ static dt_status shape_read(const char *text, int features, int shape[3])
     return DT_OK;
 }
 
-/* Returns true if the name of the label's column is also a class: the first row may then be data
+/* Returns true if the name of the label's column is also a class. Then the first row may be data
  * that was taken for names. */
 static bool label_is_a_class(const struct dt_schema *schema)
 {
@@ -243,7 +244,7 @@ static dt_status schema_learn(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
-    const bool table = source->columns.count; /* else columns are those of shards of a table */
+    const bool table = source->columns.count; /* false: no columns, or those of shards */
     schema->task = survey->config->model.task;
     schema->scale = survey->config->data.scale;
     schema->clip = survey->config->data.clip;
@@ -253,10 +254,10 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    /* a gap is not a byte, nor is one before a column's first number */
+    /* a missing value is stored as NaN, also one before a column's first number */
     for (size_t c = 0; c < source->columns.count; c++)
-        survey->floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&
-                          source->columns.items[c].missing > 0;
+        survey->has_floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&
+                              source->columns.items[c].missing > 0;
     if (table) DT_TRY(dt__columns_resolve(&source->columns, survey->config, schema));
     for (size_t i = 0; schema->columns && i < source->nfiles; i++) {
         const struct dt__format *format = dt__formats[source->files[i].format];
@@ -266,15 +267,15 @@ static dt_status schema_learn(struct dt__survey *survey)
                              : "other shards can be read together with shards of a table");
     }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
-    if (!survey->of->classes && !schema->targets) schema->targets = 1;
-    if (!survey->of->classes) return DT_OK;
+    if (!survey->targets->classes && !schema->targets) schema->targets = 1;
+    if (!survey->targets->classes) return DT_OK;
     DT_TRY(dt__labels_finish(&survey->labels, schema));
     if (schema->label_names && source->raw_rows > SOME_ROWS &&
         (uint64_t)schema->classes > source->raw_rows / 2)
         dt__warn("%d classes in %llu rows: nearly each row is a separate class; is this the "
                  "column to predict? (amounts are plain numbers, with model.task=regress)",
                  schema->classes, (unsigned long long)source->raw_rows);
-    /* names above numbers or dates are not data */
+    /* texts above columns of numbers or dates must be names */
     if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
         label_is_a_class(schema))
         dt__warn(
@@ -284,7 +285,7 @@ static dt_status schema_learn(struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Keeps the first text that JSON cannot hold. */
+/* Sets *odd to the first name that JSON cannot hold, unless it is already set. */
 static void names_find_odd(char *const *names, int count, const char **odd)
 {
     for (int i = 0; names && i < count && !*odd; i++) {
@@ -294,7 +295,7 @@ static void names_find_odd(char *const *names, int count, const char **odd)
     }
 }
 
-/* Warns of names that cannot be in JSON, which predictions and requests use. */
+/* Warns about a name that JSON cannot hold, because predictions and requests are JSON. */
 static void warn_of_encoding(const struct dt_schema *schema)
 {
     const char *odd = NULL;
@@ -311,7 +312,7 @@ static void warn_of_encoding(const struct dt_schema *schema)
             odd);
 }
 
-/* Makes the classes of labels, which were numbered in order of appearance. */
+/* Assigns a class to each label code; codes are numbered in order of appearance. */
 static dt_status label_classes(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
@@ -323,8 +324,8 @@ static dt_status label_classes(struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Prepares the reading of shards of a table: their rows are read by columns, like those of CSV,
- * which the columns may come from. */
+/* Prepares reading shards of a table. Their rows are read column by column, as in CSV, so the
+ * source needs columns, which a CSV file may have made already. */
 static dt_status shards_prepare(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
@@ -342,7 +343,7 @@ static dt_status schema_make(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
     const bool normalize = config->data.normalize != DT_NORMALIZE_NONE;
-    const char *whole = NULL; /* a file whose rows are read whole, without a sparse part */
+    const char *whole = NULL; /* a file whose format has no sparse rows; NULL: none */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
     for (size_t i = 0; i < source->nfiles; i++) {
         const enum dt__sparsity sparsity = dt__formats[source->files[i].format]->sparsity;
@@ -362,12 +363,12 @@ static dt_status schema_make(struct dt__survey *survey)
     if (!survey->known) {
         warn_of_encoding(schema);
         DT_TRY(label_classes(survey));
-        /* while the columns were learned, texts were not entries */
+        /* while columns were learned, categories did not count as entries */
         if (source->columns.count && schema->columns) {
             source->most_entries += (uint64_t)dt__schema_categories(schema);
             source->entries = source->most_entries * source->raw_rows;
         }
-        /* Sparse rows pay off where there are many features and few of them are set. */
+        /* Sparse rows pay off if there are many features and few of them are set. */
         double set = (double)source->entries / (double)source->raw_rows;
         bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
@@ -385,16 +386,16 @@ static dt_status schema_make(struct dt__survey *survey)
     source->layout = (struct dt__row_layout){.features = schema->features,
                                              .dense = schema->dense,
                                              .targets = schema->targets,
-                                             .bytes = !survey->floats,
-                                             .weights = survey->weights,
-                                             .values = survey->values || normalize ||
+                                             .bytes = !survey->has_floats,
+                                             .weights = survey->has_weights,
+                                             .values = survey->has_values || normalize ||
                                                        schema->mean || schema->scale != 1};
     return DT_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the survey ----------------------------------------------------------------------------- */
 
-/* Reads the classes of the rows, if the split is by classes; else *out is NULL. */
+/* Sets *out to the class of each row, if the split is stratified; else to NULL. */
 static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
 {
     const struct dt__labels *labels = &survey->labels;
@@ -408,7 +409,7 @@ static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
     return DT_OK;
 }
 
-/* Splits the rows once for each fold of a search. */
+/* Makes one split of the rows for each fold of a search. */
 static dt_status folds_split(const struct dt_config *config, struct dt__split_rule rule,
                              const struct dt__split_keys *keys, struct dt_source *source)
 {
@@ -423,7 +424,7 @@ static dt_status folds_split(const struct dt_config *config, struct dt__split_ru
     return DT_OK;
 }
 
-/* Decides which rows are of this part. */
+/* Splits the rows, and counts those of the source's side. */
 static dt_status rows_split(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -455,11 +456,12 @@ static dt_status rows_split(struct dt__survey *survey)
     return status;
 }
 
-/* Surveys the files, which are listed already. */
+/* Surveys the files that the source lists. */
 static dt_status survey_run(struct dt__survey *survey)
 {
     DT_TRY(files_survey(survey));
-    if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's keys were checked at its start */
+    /* On a resume the keys were checked when the run began. */
+    if (!survey->known) DT_TRY(keys_check(survey));
     DT_TRY(schema_make(survey));
     survey->source->takes_unknown = survey->labels.takes_unknown;
     survey->source->unknown = survey->labels.unknown;
@@ -473,9 +475,9 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     *survey = (struct dt__survey){.config = config,
                                   .known = known,
                                   .training = training,
-                                  .of = dt__targets_of(config->model.task, config->train.loss),
+                                  .targets = dt__targets_of(config->model.task, config->train.loss),
                                   .weighs = training,
-                                  .weights = *config->data.weight && training};
+                                  .has_weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
     DT_TRY(dt__alloc(1, sizeof *survey->source, "survey", &survey->source));
@@ -486,8 +488,8 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
-/* Makes the survey collect the keys by which the rows of data.train are split. This part is one
- * side of the split, or, with `shards`, all rows with their keys. */
+/* Makes the survey collect the keys by which data.train's rows are split. The source gets the rows
+ * of `side` or, with `shards`, all rows with their keys. */
 static void survey_split(struct dt__survey *survey, enum dt__side side, bool shards)
 {
     const struct dt_config *config = survey->config;
@@ -497,11 +499,11 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
     survey->keyed = survey->splits || shards;
     survey->keys.grouped = survey->keyed && *config->data.group;
     survey->keys.timed = survey->keyed && *config->data.time;
-    survey->labels.keeps = survey->splits && config->data.stratify && survey->of->classes &&
+    survey->labels.keeps = survey->splits && config->data.stratify && survey->targets->classes &&
                            !survey->keys.grouped && !survey->keys.timed;
 }
 
-/* Frees the survey, and returns its source if all went well. */
+/* Frees the survey; *out gets its source if `status` is DT_OK. */
 static dt_status survey_end(struct dt__survey *survey, dt_status status, struct dt_source **out)
 {
     dt__labels_free(&survey->labels);
@@ -538,13 +540,13 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
     survey.labels.takes_unknown = part == DT_PART_ALSO;
     if ((part == DT_PART_EVAL || part == DT_PART_ALSO || test) && config->eval.weighted) {
         survey.weighs = true;
-        survey.weights = *config->data.weight;
+        survey.has_weights = *config->data.weight;
     }
     if (!status && !files) survey_split(&survey, sides[part], shards);
     if (!status) status = files_list(config, files, survey.source);
     if (!status) status = files_measure(&survey, files ? "data.eval" : "data.train");
     if (!status) status = survey_run(&survey);
-    if (!status && shards) { /* shards keep the keys */
+    if (!status && shards) { /* the source keeps the keys for dt__shard_write */
         survey.source->keys = survey.keys;
         survey.keys = (struct dt__row_keys){0};
     }
@@ -565,7 +567,7 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
         source->nfiles = 1;
         source->files[0].format = DT__FORMAT_MEMORY;
         source->files[0].arrays = *arrays;
-        survey.weights = arrays->weight && (!known || config->eval.weighted);
+        survey.has_weights = arrays->weight && (!known || config->eval.weighted);
         status = dt__strdup("rows in memory", &source->files[0].path);
     }
     if (!status && !known) survey_split(&survey, DT__TRAINS, false);

@@ -1,4 +1,4 @@
-/* Rows of text: the pass over a text file that makes typed rows, and their reader. */
+/* Rows of text: the pass over a file, which stores typed rows, and the reader of these rows. */
 #include "data/text_rows.h"
 
 #include <inttypes.h>
@@ -29,13 +29,13 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
         DT_TRY(dt__row_keys_add(keys, false, parser->group.text, parser->group.length));
     if (keys->timed && parser->header)
         DT_TRY(dt__row_keys_add(keys, true, parser->time.text, parser->time.length));
-    if (survey->of->classes)
+    if (survey->targets->classes)
         return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
-    return dt__target_read(survey->of, label, &out->y.target);
+    return dt__target_read(survey->targets, label, &out->y.target);
 }
 
-/* Marks the next row, if it is far enough from the last mark, so that readers can start there; or
- * marks the end. */
+/* Marks the next row as one where readers can start, if the last mark is far enough away. With
+ * `end`, marks the end of the rows. */
 static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
 {
     const uint64_t step = file->bytes / MAX_MARKS;
@@ -56,8 +56,8 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     size_t length;
     struct dt__typed *typed = &survey->source->typed;
     dt__labels_enter(&survey->labels, file->path);
-    if (!survey->of->classes) {
-        dt_status status = dt__survey_targets(survey, 1 + parser->more);
+    if (!survey->targets->classes) {
+        dt_status status = dt__survey_targets(survey, 1 + parser->further_targets);
         if (status) return dt_fail_prefix(status, "%s: ", file->path);
     }
     const bool skips =
@@ -74,7 +74,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         if (!record) break;
         survey->labels.line = lines->line;
         uint32_t *const crc = &survey->source->text_crc;
-        *crc = dt__crc32c(*crc, record, length); /* before it is cut into cells */
+        *crc = dt__crc32c(*crc, record, length); /* parsing will overwrite the record */
         dt_status status = DT_OK;
         if (skips) status = grammar->lacks_label(parser, lines->raw, length, &unlabelled);
         if (unlabelled && ++skipped) continue;
@@ -94,22 +94,22 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     if (skipped)
         dt__info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
                  lines->name, skipped);
-    survey->floats |= parser->floats;
-    survey->values |= parser->values;
+    survey->has_floats |= parser->has_floats;
+    survey->has_values |= parser->has_values;
     return file_mark(file, dt__typed_end(typed), true);
 }
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
-/* A reader of typed rows. The rows from one mark of a file to the next are read at once. */
+/* A reader of typed rows. It holds all rows between two marks of a file. */
 struct typed_reader {
     const struct dt_source *source;
     const struct dt__file *file;
     const struct dt__grammar *grammar;
-    size_t mark;          /* which rows are in memory */
-    unsigned char *bytes; /* of these rows */
+    size_t mark;          /* the rows held are those from this mark to the next */
+    unsigned char *bytes; /* (capacity) the rows held */
     size_t capacity, at;
-    uint64_t next; /* the row at bytes + at; UINT64_MAX: none */
+    uint64_t next; /* the row at bytes + at; UINT64_MAX: no rows are held */
 };
 
 dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
@@ -136,7 +136,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
 {
     const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
-    reader->next = UINT64_MAX; /* the value that a failure leaves */
+    reader->next = UINT64_MAX; /* stays if the read fails */
     DT_TRY(dt__grow(&reader->bytes, &reader->capacity, length, 1, "typed rows"));
     DT_TRY(dt__source_copy_out(reader->source, from->offset, reader->bytes, length));
     reader->mark = mark;
@@ -145,7 +145,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     return DT_OK;
 }
 
-/* Words of typed rows become classes and features here. */
+/* Replaces the codes of labels and categories by classes and features. */
 dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct typed_reader *reader = arg;

@@ -23,7 +23,7 @@ static dt_status typed_create(struct dt__typed *typed)
 
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length)
 {
-    if (!length) return DT_OK; /* a row of no entries */
+    if (!length) return DT_OK; /* a LIBSVM row without entries */
     if (typed->fd < 0) {
         DT_TRY(typed_create(typed));
         if (getrandom(typed->id, sizeof typed->id, 0) != sizeof typed->id)

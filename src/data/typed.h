@@ -1,17 +1,18 @@
-/* Typed rows: the form in which the survey stores rows of text, and packed files, once per host.
+/* Typed rows: the form in which the survey stores, once per host, the rows of text and of packed
+ * files.
  *
- * A source has one file without a name in $TMPDIR, which other processes of the host open as
- * /proc/PID/fd/N of the process that made it. The file disappears when the last of them closes it.
+ * A source has one unnamed file in $TMPDIR. Other processes of the host open it as /proc/PID/fd/N
+ * of the process that made it. The file disappears when the last process closes it.
  *
- *     file    id of 16 bytes | of each file of the source, in the survey's order: typed rows, or
+ *     file    id of 16 bytes | for each file of the source, in the survey's order: typed rows, or
  *             the bytes of a packed IDX file
  *     row     count | y | weight | word 0 | ... | word count - 1        4 bytes each, native
- *     table   a word a column: a number as a float, a category's code, or DT__MISSING
- *     LIBSVM  two words an entry: its index from 0, its value as a float
+ *     table   one word per column: a number as a float, a category's code, or DT__MISSING
+ *     LIBSVM  two words per entry: its index from 0, its value as a float
  *
- * y is a float (regress), or a label's code: a class, a number, or the number of its text in the
- * survey's dictionary. Codes become classes and categories when a row is read, because only the
- * whole data decides which. */
+ * y is a float (regress) or a label's code: a class, a number, or the number of its text in the
+ * survey's dictionary. Only the whole data decides which class or category a code means, so codes
+ * are converted when a row is read. */
 #ifndef DATA_TYPED_H
 #define DATA_TYPED_H
 
@@ -20,7 +21,7 @@
 struct dt__typed {
     int fd; /* -1: no file */
     uint64_t id[2], bytes;
-    unsigned char *waiting; /* not yet in the file */
+    unsigned char *waiting; /* not yet written to the file */
     size_t length, capacity;
 };
 
@@ -33,11 +34,11 @@ struct dt__typed_row {
     float weight;
 };
 
-/* Adds bytes at the end; the first call creates the file. DT_EIO: disk full. */
+/* Appends bytes; the first call creates the file. DT_EIO: the disk is full. */
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length);
-/* Returns the offset of the next bytes. */
+/* Returns the offset at which the next bytes are appended. */
 uint64_t dt__typed_end(const struct dt__typed *typed);
-/* Writes the bytes that are not yet in the file. */
+/* Writes the bytes that are not yet in the file. DT_EIO. */
 dt_status dt__typed_flush(struct dt__typed *typed);
 void dt__typed_close(struct dt__typed *typed);
 

@@ -396,12 +396,12 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
         char *comma = memchr(cell, ',', (size_t)(end - cell));
         double value;
         inside ^= cell > text && cell[-1] == '"';
-        if (!comma && !lines->said_point && lines->line >= lines->rewound &&
+        if (!comma && !lines->warned_point && lines->line >= lines->rewound &&
             is_of_thousands(cell, (size_t)(end - cell))) {
             dt__warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
                      "if it separates thousands, leave it out",
                      lines->name, lines->line, (int)(end - cell), cell);
-            lines->said_point = true;
+            lines->warned_point = true;
         }
         const bool behind = comma == cell && cell > text && cell[-1] == '"';
         const bool before = comma && comma + 1 == end && end < stop && *end == '"';

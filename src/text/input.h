@@ -48,7 +48,7 @@ struct dt__lines {
     char separator;  /* with `commas`, ends a cell, as all separators that data.separator=auto finds
                       * except the comma do; a separating comma leaves only those in quotes as
                       * decimal commas */
-    bool said_point; /* has warned that a number has a point, which may separate thousands */
+    bool warned_point; /* has warned that a number has a point, which may separate thousands */
     bool keeps;      /* set by the caller: `raw` keeps the last record unchanged */
     char *raw;
     size_t raw_capacity;
