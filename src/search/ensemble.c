@@ -197,7 +197,9 @@ dt_status dt__outputs_read(const struct dt__search *search, const struct dt__sco
         return DT_OK;
     }
     dt_free(outputs);
-    return dt_fail(DT_EFORMAT, "%s: %zu bytes, expected %zu", path.text, length, bytes);
+    return dt_fail(DT_EFORMAT,
+                   "%s: %zu bytes, expected %zu; without this file the trial trains again",
+                   path.text, length, bytes);
 }
 
 /* ---- the choice ----------------------------------------------------------------------------- */

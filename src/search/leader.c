@@ -457,6 +457,19 @@ static dt_status report_add(struct report *report, const char *what, const char 
     return DT_OK;
 }
 
+/* Prints where the model is, and warns of one that is not better than the baseline. */
+static void model_print(const struct dt_config *config, double score, double baseline)
+{
+    const char *dir = config->run.dir;
+    if (score >= baseline)
+        dt__warn("the model is %s than the baseline, a constant: look at the data (dtrain "
+                 "inspect), or try another search.space",
+                 score > baseline ? "worse" : "not better");
+    dt__info("the model is in %s/export/best; next: dtrain predict %s %s, or dtrain report %s "
+             "PAGE.html",
+             dir, dir, dt__data_trains_on_table(config) ? "< ROWS" : "data.eval=FILES", dir);
+}
+
 /* Prints and records the result of the search. The held-out rows have chosen the members; the test
  * rows were used for no choice. */
 static dt_status members_report(struct dt__leader *leader, const struct dt__members *members)
@@ -499,6 +512,7 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
     DT_GUARD(report_add(&report, "the baseline, always the same", "baseline", baseline, NULL));
     dt__info("training took %.1f s, all trials added up", leader->journal.secs);
     dt__json_real(&report.line, "secs", round(leader->journal.secs * 1000) / 1000);
+    model_print(search->config, members->score, baseline);
     status = dt__journal_add(&leader->journal, &report.line);
 done:
     dt__source_destroy(report.test);

@@ -14,33 +14,41 @@
 static const double USUAL_FRACTION = 0.2; /* held-out fraction if the configuration sets none */
 static const char USUAL_TEXT[] = "data.eval_fraction=0.2";
 
-/* Rank 0: checks the keys of a search, and chooses the preset, which all trials share. */
+/* Checks the keys of a search. */
+static dt_status config_check(const struct dt_config *config, int size)
+{
+    const int64_t folds = config->search.folds, ranks = config->search.ranks;
+    const struct {
+        bool wrong;
+        const char *text;
+    } rules[] = {
+        {!*config->run.dir, "run.dir: expected a directory's name"},
+        {folds == 1 || (folds && config->data.folds),
+         "search.folds: expected 0, or at least 2, without data.folds"},
+        {folds && (*config->data.eval || config->data.eval_fraction > 0),
+         "search.folds and data.eval or data.eval_fraction: expected one of them: each fold is "
+         "held out in turn"},
+        {config->train.mode == DT_MODE_ASYNC,
+         "train.mode=async: the weights of a trial would depend on timing; expected sync"},
+        {config->eval.dedicated, "eval.dedicated=yes: trials evaluate in place; expected no"},
+        {config->search.finish && !config->search.first_epochs,
+         "search.finish: expected search.first_epochs as well"},
+        {size == 1 && ranks > 1, "search.ranks: expected 1 in a process alone (mpirun -np N)"}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong) return dt_fail(DT_EUSAGE, "%s", rules[i].text);
+    if (size == 1 || (size - 1) % ranks == 0) return DT_OK;
+    return dt_fail(DT_EUSAGE,
+                   "search.ranks=%lld: rank 0 leads, the other %d ranks form teams: expected a "
+                   "divisor of %d",
+                   (long long)ranks, size - 1, size - 1);
+}
+
+/* Rank 0: checks the configuration, and chooses the preset, which all trials share. */
 static dt_status config_settle(struct dt_config *config, int size)
 {
-    const bool folds = config->search.folds > 0;
     char preset[32], word[16];
-    if (config->search.folds == 1 || (folds && config->data.folds))
-        return dt_fail(DT_EUSAGE, "search.folds: expected 0, or at least 2, without data.folds");
-    if (folds && (*config->data.eval || config->data.eval_fraction > 0))
-        return dt_fail(DT_EUSAGE, "search.folds and data.eval or data.eval_fraction: expected one "
-                                  "of them: each fold is held out in turn");
-    if (config->train.mode == DT_MODE_ASYNC)
-        return dt_fail(DT_EUSAGE,
-                       "train.mode=async: the weights of a trial would depend on timing; "
-                       "expected sync");
-    if (config->eval.dedicated)
-        return dt_fail(DT_EUSAGE, "eval.dedicated=yes: trials evaluate in place; expected no");
-    if (config->search.finish && !config->search.first_epochs)
-        return dt_fail(DT_EUSAGE, "search.finish: expected search.first_epochs as well");
-    if (size > 1 && (size - 1) % config->search.ranks)
-        return dt_fail(DT_EUSAGE,
-                       "search.ranks=%lld: rank 0 leads, the other %d ranks form teams: expected a "
-                       "divisor of %d",
-                       (long long)config->search.ranks, size - 1, size - 1);
-    if (size == 1 && config->search.ranks > 1)
-        return dt_fail(DT_EUSAGE, "search.ranks=%lld: expected 1 in a process alone (mpirun -np N)",
-                       (long long)config->search.ranks);
-    if (!folds && !*config->data.eval && !(config->data.eval_fraction > 0)) {
+    DT_TRY(config_check(config, size));
+    if (!config->search.folds && !*config->data.eval && !(config->data.eval_fraction > 0)) {
         config->data.eval_fraction = USUAL_FRACTION;
         DT_TRY(dt_config_set(config, USUAL_TEXT));
         dt__info("%s: a fifth of the rows chooses among the trials", USUAL_TEXT);
@@ -258,14 +266,18 @@ static void start_print(const struct dt__search *search)
     const struct dt_config *config = search->config;
     const int ranks = (int)config->search.ranks;
     const int teams = search->world->size > 1 ? (search->world->size - 1) / ranks : 1;
+    const long long trials = config->search.trials, runs = trials * search->folds;
     const double shared = (double)dt__lent_rows_bytes(search->fold[0].rows) / 1e6;
     char memory[64] = "";
     if (search->memory[0])
         (void)snprintf(memory, sizeof memory, ", in %.3g MB of memory once a host", shared);
-    dt__info("%s: %lld trials, %d team%s of %d rank%s, %llu rows to learn from, %llu held out%s",
-             config->run.dir, (long long)config->search.trials, teams, teams > 1 ? "s" : "", ranks,
+    dt__info("%s: %lld trial%s, %d team%s of %d rank%s, %llu rows to learn from, %llu held out%s",
+             config->run.dir, trials, trials > 1 ? "s" : "", teams, teams > 1 ? "s" : "", ranks,
              ranks > 1 ? "s" : "", (unsigned long long)dt__source_rows(search->fold[0].rows),
              (unsigned long long)dt__source_rows(search->fold[0].held_out), memory);
+    if (teams > runs)
+        dt__warn("%lld of %d teams stay idle: there %s only %lld run%s to train", teams - runs,
+                 teams, runs > 1 ? "are" : "is", runs, runs > 1 ? "s" : "");
 }
 
 static dt_status search_open(struct dt__search *search, struct dt_config *config, int *lock)

@@ -200,7 +200,8 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
     const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
     if (config->run.preset != DT_PRESET_TABLE) {
-        dt__text_add(&text, "train.lr=log %.6g..%.6g", config->train.lr / 10, config->train.lr * 3);
+        const double rate = fmin(fmax(config->train.lr, 1e-6), 1e8); /* so that the key takes all */
+        dt__text_add(&text, "train.lr=log %.6g..%.6g", rate / 10, rate * 3);
         return dt__text_end(&text, out);
     }
     dt__text_add(&text, "train.lr=log 0.001..0.006; train.weight_decay=log 0.02..%s",

@@ -164,7 +164,12 @@ search 3 search.trials=8 \
 grep -q '"status":"memory"' s/search.jsonl || fail 'no trial is too large'
 grep -q '"status":"diverged"' s/search.jsonl || fail 'no trial diverges'
 rm -r s
-for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' 'search.ranks=2'; do
+search 4 search.trials=2 train.optimizer=sgd train.lr=1e9 || fail_with err 'more teams than trials'
+expect_line err 'warning: 1 of 3 teams stay idle: there are only 2 runs'
+expect_line err 'warning: the model is worse than the baseline'
+expect_line err "the model is in $tmp/s/export/best; next: dtrain predict $tmp/s < ROWS"
+rm -r s
+for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' 'search.ranks=2' 'run.dir='; do
     # shellcheck disable=SC2086 # words
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
